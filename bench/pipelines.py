@@ -27,7 +27,7 @@ from bench.workers import served
 from limnos.client import Client
 from limnos.pipeline import pipeline, step
 from limnos.pipeline.project import Project
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.options import RunOptions
 from limnos.spark import session
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Bench:
 
     def run(self, project: Project, *, full: bool = False) -> None:
         """Run a pipeline and publish it."""
-        project.run(self.spark, options=Options(lease_s=300, full=full)).require()
+        project.run(self.spark, options=RunOptions(lease_s=300, full=full)).require()
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], 
     salts = iter(range(1, 1 << 30))
 
     def run() -> None:
-        project.run(spark, parameters={"salt": float(next(salts))}, options=Options(lease_s=300)).require()
+        project.run(spark, parameters={"salt": float(next(salts))}, options=RunOptions(lease_s=300)).require()
 
     def plain() -> None:
         source = query.replace(":salt", str(float(next(salts))))

@@ -32,7 +32,7 @@ from bench.measure import prepare, say
 from bench.operations import OPERATIONS, Case, Operation
 from bench.seed import Shape
 from bench.stores import STORES, Place, Postgres
-from limnos.app.building import build
+from limnos.app.node_builder import build
 from limnos.app.serving import settle_memory
 from limnos.config import load
 

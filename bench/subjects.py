@@ -18,21 +18,21 @@ from bench.measure import prepare
 from bench.seed import Forest, Shape, open_filler
 from bench.stores import Place
 from limnos.access.authentication import Credential
-from limnos.app.building import build
+from limnos.app.node_builder import build
 from limnos.app.serving import settle_memory
 from limnos.config import load
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.app.building import Built
+    from limnos.app.node_builder import ServerNode
 
 ROLES: Final = 5_000
 USER: Final = "holder"
-MAIN: Final = Scope("lake", "main")
+MAIN: Final = RequestScope("lake", "main")
 
 
 def plant(place: Place, *, roles: int, rules: int) -> None:
@@ -64,7 +64,7 @@ class Turns:
             before = now
 
 
-async def measured(built: Built) -> tuple[float, float]:
+async def measured(built: ServerNode) -> tuple[float, float]:
     """Read the user's subject once: CPU ms on this thread, and the longest part of it in one piece."""
     ctx = Context(built.services, Credential(USER), "bench")
     turns = Turns()
@@ -72,20 +72,20 @@ async def measured(built: Built) -> tuple[float, float]:
     await asyncio.sleep(0)
     gc.collect()
     turns.longest_ns, began = 0, time.thread_time_ns()
-    await ctx.read(MAIN, lambda scene: scene.subject)
+    await ctx.read(MAIN, lambda request_view: request_view.subject)
     used = time.thread_time_ns() - began
     looking.cancel()
     return used / 1e6, turns.longest_ns / 1e6
 
 
-async def measure_all(built: Built, rounds: int) -> None:
+async def measure_all(built: ServerNode, rounds: int) -> None:
     """Print the best of some rounds of each."""
     settle_memory()
     admin = Context(built.services, Credential("admin"), "bench")
     cold, warm = [], []
     for number in range(rounds):
         built.services.view.reset(built.services.view.epoch)
-        await admin.read(MAIN, lambda scene: scene.subject)
+        await admin.read(MAIN, lambda request_view: request_view.subject)
         cold.append(await measured(built))
         await principal_add(admin, metalake="lake", kind=Kind.USER, name=f"another{number}")
         warm.append(await measured(built))

@@ -27,7 +27,7 @@ from conformance.tpch.data import deliveries
 from conformance.tpch.trial import Trial
 from limnos import pipeline
 from limnos.client import Client
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.options import RunOptions
 from limnos.spark import session
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(trial: Trial, *, ruled: bool, at_once: int) -> dict[str, float]:
     if not ruled:
         steps = tuple(replace(step, expectations=()) for step in project.declaration.steps)
         project = replace(project, declaration=replace(project.declaration, steps=steps))
-    ended = project.run(trial.spark, options=Options(lease_s=600, at_once=at_once)).require()
+    ended = project.run(trial.spark, options=RunOptions(lease_s=600, at_once=at_once)).require()
     with project._client(trial.spark) as client:
         return _phases(client, ended.run)
 

@@ -28,15 +28,15 @@ import uvloop
 import limnos
 from bench.load import LoadError
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import build
+from limnos.app.node_builder import build
 from limnos.config import load
-from limnos.http.connection import LaneProtocol
+from limnos.http.connection import FastPathProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
-    from limnos.app.building import Built
+    from limnos.app.node_builder import ServerNode
 
 ROOT: Final = f"{Path(limnos.__file__).parent}/"
 ROOMS: Final = (
@@ -170,16 +170,16 @@ class Served:
         finally:
             await built.close()
 
-    async def _listen(self, built: Built) -> None:
+    async def _listen(self, built: ServerNode) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         config = uvicorn.Config(
-            built.application, http=LaneProtocol, loop="none", lifespan="off", log_config=None, access_log=False
+            built.application, http=FastPathProtocol, loop="none", lifespan="off", log_config=None, access_log=False
         )
         config.load()
         state = uvicorn.server.ServerState()
 
-        def protocol() -> LaneProtocol:
-            return LaneProtocol(config=config, server_state=state, app_state={})
+        def protocol() -> FastPathProtocol:
+            return FastPathProtocol(config=config, server_state=state, app_state={})
 
         server = await self._loop.create_server(protocol, "127.0.0.1", 0)
         self._port = server.sockets[0].getsockname()[1]

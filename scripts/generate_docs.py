@@ -17,10 +17,10 @@ from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
 from limnos.model.kinds import Kind
 from limnos.model.privileges import kind_word
-from limnos.pipeline.file import schema_made
+from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
-from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
-from limnos.services.sqlpp.statements import kinds
+from limnos.pipeline.shapes import Cases, ListOf, MapOf, Record, RecordKey, Shape
+from limnos.services.sqlpp.statements import statement_kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.sqlpp.functions.absent import ABSENT
 
@@ -82,7 +82,7 @@ def key_rows(file: Record) -> list[str]:
     return lines[1:]
 
 
-def _key_row(name: str, key: Key) -> str:
+def _key_row(name: str, key: RecordKey) -> str:
     required = "" if not key.required else " *Required.*"
     default = f" Default: {key.default}." if key.default else ""
     return f"| `{name}` | {_cell(key.told)}{required}{default} | `{_cell(key.example)}` |"
@@ -127,7 +127,7 @@ def _cell(text: str) -> str:
 def statement_rows() -> list[str]:
     """One row per kind of statement: its words, its actions, and who may do those, as the policy says it."""
     rows = []
-    for words, kind in sorted(kinds()):
+    for words, kind in sorted(statement_kinds()):
         does = ", ".join(f"`{action.word}`" for action in kind.takes) or "nothing"
         takes = "; ".join(dict.fromkeys(_told(POLICY[action]) for action in kind.takes)) or "membership"
         rows.append(f"| {words} | {does} | {takes} |")
@@ -159,7 +159,7 @@ def pages() -> dict[Path, str]:
     ]  # fmt: skip
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
-    return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": schema_made()}
+    return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
 
 
 def function_rows() -> list[str]:

@@ -27,20 +27,20 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.routing import Route
 from limnos.model.errors import (
+    AuthenticationFailed,
     BadRequest,
     CommitConflict,
-    Forbidden,
     LimnosError,
     NotFound,
     NotInUse,
-    Pruned,
+    PermissionDenied,
+    PositionPruned,
+    PropertyConflict,
+    ServiceUnavailable,
     SourceFailed,
-    Throttled,
     TooLarge,
-    Unauthenticated,
-    Unavailable,
-    Unprocessable,
-    Unsupported,
+    TooManyAttempts,
+    UnsupportedOperation,
     WrongMediaType,
 )
 
@@ -60,10 +60,10 @@ CONTENTS = {
 }
 """Kinds of answer that a handler chooses by what it is asked."""
 ALWAYS: list[type[LimnosError]] = [
-    BadRequest, Unauthenticated, Forbidden, NotFound, Unsupported, Throttled, LimnosError, Unavailable,
+    BadRequest, AuthenticationFailed, PermissionDenied, NotFound, UnsupportedOperation, TooManyAttempts, LimnosError, ServiceUnavailable,
 ]  # fmt: skip
 """What any operation may answer that looks at a credential."""
-TOKENS: list[type[LimnosError]] = [BadRequest, Unauthenticated, Throttled, LimnosError, Unavailable]
+TOKENS: list[type[LimnosError]] = [BadRequest, AuthenticationFailed, TooManyAttempts, LimnosError, ServiceUnavailable]
 """What an operation may answer that takes a credential in its body."""
 
 _METALAKES = re.compile("/metalakes/{[^}]*}/")
@@ -251,7 +251,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
     refused: list[type[LimnosError]] = []
     if route.operation in protocol.anonymous:
         is_sign_in = route.takes == "form" or known.body is not None
-        refused += [Unavailable] if "health" in route.operation else TOKENS if is_sign_in else []
+        refused += [ServiceUnavailable] if "health" in route.operation else TOKENS if is_sign_in else []
     else:
         refused += ALWAYS
         refused += [] if route.method in ("GET", "HEAD") else [CommitConflict]
@@ -259,8 +259,8 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
         refused += [SourceFailed] if protocol.name == "iceberg" or "/catalogs" in route.path else []
     if known.body is not None or route.takes != "json":
         refused += [TooLarge, WrongMediaType]
-    refused += [Pruned] if route.operation.endswith("-changes") else []
-    refused += [Unprocessable] if "Unprocessable" in text else []
+    refused += [PositionPruned] if route.operation.endswith("-changes") else []
+    refused += [PropertyConflict] if "Unprocessable" in text else []
     return [*done, *sorted({_status_of(protocol, kind) for kind in refused})]
 
 

@@ -86,7 +86,7 @@ _SIGNED_BY_LENT = [
 
 
 @dataclass
-class Adls:
+class AdlsServer:
     """The server: its host, its objects, who signed in, what it lent and refused."""
 
     host: str = ""
@@ -136,7 +136,7 @@ class Adls:
 
 
 @contextmanager
-def adls(folder: Path) -> Iterator[Adls]:
+def adls(folder: Path) -> Iterator[AdlsServer]:
     """Serve such a store with a certificate of an authority of its own, in a folder."""
     authority = Authority(folder)
     authority.give(folder / "cert.pem", folder / "key.pem")
@@ -144,7 +144,7 @@ def adls(folder: Path) -> Iterator[Adls]:
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     # aiohttp's context is made when it is imported, and reads no setting of the environment afterwards.
     aiohttp.connector._SSL_CONTEXT_VERIFIED.load_verify_locations(authority.file)  # type: ignore[union-attr]
-    found = Adls(authority=authority.file)
+    found = AdlsServer(authority=authority.file)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": found}))
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.daemon_threads = True
@@ -160,7 +160,7 @@ def adls(folder: Path) -> Iterator[Adls]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    store: Adls
+    store: AdlsServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from limnos.model.permits import Permit
-from limnos.store.changes import Moved
+from limnos.store.changes import GateResult
 from limnos.store.migrate import migrate
 from limnos.store.postgres import PostgresStore
 from limnos.store.sql import Load, Row
@@ -177,7 +177,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             server.stop()
 
 
-class Lab:
+class StoreLab:
     """One event loop with the stores that a test opens; closes them at the end."""
 
     def __init__(self, database: Database) -> None:
@@ -207,7 +207,9 @@ class Lab:
 
     # -- what stores do, alike on both backends ------------------------------------------------------------------
 
-    def gate(self, known: Sequence[tuple[int, int]], *, epoch: int | None = None, store: Store | None = None) -> Moved:
+    def gate(
+        self, known: Sequence[tuple[int, int]], *, epoch: int | None = None, store: Store | None = None
+    ) -> GateResult:
         """Ask a store's gate; by default as a view of the present epoch would."""
         chosen = store or self.store
         epoch = self.epoch() if epoch is None else epoch

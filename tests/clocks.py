@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class _Jumping(selectors.DefaultSelector):
+class _JumpingSelector(selectors.DefaultSelector):
     """Waits for nothing, and counts for how long it was asked to."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     """A loop whose seconds pass when nothing else is left to do."""
 
     def __init__(self) -> None:
-        self._jumping = _Jumping()
+        self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:

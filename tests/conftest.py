@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-    from tests.backends import Database, Lab, PostgresServer
+    from tests.backends import Database, PostgresServer, StoreLab
     from tests.brokers import KafkaServer
     from tests.mariadbs import MariaServer
     from tests.metastores import HiveServer
@@ -90,11 +90,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def lab(database: Database) -> Iterator[Lab]:
+def lab(database: Database) -> Iterator[StoreLab]:
     """An event loop with stores on a fresh database, for each backend."""
-    from tests.backends import Lab
+    from tests.backends import StoreLab
 
-    lab = Lab(database)
+    lab = StoreLab(database)
     yield lab
     lab.close()
 

@@ -32,7 +32,7 @@ _LISTED = re.compile(r"api\.getAttribute\('storage\.googleapis\.com/objectListPr
 
 
 @dataclass
-class Gcs:
+class GcsServer:
     """The server: its address, its objects, the tokens that it gave out with their boundaries, and what it refused."""
 
     uri: str = ""
@@ -99,9 +99,9 @@ def _holds(condition: str, name: str, prefix: str) -> bool:
 
 
 @contextmanager
-def gcs() -> Iterator[Gcs]:
+def gcs() -> Iterator[GcsServer]:
     """Serve such a store."""
-    found = Gcs()
+    found = GcsServer()
     handler = type("Handler", (_Handler,), {"store": found})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -117,7 +117,7 @@ def gcs() -> Iterator[Gcs]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    store: Gcs
+    store: GcsServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:

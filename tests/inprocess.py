@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from limnos.access.authentication import Authenticator, Credential, trusted
-from limnos.files import everything
+from limnos.access.authentication import Authenticator, Credential, accepted_trusts
+from limnos.files import allow_everything
 from limnos.model.kinds import ICEBERG_PROVIDER as ICEBERG
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.metalakes import metalake_create
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.request.context import Context
-from limnos.services.request.defaults import Defaults, Rules
-from limnos.services.request.files import Files
-from limnos.services.request.scene import Scope
-from limnos.services.request.shared import Services
-from limnos.view.gate import InlineGate, SharedGate
-from limnos.view.view import View
+from limnos.services.request.defaults import AccessSettings, RequestDefaults
+from limnos.services.request.files import FileOperations
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_view import RequestScope
+from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
+from limnos.view.view import StoreView
 
 ADMIN = "admin"
 LAKE = "lake"
-MAIN = Scope(LAKE, "main")
+MAIN = RequestScope(LAKE, "main")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
 
 
-class NoFiles(Files):
+class NoFiles(FileOperations):
     """Files that are taken and not kept."""
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
@@ -52,26 +52,28 @@ class Node:
         access: bool = True,
         bytes_max: int = 64 << 20,
         cold_reads_max: int = 64,
-        files: Files | None = None,
+        files: FileOperations | None = None,
         warehouse: str = "file:/warehouse",
         verify: str = "never",
         believes_basic: bool = True,
     ) -> None:
         self.store = store
-        self.view = View(bytes_max=bytes_max)
+        self.view = StoreView(bytes_max=bytes_max)
         self.gate = (
-            InlineGate(self.view, store)
+            InlineFreshnessGate(self.view, store)
             if store.inline
-            else SharedGate(self.view, store, cold_reads_max=cold_reads_max)
+            else SharedFreshnessGate(self.view, store, cold_reads_max=cold_reads_max)
         )
         self.woken = 0
-        self.services = Services(
+        self.services = NodeServices(
             store=store,
             gate=self.gate,
-            rules=Rules(access, frozenset({ADMIN}), trusted(access_enabled=access, believes_basic=believes_basic)),
+            rules=AccessSettings(
+                access, frozenset({ADMIN}), accepted_trusts(access_enabled=access, believes_basic=believes_basic)
+            ),
             authenticator=Authenticator(believes_basic=believes_basic),
-            defaults=Defaults(LAKE, "main", warehouse, ":", "restricted", verify, everything()),
-            files=files or NoFiles(everything()),
+            defaults=RequestDefaults(LAKE, "main", warehouse, ":", "restricted", verify, allow_everything()),
+            files=files or NoFiles(allow_everything()),
             wake_worker=self._wake,
         )
 

@@ -80,7 +80,7 @@ class Person:
         return self.name
 
 
-class Kept:
+class RefreshToken:
     """What a session is refreshed with, as Authlib wants it; each is good once."""
 
     def __init__(self, text: str, user: str) -> None:
@@ -109,7 +109,7 @@ class Issuer:
         self.life_s = LIFE_S
         self.answers: list[tuple[str, bool] | str | None] = []
         """What happens at each question of a terminal, in this order: a user says yes or no, a word of RFC 8628, or nothing yet."""
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, RefreshToken] = {}
         """By what sessions are refreshed now."""
         self.begun: dict[str, DeviceCredentialDict] = {}
         self.server = make_server("127.0.0.1", 0, self._app(), threaded=True)
@@ -136,7 +136,7 @@ class Issuer:
     def _keep(self, token: dict[str, Any], request: Any) -> None:  # noqa: ANN401 - Authlib's
         text = token.get("refresh_token")
         if text is not None:
-            self.kept[text] = Kept(text, request.user.name)
+            self.kept[text] = RefreshToken(text, request.user.name)
 
     def _app(self) -> flask.Flask:
         app = flask.Flask("issuer")
@@ -231,13 +231,13 @@ def _by_refreshing(issuer: Issuer) -> type[grants.RefreshTokenGrant]:
         TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
         INCLUDE_NEW_REFRESH_TOKEN = True
 
-        def authenticate_refresh_token(self, text: str) -> Kept | None:
+        def authenticate_refresh_token(self, text: str) -> RefreshToken | None:
             return issuer.kept.get(text)
 
-        def authenticate_user(self, kept: Kept) -> Person:
+        def authenticate_user(self, kept: RefreshToken) -> Person:
             return Person(kept.user)
 
-        def revoke_old_credential(self, kept: Kept) -> None:
+        def revoke_old_credential(self, kept: RefreshToken) -> None:
             issuer.kept.pop(kept.text, None)
 
     return ByRefreshing
@@ -247,10 +247,10 @@ def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
     class Revoking(RevocationEndpoint):  # type: ignore[misc]
         CLIENT_AUTH_METHODS = ("none",)
 
-        def query_token(self, text: str, _hint: str | None) -> Kept | None:
+        def query_token(self, text: str, _hint: str | None) -> RefreshToken | None:
             return issuer.kept.get(text)
 
-        def revoke_token(self, kept: Kept, _request: object) -> None:
+        def revoke_token(self, kept: RefreshToken, _request: object) -> None:
             issuer.kept.pop(kept.text, None)
 
     return Revoking

@@ -40,7 +40,7 @@ _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 
 @dataclass
-class Trouble:
+class RequestFault:
     """Requests of a method, of names that a pattern is found in, are refused with a status: so many of them, after some that pass."""
 
     method: str
@@ -59,7 +59,7 @@ class Trouble:
 
 
 @dataclass
-class Objects:
+class ObjectStoreServer:
     """The server: its address, what was asked of it, and what it refused."""
 
     uri: str = ""
@@ -74,7 +74,7 @@ class Objects:
     """Sessions are not held to their policies, as in stores that know none."""
     life_s: int | None = None
     """How long sessions last that are given out now, whatever is asked for: less than Amazon gives, too."""
-    trouble: Trouble | None = None
+    trouble: RequestFault | None = None
     """What is refused though whoever asks may do it."""
 
     @property
@@ -116,7 +116,7 @@ class Objects:
 
 
 @contextmanager
-def authorized() -> Iterator[Objects]:
+def authorized() -> Iterator[ObjectStoreServer]:
     """Serve an object store with authorization on: the owner is a user, and the role opens one bucket of two."""
     with objects() as found:
         words = {
@@ -156,14 +156,14 @@ def _policy(*statements: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
-_serving: list[Objects] = []
+_serving: list[ObjectStoreServer] = []
 """The stores that are up. moto keeps one set of buckets for the whole process, which the last one to end empties."""
 
 
 @contextmanager
-def objects() -> Iterator[Objects]:
+def objects() -> Iterator[ObjectStoreServer]:
     """Serve an object store with one bucket, which is empty unless another store of this process is up."""
-    found = Objects()
+    found = ObjectStoreServer()
     _serving.append(found)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
     app = DomainDispatcherApplication(create_backend_app)
@@ -186,7 +186,7 @@ def objects() -> Iterator[Objects]:
             s3_backends[ACCOUNT]["aws"].reset()
 
 
-def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(found: ObjectStoreServer, app: Callable[..., Any]) -> Callable[..., Any]:
     def answer(environ: Environ, start: Callable[..., Any]) -> Any:  # noqa: ANN401 - WSGI's
         key, _, service = _asker(environ)
         if service == "sts":
@@ -216,7 +216,7 @@ def _shortened(answer: bytes, life_s: int) -> bytes:
     """Have a session that was just given out end sooner, and say so."""
     key = re.search(rb"<AccessKeyId>([^<]+)<", answer)
     assert key, answer
-    session = next(each for each in Objects.sessions() if each.access_key_id == key[1].decode())
+    session = next(each for each in ObjectStoreServer.sessions() if each.access_key_id == key[1].decode())
     session.expiration = utcnow() + timedelta(seconds=life_s)
     end = re.compile(rb"(?<=<Expiration>)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # as long as it was
     assert end.search(answer), answer
@@ -268,7 +268,7 @@ def _deleted(environ: Environ) -> list[str]:
 
 def _may(environ: Environ, key: str, *, action: str, resource: str, prefix: str | None) -> bool:
     """Say whether a session may do something: it is not over, its token is right, and its policy says so."""
-    session = next((each for each in Objects.sessions() if each.access_key_id == key), None)
+    session = next((each for each in ObjectStoreServer.sessions() if each.access_key_id == key), None)
     if session is None or environ.get("HTTP_X_AMZ_SECURITY_TOKEN") != session.session_token:
         return False
     if session.expiration.replace(tzinfo=None) <= utcnow().replace(tzinfo=None):

@@ -23,12 +23,12 @@ FOLDERS: Final = (
 )
 MODULES: Final = frozenset(
     {
-        "cli/test_access.py", "cli/test_jobs.py", "formats/iceberg/test_types.py", "http/test_cloudevents.py", "http/test_audited.py",
+        "cli/test_access.py", "cli/test_jobs.py", "formats/iceberg/test_types.py", "http/test_cloudevents.py", "http/test_request_audit.py",
         "http/admin/test_reports.py", "http/admin/test_runs.py", "http/admin/test_service_accounts.py", "http/admin/test_tokens.py", "http/admin/test_trash.py",
-        "pipeline/test_marks.py", "pipeline/test_schedulers.py", "pipeline/run/test_backfill.py",
+        "pipeline/test_checkpoints.py", "pipeline/test_schedulers.py", "pipeline/run/test_backfill.py",
         "pipeline/run/test_parameters.py", "pipeline/run/test_schedule.py", "services/activity/test_audit.py", "services/activity/test_audit_exports.py",
-        "services/runs/test_run_retention.py", "sources/test_credentials.py", "sources/test_mysql_tables.py", "sources/test_signing.py",
-        "store/test_times.py",
+        "services/runs/test_run_retention.py", "sources/test_credentials.py", "sources/test_mysql_tables.py", "sources/test_s3_signing.py",
+        "store/test_time_sources.py",
     }
 )  # fmt: skip
 """Tests of what reads, writes, compares or shows a time: values of queries, logs, retention, expiry, signatures, schedules."""

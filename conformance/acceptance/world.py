@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from tests.http.iceberg.wire import node_over
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.acceptance.faces import Request
-    from tests.http.driver import Node
+    from tests.http.driver import DriverNode
 
 DONE = (200, 201, 204)
 
@@ -26,7 +26,7 @@ DONE = (200, 201, 204)
 class World:
     """Nodes over one store; each cell takes names that no other has."""
 
-    def __init__(self, nodes: tuple[Node, ...], database: str | None) -> None:
+    def __init__(self, nodes: tuple[DriverNode, ...], database: str | None) -> None:
         self._nodes = nodes
         self._database = database
         self._serial = 0
@@ -58,7 +58,7 @@ class World:
         store = self._nodes[-1].built.services.store
 
         def unreachable(*_: object) -> None:
-            raise Unavailable("The store does not answer: try again")
+            raise ServiceUnavailable("The store does not answer: try again")
 
         async def unreachable_async(*_: object) -> None:
             unreachable()

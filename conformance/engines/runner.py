@@ -18,7 +18,7 @@ from conformance.engines.remote import Refused, Remote, Start, hosted
 from conformance.engines.rows import Row
 from conformance.engines.story import FAILED, OK, Outcome, Story
 from conformance.engines.world import REMOTE, place_of, witness_of
-from tests.objects import Objects
+from tests.objects import ObjectStoreServer
 
 ENGINES: dict[str, Start] = {
     "spark41": hosted("spark41"),
@@ -50,7 +50,7 @@ REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars",
 class Runner:
     """One run: its outcomes, and the engines' titles."""
 
-    def __init__(self, lake: Lake, store: Objects, output: Path) -> None:
+    def __init__(self, lake: Lake, store: ObjectStoreServer, output: Path) -> None:
         self.lake, self.store, self.output = lake, store, output
         self.outcomes: list[Outcome] = []
         self.titles: dict[str, str] = {}

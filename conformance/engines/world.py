@@ -16,7 +16,7 @@ from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
 from conformance.engines.page import PROGRAM
 from examples.demo.server import running_server
 from limnos.client import Client
-from tests.objects import BUCKET, Objects, authorized
+from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 REMOTE = "far"
 """The catalog whose files are in the object store."""
@@ -28,7 +28,7 @@ _OVER_S = 5
 
 
 @contextmanager
-def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, Objects]]:
+def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, ObjectStoreServer]]:
     """The server, furnished, and the store; both end with the body."""
     with authorized() as store:
         settings = work / "lake.toml"
@@ -38,7 +38,7 @@ def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, Objects]]:
             yield furnish(server.uri, work, store), store
 
 
-def furnish(uri: str, work: Path, store: Objects) -> Lake:
+def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
     """Make in both catalogs the namespaces `open` and `closed` with a table `t` of two rows each, and a reader of `open`."""
     token = (work / "data" / "admin.token").read_text().strip()
     with Client(uri, token=token) as client:

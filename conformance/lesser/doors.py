@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY
-from limnos.access.prospects import could
-from limnos.access.rules import Allowed
-from limnos.model.decisions import Chain, Link
+from limnos.access.prechecks import may_be_allowed
+from limnos.access.rules import PrivilegeRule
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
     from limnos.model.principals import Subject
     from limnos.model.privileges import Privilege
 
-_METALAKE, _CATALOG, _NAMESPACE = Link(1, Kind.METALAKE, "m"), Link(2, Kind.CATALOG, "c"), Link(3, Kind.NAMESPACE, "n")
-SHALLOW: Final[tuple[Chain, ...]] = ((_METALAKE,), (_CATALOG, _METALAKE))
+_METALAKE, _CATALOG, _NAMESPACE = (
+    ChainLink(1, Kind.METALAKE, "m"),
+    ChainLink(2, Kind.CATALOG, "c"),
+    ChainLink(3, Kind.NAMESPACE, "n"),
+)
+SHALLOW: Final[tuple[SecurableChain, ...]] = ((_METALAKE,), (_CATALOG, _METALAKE))
 """What the own API and Gravitino's know of the object before they read a body."""
-DEEP: Final[tuple[Chain, ...]] = (
+DEEP: Final[tuple[SecurableChain, ...]] = (
     *SHALLOW,
     (_NAMESPACE, _CATALOG, _METALAKE),
-    (Link.absent(Kind.NAMESPACE, "n"), _CATALOG, _METALAKE),
+    (ChainLink.absent(Kind.NAMESPACE, "n"), _CATALOG, _METALAKE),
     *(
         (link, _NAMESPACE, _CATALOG, _METALAKE)
         for kind in (Kind.TABLE, Kind.VIEW)
-        for link in (Link(4, kind, "t"), Link.absent(kind, "t"))
+        for link in (ChainLink(4, kind, "t"), ChainLink.absent(kind, "t"))
     ),
 )
 """What Iceberg REST and Lance REST know."""
@@ -44,7 +48,7 @@ class _Caller:
         self.principal_ids = frozenset({1})
 
 
-def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[Chain]) -> str | None:
+def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[SecurableChain]) -> str | None:
     """Describe a caller whose body is read for the lowered actions alone; None if there is none."""
     privileges = sorted({each for action in (*asks, *lowered) for each in _privileges(POLICY[action])})
     held = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
@@ -53,7 +57,7 @@ def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Seque
         for owned in (None, *(link.id for link in chain if link.id > 0)):
             owner_of = {link.id: 1 if link.id == owned else 2 for link in chain}
             now, then = (
-                any(could(caller, each, chain, lambda link: owner_of[link.id]) for each in some)  # noqa: B023 - called here
+                any(may_be_allowed(caller, each, chain, lambda link: owner_of[link.id]) for each in some)  # noqa: B023 - called here
                 for some in (lowered, asks)
             )
             if now and not then:
@@ -62,7 +66,7 @@ def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Seque
 
 
 def _privileges(rule: Rule) -> Iterator[Privilege]:
-    if isinstance(rule, Allowed):
+    if isinstance(rule, PrivilegeRule):
         yield rule.privilege
     for part in (*getattr(rule, "parts", ()), *getattr(rule, "rules", {}).values()):
         yield from _privileges(part)

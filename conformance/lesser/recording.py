@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import limnos.access.decide as deciding
 from conformance.lesser.sites import SITE
-from limnos.access import prospects
+from limnos.access import prechecks
 from limnos.access.actions import Action
 from limnos.model.decisions import Decision
 
@@ -30,7 +30,7 @@ class Recorder:
     def record_decisions(self) -> None:
         """Ask each question of the access rules a second time, with the lesser action, from here on."""
         deciding.decide = self._asked_twice(deciding.decide)
-        prospects.could = self._asked_twice(prospects.could)
+        prechecks.may_be_allowed = self._asked_twice(prechecks.may_be_allowed)
 
     def take(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return which uses were come by since the last call, and which of them were decided otherwise."""

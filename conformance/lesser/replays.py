@@ -12,16 +12,16 @@ import pytest
 
 from conformance.lesser.sites import Planter
 from limnos.http import application
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scene
-from tests.http.driver import Node
+from limnos.services.request.request_view import RequestView
+from tests.http.driver import DriverNode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterator
 
     from conformance.lesser.recording import Recorder
-    from tests.http.driver import Answer
+    from tests.http.driver import DriverAnswer
 
 TRIES_MAX: Final = 60
 """Requests that are tried for one use, until one is answered otherwise."""
@@ -45,7 +45,7 @@ class Replays:
     def __init__(self, planter: Planter, recorder: Recorder, wanted: Collection[int]) -> None:
         self.planter, self.wanted = planter, wanted
         self._recorder = recorder
-        self._plain = Node._ask
+        self._plain = DriverNode._ask
         self._submitted = Context._submitted
         self._replaying = False
         self._test = ""
@@ -60,18 +60,20 @@ class Replays:
         """Take over how nodes in process are asked, and how they commit."""
         outer = self
 
-        async def ask(node: Node, *request: object, **options: object) -> Answer:
+        async def ask(node: DriverNode, *request: object, **options: object) -> DriverAnswer:
             return await outer.asked(node, *request, **options)
 
         async def submitted(ctx: Context, writing: Awaitable[object], *, is_told: bool) -> object:
             if outer._replaying:
                 writing.close()  # type: ignore[attr-defined]
-                raise Unavailable("Nothing is committed by a request that is sent again")
+                raise ServiceUnavailable("Nothing is committed by a request that is sent again")
             return await outer._submitted(ctx, writing, is_told=is_told)
 
         # What was decided before is not remembered: it would hide the uses that come later.
-        Scene.decide = lambda scene, action, chain: scene.decide_for(scene.user, action, chain)  # type: ignore[method-assign]
-        Node._ask = ask  # type: ignore[method-assign, assignment]
+        RequestView.decide = lambda request_view, action, chain: request_view.decide_for(
+            request_view.user, action, chain
+        )  # type: ignore[method-assign]
+        DriverNode._ask = ask  # type: ignore[method-assign, assignment]
         Context._submitted = submitted  # type: ignore[method-assign, assignment]
         application.key_of = lambda *_: None  # type: ignore[assignment]  # no answer is kept: the next may be of a lowered use
 
@@ -80,7 +82,7 @@ class Replays:
         """Know which test asks."""
         self._test = item.nodeid
 
-    async def asked(self, node: Node, *request: object, **options: object) -> Answer:
+    async def asked(self, node: DriverNode, *request: object, **options: object) -> DriverAnswer:
         """Ask, then ask again with each use lowered by which the answer may become another one."""
         self._recorder.take()
         answer = await self._plain(node, *request, **options)  # type: ignore[arg-type]
@@ -102,7 +104,9 @@ class Replays:
                 await self._try(node, number, answer, *request, **options)
         return answer
 
-    async def _try(self, node: Node, number: int, answer: Answer, *request: object, **options: object) -> None:
+    async def _try(
+        self, node: DriverNode, number: int, answer: DriverAnswer, *request: object, **options: object
+    ) -> None:
         """Lower a use; then those with it that are decided otherwise behind it, and see which of them refuse in its place."""
         lowered, last = (number,), answer
         while len(lowered) <= DEPTH_MAX:
@@ -139,7 +143,7 @@ class Replays:
             self._replaying = False
 
 
-def differs(first: Answer, second: Answer) -> bool:
+def differs(first: DriverAnswer, second: DriverAnswer) -> bool:
     """Say whether two answers differ in their status, or in the sizes of what a list shows."""
     if first.status != second.status:
         return True

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.sqlpp_tpch.queries import QUERIES
 from conformance.sqlpp_tpch.tables import filled, generated
-from limnos.engine.sessions import Sessions
-from limnos.engine.statements import carried_out
-from limnos.engine.wire import Start
+from limnos.engine.sessions import StatementSessions
+from limnos.engine.statements import run_job
+from limnos.engine.wire import EngineStart
 from limnos.sqlpp import plan
 from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.relations import Uncarried, carried
-from limnos.sqlpp.stored import declared
-from tests.engine.living import Asking
+from limnos.sqlpp.relations import UntranslatableExpression, translate_query
+from limnos.sqlpp.stored import storage_form_of_record
+from tests.engine.live_engine import EngineDataverse
 from tests.integration.live import serving
 
 if TYPE_CHECKING:
@@ -60,16 +60,20 @@ def main() -> int:
         trial = Path(temporary).resolve()
         files = generated((options.directory or trial).resolve(), scale=options.scale)
         with serving(trial / "server") as server:
-            start = Start(
+            start = EngineStart(
                 uri=server.uri, metalake="lake", master=f"local[{SLOTS}]", memory=options.memory, slots=SLOTS,
                 statements_max=1, scratch=str(trial), readable=(), writable=(), closed=(),
             )  # fmt: skip
             return _asked(
-                Asking(server, None, DATAVERSE), Sessions(start), files=files, chosen=chosen, rounds=options.rounds
+                EngineDataverse(server, None, DATAVERSE),
+                StatementSessions(start),
+                files=files,
+                chosen=chosen,
+                rounds=options.rounds,
             )  # type: ignore[arg-type]
 
 
-def _asked(asking: Asking, sessions: Sessions, *, files: Path, chosen: list[int], rounds: int) -> int:
+def _asked(asking: EngineDataverse, sessions: StatementSessions, *, files: Path, chosen: list[int], rounds: int) -> int:
     asking.rest("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": list(DATAVERSE)})
     sessions.begin()
     with sessions.of(asking.job("{}", "insert", target=_first(asking))) as spark:
@@ -94,25 +98,28 @@ def _asked(asking: Asking, sessions: Sessions, *, files: Path, chosen: list[int]
     return 1 if wrong else 0
 
 
-def _first(asking: Asking) -> str:
+def _first(asking: EngineDataverse) -> str:
     """A dataset to open a session with, as catalogs are registered for what a job touches."""
     asking.make("started", "{ id: bigint }", "id")
     return "started"
 
 
-def uncarried(asking: Asking, text: str) -> str | None:
+def uncarried(asking: EngineDataverse, text: str) -> str | None:
     """Why a query is not carried as a whole; None for one that is."""
     expression = asking.bound(text).expression
     if not isinstance(expression, plan.Subquery):
         return "no query"
     try:
-        carried(expression.query, lambda _, name: declared(type_of(asking.refs[name].type), asking.refs[name].key).type)
-    except Uncarried as reason:
+        translate_query(
+            expression.query,
+            lambda _, name: storage_form_of_record(type_of(asking.refs[name].type), asking.refs[name].key).type,
+        )
+    except UntranslatableExpression as reason:
         return str(reason)
     return None
 
 
-def compared(asking: Asking, sessions: Sessions, *, number: int, rounds: int) -> Told:
+def compared(asking: EngineDataverse, sessions: StatementSessions, *, number: int, rounds: int) -> Told:
     """Ask both ways so often, in one session."""
     both = QUERIES[number]
     job = asking.job(both.sqlpp, deadline_s=3600)
@@ -120,7 +127,7 @@ def compared(asking: Asking, sessions: Sessions, *, number: int, rounds: int) ->
         spark.sql(f"USE {'.'.join(asking.refs['started'].path[:-1])}")
 
         def ours() -> list[object]:
-            return [json.loads(line) for line in carried_out(spark, job, parts=sessions.parts, stop=_never)]
+            return [json.loads(line) for line in run_job(spark, job, parts=sessions.parts, stop=_never)]
 
         def plain() -> list[object]:
             return _plain(spark, both.plain)

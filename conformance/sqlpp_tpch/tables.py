@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.engine.living import Asking
+    from tests.engine.live_engine import EngineDataverse
 
 TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "region": ("r_regionkey: bigint, r_name: string, r_comment: string", ("r_regionkey",)),
@@ -75,7 +75,7 @@ def generated(directory: Path, *, scale: float) -> Path:
     return made
 
 
-def filled(asking: Asking, spark: SparkSession, *, files: Path) -> None:
+def filled(asking: EngineDataverse, spark: SparkSession, *, files: Path) -> None:
     """Make the datasets and append the files' rows."""
     for name, (fields, keys) in TYPES.items():
         asking.make(name, f"closed {{ {fields} }}", *keys)

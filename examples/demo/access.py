@@ -28,14 +28,14 @@ PRIVILEGE = "SELECT_TABLE"
 _IDENTIFIER = ("curated", "nyc", "delays")
 
 
-class AccessWrong(LimnosError):
+class AccessCheckFailed(LimnosError):
     """An access rule was not applied as the administrator had set it."""
 
     code = "access-wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AccessAnswer:
     """What `ana` got: let in, with the rows read, or refused, with the server's words."""
 
     allowed: bool
@@ -43,26 +43,26 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class TableAccess:
     """How `ana` asks for a table: a refusal is an answer."""
 
     table: str
     way: str
-    ask: Callable[[], Answer]
+    ask: Callable[[], AccessAnswer]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AccessTrial:
     """One request of `ana`: for which table, which way, at which server process, after what change of the administrator, and the answer."""
 
     table: str
     way: str
     server: str
     change: str
-    answer: Answer
+    answer: AccessAnswer
 
 
-def prepare(admin: Client, tables: Iterable[str]) -> None:
+def add_ana(admin: Client, tables: Iterable[str]) -> None:
     """Make `ana` a member who may look around beside these tables but read none; leave it so if she is already."""
     _unless_there(lambda: admin.users.add(USER))
     _unless_there(lambda: admin.roles.create(ROLE))
@@ -74,21 +74,21 @@ def prepare(admin: Client, tables: Iterable[str]) -> None:
     admin.roles.grant_to_user(USER, [ROLE])
 
 
-def play(admin: Client, door: Door, *, server: str) -> Iterator[Scene]:
+def run_trials(admin: Client, door: TableAccess, *, server: str) -> Iterator[AccessTrial]:
     """Ask the server named `server`: refused, granted, revoked; the changes are made where `admin` is.
 
-    Raises AccessWrong at the first answer that is not what the rules say.
+    Raises AccessCheckFailed at the first answer that is not what the rules say.
     """
-    yield _scene(door, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
+    yield _run_trial(door, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
     admin.roles.allow(ROLE, [PRIVILEGE], on=door.table, kind="table")
-    yield _scene(door, server=server, change=f"{PRIVILEGE} granted", allowed=True)
+    yield _run_trial(door, server=server, change=f"{PRIVILEGE} granted", allowed=True)
     _revoke(admin, door.table)
-    yield _scene(door, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
+    yield _run_trial(door, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
 
 
-def iceberg_door(catalog: Catalog) -> Door:
+def iceberg_access(catalog: Catalog) -> TableAccess:
     """How ana asks through PyIceberg."""
-    return Door(table=TABLE, way="PyIceberg", ask=lambda: ask(catalog))
+    return TableAccess(table=TABLE, way="PyIceberg", ask=lambda: read_last_day(catalog))
 
 
 def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
@@ -107,26 +107,26 @@ def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
     return RestCatalog("limnos", **properties)  # type: ignore[arg-type]
 
 
-def ask(catalog: Catalog) -> Answer:
+def read_last_day(catalog: Catalog) -> AccessAnswer:
     """Load the table and count the rows of its last day: the first request decides."""
     from pyiceberg.exceptions import ForbiddenError
 
     try:
         table = catalog.load_table(_IDENTIFIER)
     except ForbiddenError as error:
-        return Answer(allowed=False, text=str(error))
+        return AccessAnswer(allowed=False, text=str(error))
     day = table.scan(row_filter="flight_date = '2013-12-31'", selected_fields=("carrier", "flight")).to_arrow()
-    return Answer(allowed=True, text=f"{day.num_rows:,} flights of 31 December read")
+    return AccessAnswer(allowed=True, text=f"{day.num_rows:,} flights of 31 December read")
 
 
-def _scene(door: Door, *, server: str, change: str, allowed: bool) -> Scene:
+def _run_trial(door: TableAccess, *, server: str, change: str, allowed: bool) -> AccessTrial:
     answer = door.ask()
     if answer.allowed != allowed:
         word = "let in" if answer.allowed else "refused"
-        raise AccessWrong(f"After '{change}', {USER} was {word} by the {server}: {answer.text}")
+        raise AccessCheckFailed(f"After '{change}', {USER} was {word} by the {server}: {answer.text}")
     if not allowed and PRIVILEGE not in answer.text.upper():
-        raise AccessWrong(f"The refusal by the {server} does not name {PRIVILEGE}: {answer.text}")
-    return Scene(table=door.table, way=door.way, server=server, change=change, answer=answer)
+        raise AccessCheckFailed(f"The refusal by the {server} does not name {PRIVILEGE}: {answer.text}")
+    return AccessTrial(table=door.table, way=door.way, server=server, change=change, answer=answer)
 
 
 def _revoke(admin: Client, table: str) -> None:

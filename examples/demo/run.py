@@ -17,16 +17,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from examples.demo import access, data, plots, process, search, tables
-from examples.demo.graph import Edge
+from examples.demo.graph import DrawnEdge
 from examples.demo.progress import StepProgress
-from examples.demo.reader import Reader
-from examples.demo.report import Commit, Delivery, Summary, TableLine, print_report, write_page
+from examples.demo.reader import ConsistencyReader
+from examples.demo.report import Delivery, DemoSummary, TableCommitLine, TableLine, print_report, write_page
 from examples.demo.server import running_server
 from limnos.client import Client, ClientError
 from limnos.model.errors import LimnosError
 from limnos.pipeline.project import Project, load
-from limnos.pipeline.run.ended import RunFailed
-from limnos.pipeline.run.shown import line_of
+from limnos.pipeline.run.event_text import line_of
+from limnos.pipeline.run.result import RunFailed
 from limnos.spark.jars import ensure_runtime
 from limnos.spark.session import session
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from examples.demo.access import Scene
-    from examples.demo.data import Source
-    from limnos.pipeline.run.events import Event
+    from examples.demo.access import AccessTrial
+    from examples.demo.data import DemoTable
+    from limnos.pipeline.run.events import RunEvent
 
 STEPS_TOTAL = 13
 _PATIENCE_S = 120.0
@@ -51,7 +51,7 @@ _SPARK_SETTINGS = {
 
 
 @dataclass(slots=True)
-class Run:
+class DemoRun:
     """A run under way: where it writes, how it shows its progress, and what it has to report so far."""
 
     place: Path
@@ -59,8 +59,8 @@ class Run:
     console: Console
     tables: list[TableLine] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
-    commits: list[Commit] = field(default_factory=list)
-    scenes: list[Scene] = field(default_factory=list)
+    commits: list[TableCommitLine] = field(default_factory=list)
+    scenes: list[AccessTrial] = field(default_factory=list)
     plots: list[tuple[str, bytes]] = field(default_factory=list)
 
     @property
@@ -78,7 +78,7 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
     console = console or Console()
     started = time.monotonic()
     place = Path(directory)
-    stop = process.Stop()
+    stop = process.StopRequest()
     try:
         place.mkdir(parents=True, exist_ok=True)
         with (
@@ -86,8 +86,8 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
             process.direct_loopback(),
             StepProgress(STEPS_TOTAL, console=console) as progress,
         ):
-            run = Run(place=place.absolute(), progress=progress, console=console)
-            _everything(run)
+            run = DemoRun(place=place.absolute(), progress=progress, console=console)
+            _run_demo(run)
         summary = _summary(run, directory=place, total_s=time.monotonic() - started)
         write_page(summary, plots=run.plots)
         print_report(summary, console=console)
@@ -98,16 +98,16 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
         if stop.asked:
             console.print(_STOPPED)
             return process.TERMINATED
-        return _failed(error, place=place, console=console)
+        return _report_failure(error, place=place, console=console)
     return 0
 
 
-def _everything(run: Run) -> None:
+def _run_demo(run: DemoRun) -> None:
     with run.progress.step("count the source, without Spark") as step:
         sources = data.sources(run.place / "source")
         step.note = f"{sum(source.census.rows for source in sources.values()):,} rows in {len(sources)} files"
     with run.progress.step("put the first delivery beside the pipeline's file") as step:
-        project = load(data.lay_out(sources, run.place / "pipeline"))
+        project = load(data.write_base_data(sources, run.place / "pipeline"))
         step.note = str(project.file)
     with run.progress.step("fetch Spark's Iceberg runtime, once") as step:
         step.note = ensure_runtime(progress=run.show_bytes).name
@@ -117,22 +117,34 @@ def _everything(run: Run) -> None:
             token = (run.server_data / "admin.token").read_text(encoding="utf-8").strip()
             step.note = first.uri
         with _spark(run, first.uri, token) as spark:
-            _deliver(run, project, spark=spark, reader=Reader(access.connect(first.uri, metalake="lake", token=token)))
-            data.deliver_late(sources, project.directory)
-            _deliver(run, project, spark=spark, reader=Reader(access.connect(first.uri, metalake="lake", token=token)))
+            _deliver(
+                run,
+                project,
+                spark=spark,
+                reader=ConsistencyReader(access.connect(first.uri, metalake="lake", token=token)),
+            )
+            data.write_late_data(sources, project.directory)
+            _deliver(
+                run,
+                project,
+                spark=spark,
+                reader=ConsistencyReader(access.connect(first.uri, metalake="lake", token=token)),
+            )
             with run.progress.step("compare with the source, rows and values of every column") as step:
                 _compare(run, spark, sources)
                 step.note = "equal"
             _draw(run, spark)
-            sought = _embed(run, spark, admin=Client(first.uri, token=token, timeout_s=_PATIENCE_S))
+            source_lookup = _fill_search_table(run, spark, admin=Client(first.uri, token=token, timeout_s=_PATIENCE_S))
         with run.progress.step("start a second server process over the same store") as step:
             second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
             step.note = second.uri
-        _show_access(run, {"first server": first.uri, "second server": second.uri}, token=token, sought=sought)
+        _show_access(
+            run, {"first server": first.uri, "second server": second.uri}, token=token, source_lookup=source_lookup
+        )
 
 
 @contextmanager
-def _spark(run: Run, uri: str, token: str) -> Iterator[SparkSession]:
+def _spark(run: DemoRun, uri: str, token: str) -> Iterator[SparkSession]:
     with run.progress.step("start Spark"), process.quiet_start(run.place / "spark.log"):
         spark = session(uri, token=token, app_name="limnos-demo", config=_SPARK_SETTINGS)
     run.progress.watch(spark)
@@ -143,14 +155,14 @@ def _spark(run: Run, uri: str, token: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _deliver(run: Run, project: Project, *, spark: SparkSession, reader: Reader) -> None:
+def _deliver(run: DemoRun, project: Project, *, spark: SparkSession, reader: ConsistencyReader) -> None:
     """Run the pipeline on what was delivered, while somebody reads what is published."""
     number = len(run.deliveries) + 1
     word = "first" if number == 1 else "late"
     delivery = Delivery(name=word)
     with run.progress.step(f"run the pipeline on the {word} delivery, somebody reading") as step:
 
-        def hear(event: Event) -> None:
+        def hear(event: RunEvent) -> None:
             delivery.hear(event)
             if event.state in ("done", "failed", "moved"):
                 run.console.print(escape(f"         {line_of(event)}"), highlight=False, soft_wrap=True)
@@ -163,28 +175,30 @@ def _deliver(run: Run, project: Project, *, spark: SparkSession, reader: Reader)
     run.deliveries.append(delivery)
 
 
-def _compare(run: Run, spark: SparkSession, sources: Mapping[str, Source]) -> None:
+def _compare(run: DemoRun, spark: SparkSession, sources: Mapping[str, DemoTable]) -> None:
     for name, source in sources.items():
         rows = tables.verify(spark, source)
-        done = _done(run, f"raw.nyc.{name}")
-        run.tables.append(TableLine(name=tables.raw(name), rows=rows, source_rows=source.census.rows, done=done))
+        done = _table_action(run, f"raw.nyc.{name}")
+        run.tables.append(
+            TableLine(name=tables.raw_table_name(name), rows=rows, source_rows=source.census.rows, done=done)
+        )
     flights = sources["flights"]
     rows = tables.verify_delays(spark, flights)
-    done = _done(run, "curated.nyc.delays")
+    done = _table_action(run, "curated.nyc.delays")
     run.tables.append(TableLine(name=tables.DELAYS, rows=rows, source_rows=flights.census.rows, done=done))
 
 
-def _done(run: Run, step: str) -> str:
+def _table_action(run: DemoRun, step: str) -> str:
     """What the runs did with a table, for the report's last column."""
     rows = [delivery.rows.get(step, 0) for delivery in run.deliveries]
     return ", then ".join(f"{count:,} written" if count else "nothing new" for count in rows)
 
 
-def _draw(run: Run, spark: SparkSession) -> None:
+def _draw(run: DemoRun, spark: SparkSession) -> None:
     """Ask the finished table for the numbers of the page, and draw its plots."""
     with run.progress.step("draw two plots"):
         run.commits += [
-            Commit(at=at, operation=word, rows=rows) for at, word, rows in spark.sql(tables.COMMITS).collect()
+            TableCommitLine(at=at, operation=word, rows=rows) for at, word, rows in spark.sql(tables.COMMITS).collect()
         ]
         hourly: dict[str, list[tuple[int, float]]] = {}
         for origin, hour, minutes in spark.sql(tables.HOURLY).collect():
@@ -196,31 +210,34 @@ def _draw(run: Run, spark: SparkSession) -> None:
         ]
 
 
-def _embed(run: Run, spark: SparkSession, *, admin: Client) -> list[float]:
+def _fill_search_table(run: DemoRun, spark: SparkSession, *, admin: Client) -> list[float]:
     """Put the airports' names with their vectors into a Lance table; return the vector of what ana looks for."""
     with run.progress.step("make vectors of the airports' names, in a Lance table") as step, admin:
-        filled = search.fill(spark, admin)
+        filled = search.fill_table(spark, admin)
         source = next(line.rows for line in run.tables if line.name == search.AIRPORTS)
         run.tables.append(TableLine(search.TABLE, rows=filled.rows, source_rows=source, done="written anew"))
         step.note = f"{filled.rows:,} rows"
-    return filled.sought
+    return filled.source_lookup
 
 
-def _show_access(run: Run, uris: dict[str, str], *, token: str, sought: list[float]) -> None:
+def _show_access(run: DemoRun, uris: dict[str, str], *, token: str, source_lookup: list[float]) -> None:
     """Play the same scenes at each server; the administrator's changes are all made at the first."""
     with Client(next(iter(uris.values())), token=token) as admin:
-        access.prepare(admin, (access.TABLE, search.TABLE))
+        access.add_ana(admin, (access.TABLE, search.TABLE))
         for name, uri in uris.items():
             with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
                 with Client(uri, user=access.USER, timeout_s=_PATIENCE_S) as ana:
-                    doors = access.iceberg_door(access.connect(uri, metalake="lake")), search.door(ana, sought)
+                    doors = (
+                        access.iceberg_access(access.connect(uri, metalake="lake")),
+                        search.search_access(ana, source_lookup),
+                    )
                 for door in doors:
-                    run.scenes += access.play(admin, door, server=name)
+                    run.scenes += access.run_trials(admin, door, server=name)
                 step.note = "each right at the very next request"
 
 
-def _summary(run: Run, *, directory: Path, total_s: float) -> Summary:
-    return Summary(
+def _summary(run: DemoRun, *, directory: Path, total_s: float) -> DemoSummary:
+    return DemoSummary(
         directory=directory,
         tables=run.tables,
         deliveries=run.deliveries,
@@ -232,14 +249,14 @@ def _summary(run: Run, *, directory: Path, total_s: float) -> Summary:
     )
 
 
-def _graph(run: Run) -> list[Edge]:
+def _graph(run: DemoRun) -> list[DrawnEdge]:
     """What each table was made from, with the rows that both runs wrote of what is read."""
     edges = []
     for step, sources in _READS.items():
         for source in sources:
             rows = sum(delivery.rows.get(source, 0) for delivery in run.deliveries) or None
             made = sum(delivery.rows.get(step, 0) for delivery in run.deliveries)
-            edges.append(Edge(start=source, end=step, rows=made if rows is None else rows))
+            edges.append(DrawnEdge(start=source, end=step, rows=made if rows is None else rows))
     return edges
 
 
@@ -247,7 +264,7 @@ _SMALL = tuple(f"raw.nyc.{name}" for name in data.TABLES)
 _READS = {f"raw.nyc.{name}": (f"{name}.csv",) for name in data.TABLES} | {"curated.nyc.delays": _SMALL}
 
 
-def _failed(error: BaseException, *, place: Path, console: Console) -> int:
+def _report_failure(error: BaseException, *, place: Path, console: Console) -> int:
     """Print why; for an error that is not one of ours, keep its trace beside the data."""
     reason = str(error)
     if not isinstance(error, (LimnosError, ClientError, OSError, RunFailed)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from examples.demo.access import Answer, Door
+from examples.demo.access import AccessAnswer, TableAccess
 from limnos.client import ConflictError
 from limnos.model.errors import LimnosError
 
@@ -38,21 +38,21 @@ _PLACES: Final = 512
 _PATH: Final = TABLE.split(".")
 
 
-class SearchWrong(LimnosError):
+class SearchCheckFailed(LimnosError):
     """A search found something else than what is there."""
 
     code = "search-wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class VectorTableContents:
     """What was put into the table, and the vector of what ana will look for."""
 
     rows: int
-    sought: list[float]
+    source_lookup: list[float]
 
 
-def fill(spark: SparkSession, admin: Client) -> Filled:
+def fill_table(spark: SparkSession, admin: Client) -> VectorTableContents:
     """Write every airport's name with its vector, and an index of their words. A table from an earlier run is replaced."""
     try:
         admin.namespaces.create(NAMESPACE)
@@ -65,8 +65,10 @@ def fill(spark: SparkSession, admin: Client) -> Filled:
     writer.mode("overwrite").save(TABLE)
     written = admin.lance.dataset(TABLE)
     written.create_scalar_index("name", "INVERTED", replace=True)
-    sought = _with_vectors(model, spark.sql("SELECT :name AS name", args={"name": MISSPELT})).first()
-    return Filled(rows=written.count_rows(), sought=list(sought["vector"]) if sought is not None else [])
+    source_lookup = _with_vectors(model, spark.sql("SELECT :name AS name", args={"name": MISSPELT})).first()
+    return VectorTableContents(
+        rows=written.count_rows(), source_lookup=list(source_lookup["vector"]) if source_lookup is not None else []
+    )
 
 
 def _vectors(names: DataFrame) -> PipelineModel:
@@ -93,37 +95,37 @@ def _with_vectors(model: PipelineModel, names: DataFrame) -> DataFrame:
     return found.select(*names.columns, vector_to_array(col("even"), dtype="float32").alias("vector"))
 
 
-def door(client: Client, sought: list[float]) -> Door:
+def search_access(client: Client, source_lookup: list[float]) -> TableAccess:
     """How ana searches: by likeness, and by a word."""
     namespace = client.lance.namespace()
-    return Door(table=TABLE, way="Lance REST", ask=lambda: _search(namespace, sought))
+    return TableAccess(table=TABLE, way="Lance REST", ask=lambda: _search(namespace, source_lookup))
 
 
-def _search(namespace: LanceNamespace, sought: list[float]) -> Answer:
-    """Ask both ways; what is refused in one and not in the other is no answer. Raises SearchWrong."""
+def _search(namespace: LanceNamespace, source_lookup: list[float]) -> AccessAnswer:
+    """Ask both ways; what is refused in one and not in the other is no answer. Raises SearchCheckFailed."""
     from lance_namespace.errors import PermissionDeniedError
 
     found: list[str] = []
     refused: list[str] = []
-    for query in _queries(sought):
+    for query in _queries(source_lookup):
         try:
             found.append(_first(namespace, query))
         except PermissionDeniedError as error:
             refused.append(str(error))
     if refused and not found:
-        return Answer(allowed=False, text=refused[0])
+        return AccessAnswer(allowed=False, text=refused[0])
     if found != [MEANT, NAMED]:
-        raise SearchWrong(f"'{MISSPELT}' and '{WORD}' found {found or 'nothing'}, and not {MEANT} and {NAMED}")
-    return Answer(allowed=True, text=f"'{MISSPELT}' is nearest to {MEANT}; '{WORD}' is in {NAMED}")
+        raise SearchCheckFailed(f"'{MISSPELT}' and '{WORD}' found {found or 'nothing'}, and not {MEANT} and {NAMED}")
+    return AccessAnswer(allowed=True, text=f"'{MISSPELT}' is nearest to {MEANT}; '{WORD}' is in {NAMED}")
 
 
-def _queries(sought: list[float]) -> tuple[QueryTableRequest, QueryTableRequest]:
+def _queries(source_lookup: list[float]) -> tuple[QueryTableRequest, QueryTableRequest]:
     from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
 
     asked = {"id": _PATH, "k": 1, "columns": {"column_names": ["name"]}}
     words = {"string_query": {"query": WORD, "columns": ["name"]}}
     return (
-        QueryTableRequest.model_validate({**asked, "vector": {"single_vector": sought}}),
+        QueryTableRequest.model_validate({**asked, "vector": {"single_vector": source_lookup}}),
         QueryTableRequest.model_validate({**asked, "vector": {}, "full_text_query": words}),
     )
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,9 +64,11 @@ def _wait_until_ready(process: subprocess.Popen[str], lines: queue.Queue[str | N
         try:
             line = lines.get(timeout=_START_TIMEOUT_S)
         except queue.Empty:
-            raise Unavailable(f"The server was not ready within {_START_TIMEOUT_S} s.{_tail(log)}") from None
+            raise ServiceUnavailable(f"The server was not ready within {_START_TIMEOUT_S} s.{_tail(log)}") from None
         if line is None:
-            raise Unavailable(f"The server ended with exit code {process.wait()} before it was ready.{_tail(log)}")
+            raise ServiceUnavailable(
+                f"The server ended with exit code {process.wait()} before it was ready.{_tail(log)}"
+            )
         if line.startswith(READY):
             return line.removeprefix(READY).strip()
 

@@ -13,7 +13,7 @@ from limnos.model.errors import LimnosError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from examples.demo.data import Source
+    from examples.demo.data import DemoTable
 
 RAW = "main.raw.nyc"
 DELAYS = "main.curated.nyc.delays"
@@ -40,14 +40,14 @@ class CountsDiffer(LimnosError):
     code = "counts-differ"
 
 
-def raw(table: str) -> str:
+def raw_table_name(table: str) -> str:
     """The full name of a raw table."""
     return f"{RAW}.{table}"
 
 
-def verify(spark: SparkSession, source: Source) -> int:
+def verify(spark: SparkSession, source: DemoTable) -> int:
     """Compare a raw table with its source, rows and values per column; return its rows. Raises CountsDiffer on any difference."""
-    table = raw(source.name)
+    table = raw_table_name(source.name)
     found = census(spark, table, columns=source.column_names)
     if found.rows != source.census.rows:
         raise CountsDiffer(f"{table} has {found.rows:,} rows, its source {source.census.rows:,}. {_REMEDY}")
@@ -59,7 +59,7 @@ def verify(spark: SparkSession, source: Source) -> int:
     return found.rows
 
 
-def verify_delays(spark: SparkSession, flights: Source) -> int:
+def verify_delays(spark: SparkSession, flights: DemoTable) -> int:
     """Check that `delays` has every flight exactly once; return its rows."""
     rows, keys = spark.sql(_COUNT_DELAYS).collect()[0]
     if (rows, keys) != (flights.census.rows, flights.census.rows):

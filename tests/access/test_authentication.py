@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from limnos.access.authentication import REMEMBERED_BYTES_MAX, REMEMBERED_MAX, Authenticator, Credential
-from limnos.model.errors import Unauthenticated
+from limnos.model.errors import AuthenticationFailed
 
 
 def basic(user: str | bytes) -> bytes:
@@ -22,13 +22,13 @@ def test_basic_is_believed_in_simple_mode_only(scheme: bytes) -> None:
     header = scheme + base64.b64encode(b"admin:x")
 
     assert Authenticator(believes_basic=True).credential(header) == Credential("admin")
-    with pytest.raises(Unauthenticated, match=r"send a token as 'Bearer lim_…'$"):
+    with pytest.raises(AuthenticationFailed, match=r"send a token as 'Bearer lim_…'$"):
         Authenticator(believes_basic=False).credential(header)
 
 
 def test_simple_mode_says_that_basic_would_do() -> None:
     """A header that is not understood is told both ways that are."""
-    with pytest.raises(Unauthenticated, match=r"or a user as Basic$"):
+    with pytest.raises(AuthenticationFailed, match=r"or a user as Basic$"):
         Authenticator(believes_basic=True).credential(b"Digest x")
 
 
@@ -38,7 +38,7 @@ def test_simple_mode_says_that_basic_would_do() -> None:
 def test_names_show_as_themselves(mark: str) -> None:
     """A name with a character that moves the cursor, ends a line or turns the direction of writing is no user's."""
     for name in (f"ad{mark}min", f"admin{mark}", mark):
-        with pytest.raises(Unauthenticated, match="control characters"):
+        with pytest.raises(AuthenticationFailed, match="control characters"):
             Authenticator(believes_basic=True).credential(basic(name))
 
 
@@ -53,7 +53,7 @@ def test_names_of_all_scripts_are_believed(name: str) -> None:
 
 def test_long_names_are_refused() -> None:
     """A user's name has a limit, here as where users are added."""
-    with pytest.raises(Unauthenticated, match="255 bytes"):
+    with pytest.raises(AuthenticationFailed, match="255 bytes"):
         Authenticator(believes_basic=True).credential(basic("x" * 256))
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from limnos.access.actions import Action
-from limnos.access.decide import decide, wave_through
-from limnos.model.decisions import Chain, Link
+from limnos.access.decide import allow_unchecked, decide
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 from limnos.model.privileges import Privilege
@@ -88,8 +88,8 @@ def test_stranger_is_told_to_be_added() -> None:
     )
 
 
-@pytest.mark.parametrize("chain", [(), (Link(0, Kind.METALAKE, "new"),)])
-def test_service_admin_makes_metalakes_without_membership(chain: Chain) -> None:
+@pytest.mark.parametrize("chain", [(), (ChainLink(0, Kind.METALAKE, "new"),)])
+def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain) -> None:
     """Making a metalake takes a service admin and nothing else, however the server is named in the chain."""
     admin = Subject.of(None, "root", member=False, service_admin=True)
 
@@ -153,7 +153,7 @@ def test_refusal_does_not_tell_whether_the_object_exists(
 ) -> None:
     """An absent table and one without grants get the same words."""
     subject = allowed(*rights)
-    absent = (Link.absent(Kind.TABLE, "t"), *INNER_CHAIN)
+    absent = (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN)
 
     there, gone = (decide(subject, action, chain, nobody) for chain in (TABLE_CHAIN, absent))
 
@@ -163,9 +163,9 @@ def test_refusal_does_not_tell_whether_the_object_exists(
 
 def test_absent_object_has_no_owner_to_ask_for() -> None:
     """The owner lookup never sees the id of something absent."""
-    asked: list[Link] = []
+    asked: list[ChainLink] = []
 
-    decide(member(), Action.TABLE_LOAD, (Link.absent(Kind.TABLE, "t"), *INNER_CHAIN), asked.append)
+    decide(member(), Action.TABLE_LOAD, (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN), asked.append)
 
     assert asked
     assert min(link.id for link in asked) > 0
@@ -173,7 +173,7 @@ def test_absent_object_has_no_owner_to_ask_for() -> None:
 
 def test_message_has_no_bare_percent_sign() -> None:
     """Percent signs of names come doubled, because some clients format messages; JSON keeps the name."""
-    chain = (Link(8, Kind.NAMESPACE, "50%s"), *CATALOG_CHAIN)
+    chain = (ChainLink(8, Kind.NAMESPACE, "50%s"), *CATALOG_CHAIN)
 
     decision = decide(member(), Action.NAMESPACE_LOAD, chain, nobody)
 
@@ -183,7 +183,7 @@ def test_message_has_no_bare_percent_sign() -> None:
 
 def test_names_that_are_no_words_are_quoted() -> None:
     """Dots, spaces and back quotes inside a part cannot be mistaken for levels."""
-    chain = (Link(8, Kind.NAMESPACE, "a.b `c`"), *CATALOG_CHAIN)
+    chain = (ChainLink(8, Kind.NAMESPACE, "a.b `c`"), *CATALOG_CHAIN)
 
     assert decide(member(), Action.NAMESPACE_LOAD, chain, nobody).target == r"main.`a.b \`c\``"
 
@@ -206,7 +206,7 @@ def test_json_is_plain() -> None:
 
 def test_access_off_says_so() -> None:
     """With access control off everything is allowed, and the reason is on record."""
-    decision = wave_through(STRANGER, Action.METALAKE_DROP, METALAKE_CHAIN)
+    decision = allow_unchecked(STRANGER, Action.METALAKE_DROP, METALAKE_CHAIN)
 
     assert decision.allowed
     assert [f.kind for f in decision.factors] == ["access-off"]

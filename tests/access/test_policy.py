@@ -8,8 +8,8 @@ from limnos.access.actions import Action
 from limnos.access.decide import decide
 from limnos.access.filters import list_filter
 from limnos.access.policy import ITEMS, POLICY
-from limnos.access.rules import Allowed
-from limnos.model.decisions import Chain, Link
+from limnos.access.rules import PrivilegeRule
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from tests.access.world import (
@@ -28,7 +28,7 @@ from tests.access.world import (
     owned_by,
 )
 
-LEAF_CHAIN: Chain = (Link(9, Kind.NAMESPACE, "c"), *INNER_CHAIN)
+LEAF_CHAIN: SecurableChain = (ChainLink(9, Kind.NAMESPACE, "c"), *INNER_CHAIN)
 USE_CATALOG = (Privilege.USE_CATALOG, MAIN)
 
 
@@ -39,7 +39,7 @@ def test_every_action_has_a_rule() -> None:
 
 def test_every_privilege_is_used() -> None:
     """Each of the 32 privileges opens something."""
-    used = {leaf.privilege for rule in POLICY.values() for leaf in rule.leaves() if isinstance(leaf, Allowed)}
+    used = {leaf.privilege for rule in POLICY.values() for leaf in rule.leaves() if isinstance(leaf, PrivilegeRule)}
 
     assert used == set(Privilege)
 
@@ -104,6 +104,6 @@ def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
 def test_a_table_called_like_a_metadata_table_is_a_table() -> None:
     """A table named `files` two levels deep is decided like any other (upstream answers 404 for it)."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, OUTER), (Privilege.SELECT_TABLE, OUTER))
-    chain = (Link(5, Kind.TABLE, "files"), *INNER_CHAIN)
+    chain = (ChainLink(5, Kind.TABLE, "files"), *INNER_CHAIN)
 
     assert decide(subject, Action.TABLE_LOAD, chain, nobody).allowed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.errors import Forbidden
+from limnos.model.errors import PermissionDenied
 from limnos.model.principals import Subject
 from limnos.model.privileges import Privilege
 from tests.access.world import GROUP, MAIN, OUTER, USER, member, role
@@ -53,7 +53,7 @@ def test_narrowing_keeps_denials_and_holdings() -> None:
 
 def test_narrowing_to_an_unheld_role_is_forbidden() -> None:
     """A role that one does not hold cannot be made active."""
-    with pytest.raises(Forbidden, match="does not hold the role z"):
+    with pytest.raises(PermissionDenied, match="does not hold the role z"):
         member(role(name="a")).narrowed(frozenset({"a", "z"}))
 
 

@@ -12,8 +12,8 @@ from limnos.access.actions import Action
 from limnos.access.decide import decide
 from limnos.access.filters import list_filter
 from limnos.access.policy import ITEMS, POLICY
-from limnos.access.rules import AllOf, Allowed, AnyOf, ByKind, Case, Owner, Rule
-from limnos.model.decisions import OWNER, Chain, Decision, Link
+from limnos.access.rules import AllOf, AnyOf, ByKind, DecisionCase, OwnerRule, PrivilegeRule, Rule
+from limnos.model.decisions import OWNER, ChainLink, Decision, SecurableChain
 from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
@@ -31,7 +31,7 @@ class Question:
     """Who asks for what, with all that the answer depends on."""
 
     action: Action
-    chain: Chain
+    chain: SecurableChain
     roles: tuple[HeldRole, ...]
     groups: tuple[int, ...]
     owned: dict[int, int]
@@ -63,7 +63,7 @@ def _rules(privileges: list[Privilege], ids: tuple[int, ...], size: int) -> st.S
 
 
 def _privileges(action: Action, kind: Kind | None = None) -> list[Privilege]:
-    return sorted({leaf.privilege for leaf in POLICY[action].leaves(kind) if isinstance(leaf, Allowed)})
+    return sorted({leaf.privilege for leaf in POLICY[action].leaves(kind) if isinstance(leaf, PrivilegeRule)})
 
 
 @st.composite
@@ -136,7 +136,7 @@ def test_denial_wins(question: Question, data: st.DataObject) -> None:
 
     denied = question.plus(deny=frozenset({(privilege, level)}))
 
-    assert Allowed(privilege).evaluate(Case(denied.subject, denied.chain, nobody)) is None
+    assert PrivilegeRule(privilege).evaluate(DecisionCase(denied.subject, denied.chain, nobody)) is None
     assert denied.answer().allowed <= replace(question, roles=rest).answer().allowed
 
 
@@ -149,7 +149,7 @@ def _without(rules: Rules, privilege: Privilege) -> Rules:
 def test_order_is_irrelevant(question: Question, random: Random) -> None:
     """Neither the order of the roles nor that of a rule's parts changes the verdict."""
     verdict = question.answer().allowed
-    case = Case(question.subject, question.chain, owned_by(question.owned))
+    case = DecisionCase(question.subject, question.chain, owned_by(question.owned))
 
     shuffled = _shuffled(POLICY[question.action], random).evaluate(case) is not None
 
@@ -233,7 +233,7 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
 
     shown = list_filter(subject, question.action, parent, owned_by(owned)).positions(ids, [owned.get(i) for i in ids])
 
-    chains = [(Link(i, kind, "x"), *parent) for i in ids]
+    chains = [(ChainLink(i, kind, "x"), *parent) for i in ids]
     assert shown == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned_by(owned)).allowed]
 
 
@@ -242,9 +242,9 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
 def test_absent_is_decided_like_bare(question: Question) -> None:
     """Something absent gets the verdict and the words of something that nobody owns or has grants on."""
     head = question.chain[0]
-    bare = replace(question, chain=(Link(77, head.kind, head.name), *question.chain[1:]))
+    bare = replace(question, chain=(ChainLink(77, head.kind, head.name), *question.chain[1:]))
 
-    absent = replace(question, chain=(Link.absent(head.kind, head.name), *question.chain[1:]))
+    absent = replace(question, chain=(ChainLink.absent(head.kind, head.name), *question.chain[1:]))
 
     there, gone = bare.answer(), absent.answer()
     assert (there.allowed, there.message()) == (gone.allowed, gone.message())
@@ -267,6 +267,6 @@ def test_owner_rules_never_look_at_denials() -> None:
     """An owner expression holds under a denial of everything."""
     everything = frozenset((p, i) for p in Privilege for i in CHAIN_IDS)
     denying = HeldRole(RoleRules.of(ROLE, "r", allow=NOTHING, deny=everything), None)
-    case = Case(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))
+    case = DecisionCase(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))
 
-    assert Owner(frozenset({Kind.NAMESPACE})).evaluate(case)
+    assert OwnerRule(frozenset({Kind.NAMESPACE})).evaluate(case)

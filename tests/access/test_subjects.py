@@ -12,10 +12,10 @@ from limnos.model.entities import ClockRow, Grant, Principal, RoleEntity
 from limnos.model.kinds import Kind
 from limnos.model.principals import MergedRules, Subject
 from limnos.model.privileges import Privilege
-from limnos.store.changes import UNKNOWN, Moved
-from limnos.view.cold import Cold
+from limnos.store.changes import UNKNOWN, GateResult
+from limnos.view.cache_miss import CacheMiss
 from limnos.view.keys import Key, groups_key, principal_id_key, principal_key, roles_key, rules_key
-from limnos.view.view import View
+from limnos.view.view import StoreView
 
 LAKE, USER, CREW, ROLE, OBJECT = 1, 10, 11, 100, 5000
 ROLES = 600
@@ -36,9 +36,9 @@ class Facts:
     """A view with a user who holds many roles, some of them through a group."""
 
     def __init__(self) -> None:
-        self.view = View()
+        self.view = StoreView()
         self.view.advance(
-            Moved(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN))
+            GateResult(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN))
         )
         self.put(principal_key(LAKE, Kind.USER, "ana"), person(USER, "ana"))
         self.put(groups_key(USER), (CREW,))
@@ -148,15 +148,15 @@ def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
 
 def test_many_roles_are_read_in_parts(facts: Facts) -> None:
     """Others have their turn between the parts; a few are read at once."""
-    view = View()
-    view.advance(Moved(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN)))
+    view = StoreView()
+    view.advance(GateResult(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN)))
     whole, facts.view = facts.view, view
     parts = []
     for _ in range(10):
         try:
             facts.subject()
             break
-        except Cold as cold:
+        except CacheMiss as cold:
             parts.append((len(cold.wanted), cold.goes_on))
             for key in cold.wanted:
                 facts.put(key, whole.get(key))

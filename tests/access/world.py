@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from limnos.model.decisions import Chain, Link
-from limnos.model.kinds import LEAVES, Kind
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 
@@ -13,24 +13,24 @@ LAKE, MAIN, OUTER, INNER, TARGET = 1, 2, 3, 4, 5
 TEMPLATE = 7
 USER, GROUP, OTHER, ROLE = 100, 200, 300, 400
 
-METALAKE_CHAIN: Chain = (Link(LAKE, Kind.METALAKE, "lake"),)
-CATALOG_CHAIN: Chain = (Link(MAIN, Kind.CATALOG, "main"), *METALAKE_CHAIN)
-OUTER_CHAIN: Chain = (Link(OUTER, Kind.NAMESPACE, "a"), *CATALOG_CHAIN)
-INNER_CHAIN: Chain = (Link(INNER, Kind.NAMESPACE, "b"), *OUTER_CHAIN)
-TABLE_CHAIN: Chain = (Link(TARGET, Kind.TABLE, "t"), *INNER_CHAIN)
+METALAKE_CHAIN: SecurableChain = (ChainLink(LAKE, Kind.METALAKE, "lake"),)
+CATALOG_CHAIN: SecurableChain = (ChainLink(MAIN, Kind.CATALOG, "main"), *METALAKE_CHAIN)
+OUTER_CHAIN: SecurableChain = (ChainLink(OUTER, Kind.NAMESPACE, "a"), *CATALOG_CHAIN)
+INNER_CHAIN: SecurableChain = (ChainLink(INNER, Kind.NAMESPACE, "b"), *OUTER_CHAIN)
+TABLE_CHAIN: SecurableChain = (ChainLink(TARGET, Kind.TABLE, "t"), *INNER_CHAIN)
 
 CONTAINERS = {Kind.METALAKE: METALAKE_CHAIN, Kind.CATALOG: CATALOG_CHAIN, Kind.NAMESPACE: INNER_CHAIN}
 
 
-def chain_for(kind: Kind, target: int = TARGET) -> Chain:
+def chain_for(kind: Kind, target: int = TARGET) -> SecurableChain:
     """The chain of the world's object of a kind; `target` is the id of what is neither container nor column."""
     if kind in CONTAINERS:
         return CONTAINERS[kind]
     if kind is Kind.COLUMN:
-        return (Link(6, kind, "col"), *TABLE_CHAIN)
+        return (ChainLink(6, kind, "col"), *TABLE_CHAIN)
     if kind is Kind.JOB:
-        return (Link(target, kind, "t"), Link(TEMPLATE, Kind.JOB_TEMPLATE, "p"), *METALAKE_CHAIN)
-    return (Link(target, kind, "t"), *(INNER_CHAIN if kind in LEAVES else METALAKE_CHAIN))
+        return (ChainLink(target, kind, "t"), ChainLink(TEMPLATE, Kind.JOB_TEMPLATE, "p"), *METALAKE_CHAIN)
+    return (ChainLink(target, kind, "t"), *(INNER_CHAIN if kind in NAMESPACE_OBJECTS else METALAKE_CHAIN))
 
 
 def role(
@@ -55,11 +55,11 @@ def allowed(*rules: tuple[Privilege, int], deny: Iterable[tuple[Privilege, int]]
     return member(role(rules, deny))
 
 
-def nobody(_link: Link) -> int | None:
+def nobody(_link: ChainLink) -> int | None:
     """Nobody owns anything."""
     return None
 
 
-def owned_by(owners: Mapping[int, int]) -> Callable[[Link], int | None]:
+def owned_by(owners: Mapping[int, int]) -> Callable[[ChainLink], int | None]:
     """Whoever the map names by object id owns that object."""
     return lambda link: owners.get(link.id)

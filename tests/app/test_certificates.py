@@ -9,8 +9,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from limnos.app.certificates import ENDS, RELOADS, Certificates, NoCertificate, certificates_of
-from limnos.config.settings import Settings, Tls
+from limnos.app.certificates import ENDS, RELOADS, CertificateReloader, NoCertificate, certificates_of
+from limnos.config.settings import Settings, TlsSection
 from tests.authority import Authority, put, text_of
 
 
@@ -47,7 +47,7 @@ def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "loc
 def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: tuple[Path, Path]) -> None:
     """Also to a client that names no host, and when the new key is of another kind than the old one."""
     first = authority.give(*files, rsa_key=True)
-    certificates = Certificates(*files)
+    certificates = CertificateReloader(*files)
     before = shown(certificates.context, authority)
     second = authority.give(*files)
 
@@ -64,7 +64,7 @@ def test_a_pair_that_cannot_be_used_leaves_the_old_one(
 ) -> None:
     """It is counted once, not at each look; and the next good pair is taken."""
     old = authority.give(*files)
-    certificates = Certificates(*files)
+    certificates = CertificateReloader(*files)
     refused = RELOADS[("refused",)]
     spoil(authority, files, trouble)
 
@@ -86,7 +86,7 @@ def test_a_server_does_not_start_with_what_no_client_would_take(
     spoil(authority, files, trouble)
 
     with pytest.raises(NoCertificate) as refused:
-        Certificates(*files)
+        CertificateReloader(*files)
 
     assert str(files[0]) in refused.value.message
     assert refused.value.why
@@ -99,7 +99,7 @@ def test_a_certificate_that_does_not_count_yet_is_no_reason_to_stay_away(
     """This machine's clock may be the wrong one."""
     given = authority.give(*files, starts=1, ends=2)
 
-    assert Certificates(*files)._pair.starts is not None
+    assert CertificateReloader(*files)._pair.starts is not None
     assert given
 
 
@@ -107,13 +107,13 @@ def test_old_versions_of_tls_are_refused(authority: Authority, files: tuple[Path
     """1.2 is the least, whatever the machine's OpenSSL would do."""
     authority.give(*files)
 
-    assert Certificates(*files).context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert CertificateReloader(*files).context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
 def test_the_end_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
     """The metric is the end of the certificate in use."""
     authority.give(*files, ends=10)
-    certificates = Certificates(*files)
+    certificates = CertificateReloader(*files)
     first = ENDS[()]
     authority.give(*files, ends=20)
     certificates.look()
@@ -125,7 +125,7 @@ def test_settings_without_files_mean_no_tls() -> None:
     """Only who names both speaks TLS."""
     assert certificates_of(Settings()) is None
     with pytest.raises(ValueError, match="belong together"):
-        Tls(certificate="lake.pem")
+        TlsSection(certificate="lake.pem")
 
 
 def spoil(authority: Authority, files: tuple[Path, Path], trouble: str) -> None:

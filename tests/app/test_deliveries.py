@@ -10,40 +10,46 @@ from pathlib import Path
 import pytest
 
 from limnos.app import executor
-from limnos.app.deliveries import LEASE_MS, Deliveries, pause_ms
+from limnos.app.deliveries import LEASE_MS, WebhookDeliveries, pause_ms
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.model.sealed import keys_of
+from limnos.model.sealed_secrets import keys_of
 from limnos.services.activity.feed import NEWEST, page_read
-from limnos.services.activity.webhooks import Standing, behind, webhook_create, webhook_retry, webhooks_list
+from limnos.services.activity.webhooks import (
+    WebhookStatus,
+    count_revisions_behind,
+    webhook_create,
+    webhook_retry,
+    webhooks_list,
+)
 from limnos.services.catalog.metalakes import metalake_create
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
-from limnos.services.request import watch
-from limnos.services.request.positions import position_of
-from limnos.services.request.scene import Scope
-from limnos.services.request.sealing import Keys, key_name
-from limnos.services.request.storages import Storages
-from limnos.services.sqlpp import requests as sqlpp_requests
+from limnos.services.request import commit_watcher
+from limnos.services.request.feed_positions import position_of
+from limnos.services.request.named_storages import NamedStorages
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.secret_sealing import SealingKeys, key_name
+from limnos.services.sqlpp import running_requests as sqlpp_requests
 from limnos.services.upkeep.secret_keys import keys_list, keys_rotate
-from limnos.store.feed import Clock
+from limnos.store.feed import ZoneClock
 from limnos.store.upkeep import feed_prune
 from tests.app.receivers import Receiver, receiving
-from tests.backends import Lab, sqlite_copy
+from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import LAKE, MAIN, fill
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 WITHIN_S = 20
 ONE, TWO = b"1" * 32, b"2" * 32
 
 
 @pytest.fixture
-def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
     """A lake with catalog `main`, that may send to loopback."""
-    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
-    desk = Desk(lab)
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
+    desk = ServiceDesk(lab)
     lab.run(fill(desk.ctx()))
     desk.node.services.defaults = desk.node.services.defaults._replace(allowed_urls=("http://127.0.0.1",))
     yield desk
@@ -57,7 +63,7 @@ def receiver() -> Iterator[Receiver]:
         yield found
 
 
-def hook(desk: Desk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
+def hook(desk: ServiceDesk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
     """Make a webhook."""
     services = desk.node.services
     services.defaults = services.defaults._replace(allowed_urls=(receiver.url,))
@@ -66,11 +72,11 @@ def hook(desk: Desk, receiver: Receiver, *, after: str | None = None, user: str 
     return made.id
 
 
-def deliver(desk: Desk, until: Callable[[], bool], *, timeout_s: float = 5) -> None:
+def deliver(desk: ServiceDesk, until: Callable[[], bool], *, timeout_s: float = 5) -> None:
     """Let a node send until something is so."""
 
     async def run() -> None:
-        deliveries = Deliveries(desk.node.services, timeout_s=timeout_s)
+        deliveries = WebhookDeliveries(desk.node.services, timeout_s=timeout_s)
         running = asyncio.create_task(deliveries.run())
         limit = time.monotonic() + WITHIN_S
         try:
@@ -85,23 +91,23 @@ def deliver(desk: Desk, until: Callable[[], bool], *, timeout_s: float = 5) -> N
     desk.run(run())
 
 
-def standing(desk: Desk) -> Standing:
+def standing(desk: ServiceDesk) -> WebhookStatus:
     """The only webhook."""
     (found,) = desk.run(webhooks_list(desk.ctx(), LAKE))
     return found
 
 
-def failed(desk: Desk) -> bool:
+def failed(desk: ServiceDesk) -> bool:
     """Say whether something went wrong."""
     return desk.rows("SELECT 1 FROM webhook WHERE error IS NOT NULL") != []
 
 
-def settled(desk: Desk) -> bool:
+def settled(desk: ServiceDesk) -> bool:
     """Say whether what arrived is known to have arrived: the position moves after the receiver has said yes."""
     return desk.rows("SELECT 1 FROM webhook WHERE attempts > 0") == []
 
 
-def due_now(desk: Desk) -> None:
+def due_now(desk: ServiceDesk) -> None:
     """Let no webhook wait for its pause."""
     desk.rows("UPDATE webhook SET due_at = 0 WHERE stopped = FALSE")
 
@@ -111,7 +117,7 @@ def names(receiver: Receiver) -> list[str]:
     return [event["data"]["path"][-1] for event in receiver.events]
 
 
-def test_everything_arrives_signed_and_in_order(desk: Desk, receiver: Receiver) -> None:
+def test_everything_arrives_signed_and_in_order(desk: ServiceDesk, receiver: Receiver) -> None:
     """Changes come as CloudEvents, each once, with a signature over time and body; then nothing is behind."""
     hook(desk, receiver)
     for number in range(250):
@@ -132,9 +138,11 @@ def test_everything_arrives_signed_and_in_order(desk: Desk, receiver: Receiver) 
     assert (standing(desk).behind, standing(desk).webhook.error) == (0, None)
 
 
-def test_a_crowd_of_readers_stops_no_webhook(desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crowd_of_readers_stops_no_webhook(
+    desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where no more readers of the feed may wait, a webhook waits all the same, and does not fail."""
-    monkeypatch.setattr(watch, "WAITERS_MAX", 0)
+    monkeypatch.setattr(commit_watcher, "WAITERS_MAX", 0)
     hook(desk, receiver)
     desk.namespace("a")
 
@@ -144,12 +152,12 @@ def test_a_crowd_of_readers_stops_no_webhook(desk: Desk, receiver: Receiver, mon
     assert standing(desk).webhook.error is None
 
 
-def test_changes_arrive_while_they_happen(desk: Desk, receiver: Receiver) -> None:
+def test_changes_arrive_while_they_happen(desk: ServiceDesk, receiver: Receiver) -> None:
     """A change that is made while a node sends arrives without another look at what is due."""
     hook(desk, receiver)
 
     async def run() -> None:
-        deliveries = Deliveries(desk.node.services, timeout_s=5)
+        deliveries = WebhookDeliveries(desk.node.services, timeout_s=5)
         running = asyncio.create_task(deliveries.run())
         for number in range(5):
             while desk.node.services.watch.waiting == 0:  # noqa: ASYNC110 - the watch has no event for it
@@ -167,7 +175,7 @@ def test_changes_arrive_while_they_happen(desk: Desk, receiver: Receiver) -> Non
 
 
 @pytest.mark.parametrize("status", [500, 404, 302])
-def test_a_refusal_is_told_and_tried_again(desk: Desk, receiver: Receiver, status: int) -> None:
+def test_a_refusal_is_told_and_tried_again(desk: ServiceDesk, receiver: Receiver, status: int) -> None:
     """What is refused is kept, told with its reason, and sent again under the same name when the receiver is well."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -186,7 +194,7 @@ def test_a_refusal_is_told_and_tried_again(desk: Desk, receiver: Receiver, statu
     assert standing(desk).webhook.attempts == 0
 
 
-def test_redirects_are_not_followed(desk: Desk, receiver: Receiver) -> None:
+def test_redirects_are_not_followed(desk: ServiceDesk, receiver: Receiver) -> None:
     """A receiver that sends elsewhere is met once for each try, and what it points to never."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -200,7 +208,7 @@ def test_redirects_are_not_followed(desk: Desk, receiver: Receiver) -> None:
         assert elsewhere.messages == []
 
 
-def test_a_receiver_that_hangs(desk: Desk, receiver: Receiver) -> None:
+def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
     """Silence ends at the deadline, and counts as a refusal."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -211,7 +219,7 @@ def test_a_receiver_that_hangs(desk: Desk, receiver: Receiver) -> None:
     assert standing(desk).webhook.error == "no answer within 0.2 s"
 
 
-def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: Desk) -> None:
+def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDesk) -> None:
     """Nothing is lost while nobody listens, and it arrives in order."""
     with receiving() as receiver:
         hook(desk, receiver)
@@ -227,7 +235,7 @@ def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: Desk) -> 
     assert names(receiver) == [f"n{number}" for number in range(30)]
 
 
-def test_what_a_receiver_chokes_on_is_found(desk: Desk, receiver: Receiver) -> None:
+def test_what_a_receiver_chokes_on_is_found(desk: ServiceDesk, receiver: Receiver) -> None:
     """After failures parts get smaller, so that everything before the event that is refused gets through."""
     hook(desk, receiver)
     for number in range(20):
@@ -251,14 +259,14 @@ def test_what_a_receiver_chokes_on_is_found(desk: Desk, receiver: Receiver) -> N
     assert list(dict.fromkeys(names(receiver))) == [f"n{number}" for number in range(13)]
 
 
-def test_two_nodes_do_not_send_at_once(desk: Desk, receiver: Receiver) -> None:
+def test_two_nodes_do_not_send_at_once(desk: ServiceDesk, receiver: Receiver) -> None:
     """A webhook is held by one node at a time."""
     hook(desk, receiver)
     for number in range(50):
         desk.namespace(f"n{number}")
 
     async def run() -> None:
-        running = [asyncio.create_task(Deliveries(desk.node.services, timeout_s=5).run()) for _ in range(3)]
+        running = [asyncio.create_task(WebhookDeliveries(desk.node.services, timeout_s=5).run()) for _ in range(3)]
         async with asyncio.timeout(WITHIN_S):
             while len(receiver.events) < 50:  # noqa: ASYNC110 - the receiver is in a thread
                 await asyncio.sleep(0.01)
@@ -271,7 +279,7 @@ def test_two_nodes_do_not_send_at_once(desk: Desk, receiver: Receiver) -> None:
     assert names(receiver) == [f"n{number}" for number in range(50)]
 
 
-def test_a_node_that_stops_gives_its_webhooks_back(desk: Desk, receiver: Receiver) -> None:
+def test_a_node_that_stops_gives_its_webhooks_back(desk: ServiceDesk, receiver: Receiver) -> None:
     """Another node need not wait for the lease to end."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -280,7 +288,7 @@ def test_a_node_that_stops_gives_its_webhooks_back(desk: Desk, receiver: Receive
     assert desk.rows("SELECT leased_until, holder FROM webhook") == [(0, "")]
 
 
-def test_who_lost_a_webhook_moves_nothing(desk: Desk, receiver: Receiver) -> None:
+def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver) -> None:
     """A node whose lease has ended can't move the position back."""
     webhook_id = hook(desk, receiver)
     before = standing(desk).webhook.position
@@ -297,7 +305,7 @@ def test_who_lost_a_webhook_moves_nothing(desk: Desk, receiver: Receiver) -> Non
     assert desk.lab.write(rivals) == [True, True, False, True]
 
 
-def test_it_is_told_what_its_maker_may_see(desk: Desk, receiver: Receiver) -> None:
+def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver) -> None:
     """Rights are those of the sending: a maker who is no owner any longer has told what the rest of their rights covers."""
     desk.users("ana")
     desk.run(
@@ -320,7 +328,7 @@ def test_it_is_told_what_its_maker_may_see(desk: Desk, receiver: Receiver) -> No
     assert "hidden" not in names(receiver)
 
 
-def test_a_maker_who_was_removed(desk: Desk, receiver: Receiver) -> None:
+def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
     """Nobody gets what a removed user could see, also not when somebody of that name comes."""
     desk.users("ana")
     desk.run(
@@ -341,7 +349,7 @@ def test_a_maker_who_was_removed(desk: Desk, receiver: Receiver) -> None:
     assert receiver.events == []
 
 
-def test_lost_changes_stop_it(desk: Desk, receiver: Receiver) -> None:
+def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
     """Where changes are not kept any longer a webhook stops and says so, until somebody says where to go on."""
     webhook_id = hook(desk, receiver)
     desk.namespace("lost")
@@ -357,7 +365,7 @@ def test_lost_changes_stop_it(desk: Desk, receiver: Receiver) -> None:
     assert names(receiver) == ["kept"]
 
 
-def test_addresses_are_looked_at_again_when_sending(desk: Desk, receiver: Receiver) -> None:
+def test_addresses_are_looked_at_again_when_sending(desk: ServiceDesk, receiver: Receiver) -> None:
     """What the server's settings do not allow any longer is not sent to."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -370,20 +378,20 @@ def test_addresses_are_looked_at_again_when_sending(desk: Desk, receiver: Receiv
     assert receiver.messages == []
 
 
-def test_pauses_grow(desk: Desk) -> None:
+def test_pauses_grow(desk: ServiceDesk) -> None:
     """Twice as long after each failure, never over a quarter of an hour, by chance up to half of it less."""
     assert all(500 <= pause_ms(0) <= 1_000 and 4_000 <= pause_ms(3) <= 8_000 for _ in range(20))
     assert all(450_000 <= pause_ms(99) <= 900_000 for _ in range(20))
 
 
-def test_secrets_are_sealed_where_they_lie(desk: Desk, receiver: Receiver) -> None:
+def test_secrets_are_sealed_where_they_lie(desk: ServiceDesk, receiver: Receiver) -> None:
     """The database has them sealed, also one from before once keys are rotated; messages are signed as ever; what no key opens is told by the key's id, and nothing is sent."""
     services = desk.node.services
 
     def held(*keys: bytes) -> None:
-        found = Keys(keys)
+        found = SealingKeys(keys)
         found.begin()
-        services.defaults = services.defaults._replace(storages=Storages(keys=found))
+        services.defaults = services.defaults._replace(storages=NamedStorages(keys=found))
 
     def kept() -> str:
         return str(desk.rows("SELECT secret FROM webhook")[0][0])
@@ -407,11 +415,11 @@ def test_secrets_are_sealed_where_they_lie(desk: Desk, receiver: Receiver) -> No
     assert desk.run(keys_list(desk.ctx())).lacking == (key_name(TWO),)
 
 
-def test_a_new_webhook_is_sealed_at_once(desk: Desk, receiver: Receiver) -> None:
+def test_a_new_webhook_is_sealed_at_once(desk: ServiceDesk, receiver: Receiver) -> None:
     """Whoever makes it is told its secret, and nobody finds it in the database."""
-    keys = Keys((ONE,))
+    keys = SealingKeys((ONE,))
     keys.begin()
-    desk.node.services.defaults = desk.node.services.defaults._replace(storages=Storages(keys=keys))
+    desk.node.services.defaults = desk.node.services.defaults._replace(storages=NamedStorages(keys=keys))
     hook(desk, receiver)
     desk.namespace("n")
     deliver(desk, lambda: len(receiver.events) == 1)
@@ -421,22 +429,22 @@ def test_a_new_webhook_is_sealed_at_once(desk: Desk, receiver: Receiver) -> None
     assert receiver.secret not in str(kept)
 
 
-def test_a_position_ahead_of_a_clock_is_not_behind(desk: Desk, receiver: Receiver) -> None:
+def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: Receiver) -> None:
     """A webhook that was told more than a clock says, as after a restore, is zero behind and never less; other zones count as ever."""
     hook(desk, receiver)
     found = standing(desk).webhook
     zones = position_of(found.position).zones
-    clocks = {zone: Clock(at - 5, 0) for zone, at in zones.items()}
+    clocks = {zone: ZoneClock(at - 5, 0) for zone, at in zones.items()}
     first = next(iter(zones))
 
-    assert behind(found, clocks) == 0
-    assert behind(found, {**clocks, first: Clock(zones[first] + 3, 0)}) == 3
+    assert count_revisions_behind(found, clocks) == 0
+    assert count_revisions_behind(found, {**clocks, first: ZoneClock(zones[first] + 3, 0)}) == 3
 
 
-def test_a_position_of_another_metalake(desk: Desk, receiver: Receiver) -> None:
+def test_a_position_of_another_metalake(desk: ServiceDesk, receiver: Receiver) -> None:
     """A webhook starts where its own metalake's changes are told: the position of another one is refused, when made and when tried again."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
-    page = desk.run(page_read(desk.ctx(), Scope("pond"), None, limit=1, start=NEWEST))
+    page = desk.run(page_read(desk.ctx(), RequestScope("pond"), None, limit=1, start=NEWEST))
     own = hook(desk, receiver)
 
     with pytest.raises(BadRequest):
@@ -446,7 +454,7 @@ def test_a_position_of_another_metalake(desk: Desk, receiver: Receiver) -> None:
     assert [each.webhook.id for each in desk.run(webhooks_list(desk.ctx(), LAKE))] == [own]
 
 
-def test_a_node_that_lost_its_lease_sends_no_more(desk: Desk, receiver: Receiver) -> None:
+def test_a_node_that_lost_its_lease_sends_no_more(desk: ServiceDesk, receiver: Receiver) -> None:
     """Once another node holds a webhook, the first one ends after the part that it sent, and sends no further part."""
     hook(desk, receiver)
     for number in range(250):
@@ -459,7 +467,7 @@ def test_a_node_that_lost_its_lease_sends_no_more(desk: Desk, receiver: Receiver
         return take(headers, body)
 
     receiver.take = stolen  # type: ignore[method-assign]
-    deliveries = Deliveries(desk.node.services, timeout_s=5)
+    deliveries = WebhookDeliveries(desk.node.services, timeout_s=5)
 
     async def run() -> None:
         await deliveries._take()
@@ -472,7 +480,9 @@ def test_a_node_that_lost_its_lease_sends_no_more(desk: Desk, receiver: Receiver
     assert desk.rows("SELECT holder FROM webhook") == [("another",)]
 
 
-def test_a_lease_is_kept_well_before_its_end(desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_is_kept_well_before_its_end(
+    desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who waits for changes waits a third of a lease at most, and a sign of life is given as often, of jobs and statements, too."""
     hook(desk, receiver)
     waits: list[float] = []

@@ -12,8 +12,8 @@ import pytest
 from limnos.app import engine_files as module
 from limnos.app.engine_files import EngineFiles, cache_of, engine_files_of, engine_notes
 from limnos.app.engines import engine_settings
-from limnos.config.settings import Settings, Spark
-from limnos.model.errors import Unavailable
+from limnos.config.settings import Settings, SparkSection
+from limnos.model.errors import ServiceUnavailable
 from limnos.spark import jars
 from limnos.spark.files import SparkFiles
 from limnos.sqlpp.errors import EngineUnavailable
@@ -100,7 +100,7 @@ def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
     "error,reason",
     [
         (
-            Unavailable("Could not fetch http://r/x.jar: the answer was 404."),
+            ServiceUnavailable("Could not fetch http://r/x.jar: the answer was 404."),
             "Could not fetch http://r/x.jar: the answer was 404",
         ),
         (OSError(28, "No space left on device", "/cache"), "/cache: No space left on device"),
@@ -172,7 +172,7 @@ def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytes
     source.write_bytes(wanted)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(jars, "runtime_for", lambda _version: artifact)
-    settings = Settings(spark=Spark(repository=f"file://{tmp_path}/maven", cache=str(tmp_path / "cache")))
+    settings = Settings(spark=SparkSection(repository=f"file://{tmp_path}/maven", cache=str(tmp_path / "cache")))
 
     async def story() -> SparkFiles:
         files = engine_files_of(settings)
@@ -192,9 +192,9 @@ def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytes
 
 def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
     """Whatever `spark.*` has, set or not, stands in the environment of an engine under the name that its settings have there; a new setting does so by itself."""
-    values = {name: f"{tmp_path}/{name}" for name in Spark.model_fields}
+    values = {name: f"{tmp_path}/{name}" for name in SparkSection.model_fields}
 
-    found = engine_settings(Settings(spark=Spark(**values)))
+    found = engine_settings(Settings(spark=SparkSection(**values)))
 
     assert found == {f"LIMNOS__SPARK__{name.upper()}": value for name, value in values.items()}
     assert engine_settings(Settings()) == {}
@@ -206,6 +206,6 @@ def test_the_cache_of_a_setting_is_absolute(monkeypatch: pytest.MonkeyPatch) -> 
     """A home and a relative path mean the same to the server as to its engine, which works elsewhere."""
     monkeypatch.setenv("HOME", "/home/ana")
 
-    assert cache_of(Settings(spark=Spark(cache="~/jars"))) == Path("/home/ana/jars")
-    assert cache_of(Settings(spark=Spark(cache="jars"))) == Path.cwd() / "jars"
+    assert cache_of(Settings(spark=SparkSection(cache="~/jars"))) == Path("/home/ana/jars")
+    assert cache_of(Settings(spark=SparkSection(cache="jars"))) == Path.cwd() / "jars"
     assert cache_of(Settings()) is None

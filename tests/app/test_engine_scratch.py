@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.engine_scratch import OWNER, PREFIX, Scratch, remove_stale
+from limnos.app.engine_scratch import OWNER, PREFIX, ScratchDirectory, remove_stale
 
 MAKE = "import sys, time; from limnos.app.engine_scratch import Scratch; s = Scratch(); open(s.path + '/spilled', 'w').close(); print(s.path, flush=True); time.sleep(600)"
 
@@ -22,7 +22,7 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
     """It is its user's alone, and nothing of it stays."""
-    scratch = Scratch()
+    scratch = ScratchDirectory()
     Path(scratch.path, "deep").mkdir()
 
     assert Path(scratch.path).stat().st_mode & 0o777 == 0o700
@@ -37,7 +37,7 @@ def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
         try:
             assert other.stdout is not None
             theirs = Path(other.stdout.readline().strip())
-            own = Scratch()
+            own = ScratchDirectory()
 
             assert (remove_stale(), theirs.exists()) == (0, True)
         finally:
@@ -75,5 +75,5 @@ def test_a_directory_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "write", full)
 
     with pytest.raises(OSError, match="No space left"):
-        Scratch()
+        ScratchDirectory()
     assert list(tmp_path.iterdir()) == []

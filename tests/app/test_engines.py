@@ -15,20 +15,20 @@ import pytest
 from limnos.app import engines as module
 from limnos.app.engine_files import RETRY_S, EngineFiles
 from limnos.app.engines import SparkEngine
-from limnos.engine.wire import Start
-from limnos.model.errors import Unavailable
+from limnos.engine.wire import EngineStart
+from limnos.model.errors import ServiceUnavailable
 from limnos.spark.files import SparkFiles
-from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, Place, SqlppError
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError, TextPosition
 from limnos.sqlpp.jobs import EngineJob
 
-START = Start("http://h", "lake", "local", "1g", 3, 2, "", (), (), ())
+START = EngineStart("http://h", "lake", "local", "1g", 3, 2, "", (), (), ())
 Story = Callable[[SparkEngine], Awaitable[object]]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
     """Run a story with an engine that has no Spark, and leave no process."""
-    monkeypatch.setattr("limnos.app.engine_process.MODULE", "tests.engine.standin")
+    monkeypatch.setattr("limnos.app.engine_process.MODULE", "tests.engine.fake_engine")
     monkeypatch.setattr(module, "GRACE_S", 0.3)
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://secret@h/x")
@@ -82,7 +82,7 @@ def test_a_refusal_keeps_its_place(run: Callable[[Story], object]) -> None:
             await lines(engine.run(job("refuse")))
         pid = pid_of(engine)
 
-        assert (told.value.number, told.value.place) == (1077, Place(2, 5))
+        assert (told.value.number, told.value.place) == (1077, TextPosition(2, 5))
         assert await lines(engine.run(job("rows 1"))) == [b'{"at":0}', b'"x"']
         assert pid_of(engine) == pid
 
@@ -313,7 +313,7 @@ def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: py
         await asyncio.sleep(0)
         waiting = [asyncio.create_task(lines(engine.run(job("rows 1", asker="ana"))))]
         await asyncio.sleep(0)
-        with pytest.raises(Unavailable, match="nothing was changed: try again"):
+        with pytest.raises(ServiceUnavailable, match="nothing was changed: try again"):
             await lines(engine.run(job("rows 1", asker="ana")))
         waiting.append(asyncio.create_task(lines(engine.run(job("rows 1", asker="eve")))))
         await asyncio.sleep(0)

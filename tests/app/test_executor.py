@@ -13,16 +13,16 @@ import pytest
 from msgspec import structs
 
 from limnos.app import job_keeper
-from limnos.app.executor import Executor, executor_of
-from limnos.app.job_keeper import Limits
-from limnos.app.job_works import kept_work, plan_of
-from limnos.config.settings import Jobs, Server, Settings
+from limnos.app.executor import JobExecutor, executor_of
+from limnos.app.job_commands import job_command, job_settings_of
+from limnos.app.job_keeper import JobLimits
+from limnos.config.settings import JobsSection, ServerSection, Settings
 from limnos.engine.confinement import version
-from limnos.formats.gravitino.job_templates import Content
+from limnos.formats.gravitino.job_templates import TemplateContent
 from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
 from limnos.services.runs.job_rules import JobWork
-from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 
 TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 T = TypeVar("T")
@@ -51,18 +51,18 @@ PROGRAMS = {
 class Lake:
     """A node that runs jobs, and where their programs lie."""
 
-    node: Node
+    node: DriverNode
     programs: Path
     settings: Settings
 
-    def executor(self, **more: object) -> Executor:
+    def executor(self, **more: object) -> JobExecutor:
         """An executor of this node's."""
-        plan = plan_of(self.settings)._replace(**more)
-        executor = Executor(self.node.built.services, plan, running_max=2)
+        plan = job_settings_of(self.settings)._replace(**more)
+        executor = JobExecutor(self.node.built.services, plan, running_max=2)
         self.node.built.services.wake_executor = executor.wake
         return executor
 
-    def register(self, program: str, **more: object) -> Answer:
+    def register(self, program: str, **more: object) -> DriverAnswer:
         """Register a program under the first part of its name."""
         template = {"jobType": "shell", "name": program.partition(".")[0], "executable": str(self.programs / program)}
         return self.node.post(TEMPLATES, {"jobTemplate": template | {"comment": None, "audit": None} | more})
@@ -85,7 +85,7 @@ class Lake:
         return self.told(job)
 
     async def work(
-        self, job: str, executor: Executor, *, until: tuple[str, ...] = ("succeeded", "failed", "cancelled")
+        self, job: str, executor: JobExecutor, *, until: tuple[str, ...] = ("succeeded", "failed", "cancelled")
     ) -> None:
         """Let an executor work until a job is in one of some states."""
         task = asyncio.create_task(executor.run())
@@ -121,7 +121,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     for name, text in PROGRAMS.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    jobs = Jobs(
+    jobs = JobsSection(
         confined=False,
         executor="local",
         allowed=(str(programs),),
@@ -129,7 +129,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         waiting_max=3,
         output_bytes_max=1000,
     )
-    settings = Settings(server=Server(data=str(tmp_path / "data")), jobs=jobs)
+    settings = Settings(server=ServerSection(data=str(tmp_path / "data")), jobs=jobs)
     with node_at(tmp_path / "data", jobs=jobs) as node:
         yield Lake(node, programs, settings)
 
@@ -239,7 +239,7 @@ def test_a_job_has_its_time(lake: Lake, program: str) -> None:
 
 def test_a_job_has_limits(lake: Lake) -> None:
     """Its processes are given what the settings say, come after the server, and are told as what they ended by."""
-    limits = Limits(memory_bytes=64 << 20, cpu_s=1, file_bytes=8192)
+    limits = JobLimits(memory_bytes=64 << 20, cpu_s=1, file_bytes=8192)
     told = lake.run(lake.ask("limits.sh"), limits=limits)
 
     bounds = told["stdout"].split()
@@ -259,7 +259,7 @@ def test_a_job_has_limits(lake: Lake) -> None:
 
 def test_a_job_without_a_network_has_none(lake: Lake) -> None:
     """It is in no network of this machine's and still who it was; where the machine does not let it leave, it does not begin."""
-    told = lake.run(lake.ask("limits.sh"), limits=Limits(network=False))
+    told = lake.run(lake.ask("limits.sh"), limits=JobLimits(network=False))
 
     if told["state"] == "succeeded":
         found = told["stdout"].split()
@@ -275,8 +275,8 @@ def test_limits_are_the_settings(lake: Lake) -> None:
         update={"memory_bytes_max": 1, "cpu_s_max": 2, "file_bytes_max": 3, "network": False}
     )
 
-    assert plan_of(lake.settings.model_copy(update={"jobs": jobs})).limits == Limits(1, 2, 3, network=False)
-    assert plan_of(lake.settings).limits == Limits()
+    assert job_settings_of(lake.settings.model_copy(update={"jobs": jobs})).limits == JobLimits(1, 2, 3, network=False)
+    assert job_settings_of(lake.settings).limits == JobLimits()
 
 
 def test_nothing_of_a_job_stays(lake: Lake) -> None:
@@ -401,7 +401,7 @@ def test_who_sees_a_job(lake: Lake) -> None:
 
 def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Else the server does not start, and says why."""
-    settings = Settings(server=Server(data=str(tmp_path)), jobs=Jobs(executor="local", user="nobody"))
+    settings = Settings(server=ServerSection(data=str(tmp_path)), jobs=JobsSection(executor="local", user="nobody"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
     with pytest.raises(CannotStart, match="nobody"):
@@ -412,8 +412,8 @@ def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pyt
 def test_a_job_that_nothing_confines_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel that cannot, unless it runs as another user, or the operator trusts its programs."""
     monkeypatch.setattr(job_keeper, "confine", lambda **_: False)
-    plan = plan_of(lake.settings)._replace(must_be_confined=True)
-    work = kept_work(plan, hello_of(lake), uuid="j", scratch=str(lake.programs))
+    plan = job_settings_of(lake.settings)._replace(must_be_confined=True)
+    work = job_command(plan, hello_of(lake), uuid="j", scratch=str(lake.programs))
 
     with pytest.raises(OSError, match="Landlock"):
         job_keeper._confine(work)
@@ -423,7 +423,7 @@ def test_a_job_that_nothing_confines_is_refused(lake: Lake, monkeypatch: pytest.
 
 def hello_of(lake: Lake) -> JobWork:
     """What a job of a program does."""
-    return JobWork("shell", Content(str(lake.programs / "hello.sh")))
+    return JobWork("shell", TemplateContent(str(lake.programs / "hello.sh")))
 
 
 def test_what_a_program_writes_is_text(lake: Lake) -> None:

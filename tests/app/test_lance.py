@@ -17,10 +17,10 @@ import pytest
 from limnos.app import lance_processes as lance_processes_module
 from limnos.app.lance import lance_processes
 from limnos.app.lance_processes import LanceProcesses
-from limnos.config.settings import Lance
-from limnos.model.errors import BadRequest, Forbidden, NotFound, StateUnknown, TooLarge, Unavailable
-from limnos.services.lance.work import Errand, options_of
-from limnos.sources.lance.questions import Describe, Described, Query, Write, Written
+from limnos.config.settings import LanceSection
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable, StateUnknown, TooLarge
+from limnos.services.lance.workers import WorkerTask, storage_options_of
+from limnos.sources.lance.questions import Describe, LanceDescription, LanceWriteResult, Query, Write
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
     """Run a story with processes, and leave none."""
 
     async def whole() -> T:
-        processes = lance_processes(Lance(**settings))
+        processes = lance_processes(LanceSection(**settings))
         try:
             return await story(processes)
         finally:
@@ -46,10 +46,10 @@ def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
     return asyncio.run(whole())
 
 
-async def described(processes: LanceProcesses, location: str, version: int | None = None) -> Described | None:
+async def described(processes: LanceProcesses, location: str, version: int | None = None) -> LanceDescription | None:
     """Have a table described."""
-    told = await processes.ask(Errand(Describe(location, {}, version), caller="ana"))
-    return msgspec.json.decode(told, type=Described | None)
+    told = await processes.ask(WorkerTask(Describe(location, {}, version), caller="ana"))
+    return msgspec.json.decode(told, type=LanceDescription | None)
 
 
 def test_a_process_describes_a_table(location: str) -> None:
@@ -93,7 +93,7 @@ def test_a_dead_process_is_replaced(location: str) -> None:
 
 def test_options_for_an_object_store() -> None:
     """A catalog's properties are told to Lance under its own names."""
-    told = options_of(
+    told = storage_options_of(
         {
             "s3.endpoint": "http://minio:9000",
             "s3.access-key-id": "k",
@@ -123,7 +123,7 @@ async def pieces(data: bytes, *, then: Callable[[], object] = lambda: None) -> A
     yield data[len(data) // 2 :]
 
 
-def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = None) -> tuple[Errand, list[bool]]:
+def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = None) -> tuple[WorkerTask, list[bool]]:
     """Rows on their way into a table, and what is told of whether something may have been changed."""
 
     async def still() -> None:
@@ -131,7 +131,7 @@ def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = 
 
     marks: list[bool] = []
     question = Write(location, {}, mode="append", batch_bytes_max=1 << 20)
-    return Errand(question, caller="ana", settled=settled or still, mark=marks.append), marks
+    return WorkerTask(question, caller="ana", settled=settled or still, mark=marks.append), marks
 
 
 def versions(location: str) -> int:
@@ -142,10 +142,10 @@ def versions(location: str) -> int:
 def test_rows_are_fed_to_a_process(location: str) -> None:
     """A body is written when it has ended, and whoever asked is told what came of it; the process is kept."""
 
-    async def story(processes: LanceProcesses) -> tuple[Written, int]:
-        errand, _ = inserting(location)
-        told = await processes.feed(errand, pieces(stream()))
-        return msgspec.json.decode(told, type=Written), len(processes.pids())
+    async def story(processes: LanceProcesses) -> tuple[LanceWriteResult, int]:
+        worker_task, _ = inserting(location)
+        told = await processes.feed(worker_task, pieces(stream()))
+        return msgspec.json.decode(told, type=LanceWriteResult), len(processes.pids())
 
     done, left = run(story)
     assert (done.inserted, done.version, versions(location), left) == (100, 2, 2, 1)
@@ -158,11 +158,11 @@ def test_a_body_that_breaks_off(location: str) -> None:
         raise BadRequest("The client went away")
 
     async def story(processes: LanceProcesses) -> list[int]:
-        errand, marks = inserting(location)
+        worker_task, marks = inserting(location)
         before = processes.pids()
         for _ in range(3):
             with pytest.raises(BadRequest, match="went away"):
-                await processes.feed(errand, pieces(stream(), then=broken))
+                await processes.feed(worker_task, pieces(stream(), then=broken))
         assert marks == []
         await processes.feed(inserting(location)[0], pieces(stream()))
         return [*before, *processes.pids()]
@@ -175,12 +175,12 @@ def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
     """Whether the caller may is looked at when all of the body is there: nothing is written for who may not any more."""
 
     async def refused() -> None:
-        raise Forbidden("Not any more")
+        raise PermissionDenied("Not any more")
 
     async def story(processes: LanceProcesses) -> None:
-        errand, marks = inserting(location, settled=refused)
-        with pytest.raises(Forbidden):
-            await processes.feed(errand, pieces(stream()))
+        worker_task, marks = inserting(location, settled=refused)
+        with pytest.raises(PermissionDenied):
+            await processes.feed(worker_task, pieces(stream()))
         assert marks == []
 
     run(story)
@@ -196,7 +196,7 @@ def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
             os.kill(pid, signal.SIGKILL)
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
-        with pytest.raises(Unavailable, match="nothing was changed"):
+        with pytest.raises(ServiceUnavailable, match="nothing was changed"):
             await processes.feed(inserting(location)[0], pieces(stream(), then=kill))
         assert versions(location) == 1
         await processes.feed(inserting(location)[0], pieces(stream()))
@@ -212,10 +212,10 @@ def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
         await described(processes, location)
         (pid,) = processes.pids()
         os.kill(pid, signal.SIGSTOP)
-        errand, marks = inserting(location)
-        task = asyncio.create_task(processes.feed(errand, pieces(stream())))
+        worker_task, marks = inserting(location)
+        task = asyncio.create_task(processes.feed(worker_task, pieces(stream())))
         await asyncio.wait({task}, timeout=0.5)
-        assert errand.is_begun
+        assert worker_task.is_begun
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(StateUnknown, match="may have been made"):
             await task
@@ -244,7 +244,7 @@ def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
     """Whoever takes no more of an answer ends the process that makes it."""
 
     async def story(processes: LanceProcesses) -> None:
-        found = processes.stream(Errand(Query(location, {}), caller="ana"))
+        found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
         assert (await anext(found))[:6] == b"ARROW1"
         await found.aclose()
         assert processes.pids() == []
@@ -256,7 +256,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> 
     """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
-        found = processes.stream(Errand(Query(location, {}), caller="ana"))
+        found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
         await anext(found)
         waiting = asyncio.create_task(described(processes, location))
         await asyncio.sleep(0)
@@ -266,7 +266,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> 
         assert processes.pids() == []
         return waiting.exception()
 
-    assert isinstance(run(story, workers_max=1), Unavailable)
+    assert isinstance(run(story, workers_max=1), ServiceUnavailable)
 
 
 def test_a_process_leaves_with_its_server(location: str) -> None:
@@ -274,10 +274,10 @@ def test_a_process_leaves_with_its_server(location: str) -> None:
 
     async def story(processes: LanceProcesses) -> None:
         await described(processes, location)
-        (hand,) = processes._idle
-        hand._wire.close()
-        await asyncio.wait_for(asyncio.to_thread(os.waitpid, hand.pid, 0), 10)
-        hand._ended = True
+        (worker,) = processes._idle
+        worker._wire.close()
+        await asyncio.wait_for(asyncio.to_thread(os.waitpid, worker.pid, 0), 10)
+        worker._ended = True
 
     run(story)
 
@@ -313,7 +313,7 @@ def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
         assert processes.pids() == []
         return waiting.exception()
 
-    assert isinstance(run(story), Unavailable)
+    assert isinstance(run(story), ServiceUnavailable)
 
 
 def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
@@ -326,7 +326,7 @@ def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
         impatient.cancel()
         (start,) = processes._starting.values()
         assert await start
-        assert [hand.pid for hand in processes._idle] == processes.pids()
+        assert [worker.pid for worker in processes._idle] == processes.pids()
 
     run(story)
 

@@ -7,14 +7,14 @@ import socket
 import pytest
 
 from limnos.app import listening
-from limnos.config.settings import Server, Settings
+from limnos.config.settings import ServerSection, Settings
 
 
 def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """With an address of its own a server binds nothing else."""
     monkeypatch.setattr(listening, "EXTRA_PORTS", (0,))
 
-    found = listening.listen(Settings(server=Server(listen="127.0.0.1:0")))
+    found = listening.listen(Settings(server=ServerSection(listen="127.0.0.1:0")))
 
     assert len(found) == 1
     found[0].close()

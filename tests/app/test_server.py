@@ -9,7 +9,7 @@ from pathlib import Path
 from limnos.app.server import check, migrate
 from limnos.model.errors import StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
-from tests.app.test_sealed import settings_of
+from tests.app.test_sealing_keys import settings_of
 
 LAKE_ID = 7
 

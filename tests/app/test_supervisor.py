@@ -7,29 +7,29 @@ import signal
 
 import pytest
 
-from limnos.app import workers
-from limnos.app.workers import Worker, Workers
+from limnos.app import worker_supervisor
+from limnos.app.worker_supervisor import ServingProcess, Supervisor
 from limnos.config.settings import Settings
 
 
 @pytest.fixture
-def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Workers, list[tuple[int, int]]]:
+def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[int, int]]]:
     """Two workers that are said to run, and the signals that they would get."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
-    found = Workers(Settings(), [[], []], lambda: None)
-    found.workers = [Worker(number, []) for number in (1, 2)]
+    found = Supervisor(Settings(), [[], []], lambda: None)
+    found.workers = [ServingProcess(number, []) for number in (1, 2)]
     for each in found.workers:
         each.pid, each.due_at = 1_000_000 + each.number, None
     return found, killed
 
 
-def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Workers, list[tuple[int, int]]]) -> None:
+def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
     """Beats count from the first one on: before it a worker migrates, fills or opens its store for as long as that takes."""
     found, killed = supervised
     slow, hung = found.workers
-    hung.serves = True
-    slow.missed = hung.missed = workers.BEATS_MISSED_MAX + 1
+    hung.is_serving = True
+    slow.missed = hung.missed = worker_supervisor.BEATS_MISSED_MAX + 1
 
     found._end_hung()
 
@@ -37,11 +37,11 @@ def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Workers, list[t
     assert hung.missed == 0
 
 
-def test_a_worker_that_just_beats_is_let_be(supervised: tuple[Workers, list[tuple[int, int]]]) -> None:
+def test_a_worker_that_just_beats_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
     """So many missed beats and no fewer; and while all stop, nobody is ended for it."""
     found, killed = supervised
     for each in found.workers:
-        each.serves, each.missed = True, workers.BEATS_MISSED_MAX
+        each.is_serving, each.missed = True, worker_supervisor.BEATS_MISSED_MAX
     found._end_hung()
     assert killed == []
 

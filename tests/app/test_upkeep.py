@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.building import DATABASE_FILE
+from limnos.app.node_builder import DATABASE_FILE
 from limnos.store import trash
 from tests.http.driver import node_at
 from tests.http.iceberg.wire import make_space, space_path

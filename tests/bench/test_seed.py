@@ -10,7 +10,7 @@ from bench import seed
 from bench.operations import PREFIX, TEMPLATES
 from bench.seed import TEMPLATE, Shape, plant
 from bench.stores import Place
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 
 SMALL = {
@@ -28,14 +28,14 @@ USERS = {"reader": 200, "denied": 200, "picker": 403, "writer": 200}
 """Who was planted, and how each is answered for the first table that may be read."""
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make the templates, as the benchmark does."""
     node.done("POST", f"{PREFIX}/namespaces", {"namespace": [TEMPLATE]})
     for template in TEMPLATES:
         node.done("POST", f"{PREFIX}/namespaces/{TEMPLATE}/tables", template)
 
 
-def names(node: Node, space: str, user: str = "admin") -> list[str]:
+def names(node: DriverNode, space: str, user: str = "admin") -> list[str]:
     """The tables of a namespace that a user is told of."""
     return [each["name"] for each in node.get(f"{PREFIX}/namespaces/{space}/tables", user=user)["identifiers"]]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from limnos.cli.main import main
-from tests.client.fake import Fake, running
+from tests.client.fake import FakeServer, running
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """What a command left behind."""
 
     code: int
@@ -34,7 +34,7 @@ class Done:
         return document["error"]
 
 
-Run = Callable[..., Done]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def fake() -> Iterator[Fake]:
+def fake() -> Iterator[FakeServer]:
     """A server that knows no route until the test adds some."""
     with running() as server:
         yield server
@@ -56,19 +56,19 @@ def fake() -> Iterator[Fake]:
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command line as it is."""
 
-    def call(*words: str) -> Done:
+    def call(*words: str) -> CommandResult:
         code = main(words)
         captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     return call
 
 
 @pytest.fixture
-def limnos(run: Run, fake: Fake) -> Run:
+def limnos(run: Run, fake: FakeServer) -> Run:
     """Run a command against the fake, as user ana, with JSON as output unless the words say otherwise."""
 
-    def call(*words: str) -> Done:
+    def call(*words: str) -> CommandResult:
         return run(*words, "--uri", fake.uri, *([] if "--user" in words or "--token" in words else ["--user", "ana"]))
 
     return call

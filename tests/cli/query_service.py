@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from limnos.sqlpp import SqlppError, parse
 from limnos.sqlpp.tree import QueryStatement
-from tests.sqlpp.asking import ask
+from tests.sqlpp.evaluation import ask
 
 NAMES = [
     ["sales.east", ""],
@@ -25,7 +25,7 @@ Body = dict[str, object]
 
 
 @dataclass
-class Service:
+class FakeQueryService:
     """What was asked, and which requests wait to be cancelled."""
 
     uri: str = ""
@@ -59,9 +59,9 @@ class Service:
 
 
 @contextmanager
-def serving() -> Iterator[Service]:
+def serving() -> Iterator[FakeQueryService]:
     """Serve on a free port of loopback until the block ends."""
-    service = Service()
+    service = FakeQueryService()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.access.actions import Action
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 EXPLAIN = "/api/limnos/v1/metalakes/lake/access/explain"
 ALLOWED = {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []}
@@ -14,7 +14,9 @@ REFUSED = {"decision": {"allowed": False, "action": "table_load"}, "suggestions"
 
 
 @pytest.mark.parametrize("document,code", [(ALLOWED, 0), (REFUSED, 7)])
-def test_a_refusal_has_an_exit_code_of_its_own(fake: Fake, limnos: Run, document: dict[str, object], code: int) -> None:
+def test_a_refusal_has_an_exit_code_of_its_own(
+    fake: FakeServer, limnos: Run, document: dict[str, object], code: int
+) -> None:
     """A script tells yes from no, and no from a question that could not be asked; the explanation is printed either way."""
     fake.on("POST", EXPLAIN, document)
 
@@ -37,7 +39,7 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
     assert "limnos access explain --actions" in str(nothing.error["hint"])
 
 
-def test_a_chain_of_views_is_of_one_catalog(fake: Fake, limnos: Run) -> None:
+def test_a_chain_of_views_is_of_one_catalog(fake: FakeServer, limnos: Run) -> None:
     """`--through` takes whole paths, as every flag does; one that lies elsewhere is told back with the catalog, before anything is asked."""
     fake.on("POST", EXPLAIN, ALLOWED)
     words = ("access", "explain", "table_load", "main.raw.t", "--through", "main.raw.v", "--through")
@@ -71,7 +73,7 @@ EXPLANATION = {
 }
 
 
-def test_explain_shows_the_reasons(fake: Fake, limnos: Run) -> None:
+def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
     """`access explain` shows verdict, factors and what would change it."""
     fake.on("POST", EXPLAIN, EXPLANATION)
 

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.cli import changes
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 FEED = "/api/limnos/v1/metalakes/lake/changes"
 CHANGE = {
@@ -23,7 +23,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "PAUSE_S", 0.0)
 
 
-def test_who_follows_outlives_a_restart(fake: Fake, limnos: Run) -> None:
+def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
     """A server that is away is asked again from the same position, and an end that nobody can help says where one was."""
     waiting = f"{FEED}?after=x&wait_s=15"
     fake.on("GET", f"{FEED}?after=now", {"changes": [], "next": "x", "more": False})
@@ -41,7 +41,7 @@ def test_who_follows_outlives_a_restart(fake: Fake, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--follow",), ()])
-def test_a_server_that_was_never_there_is_told(fake: Fake, limnos: Run, flags: tuple[str, ...]) -> None:
+def test_a_server_that_was_never_there_is_told(fake: FakeServer, limnos: Run, flags: tuple[str, ...]) -> None:
     """Who has read nothing yet is told at once that nobody answers."""
     fake.on("GET", f"{FEED}?after=x", AWAY, status=503)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 M = "/api/metalakes/lake"
 I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
@@ -54,18 +54,18 @@ METADATA = {
 TABLE = {"metadata-location": "file:/w/1/m.json", "metadata": METADATA}
 
 
-def is_namespace(fake: Fake, *levels: str) -> None:
+def is_namespace(fake: FakeServer, *levels: str) -> None:
     """Make a path a namespace and nothing else."""
     fake.on("GET", f"{I}/namespaces/{'%1F'.join(levels)}", {"namespace": levels, "properties": {"k": "v"}})
 
 
-def is_table(fake: Fake, *levels: str) -> None:
+def is_table(fake: FakeServer, *levels: str) -> None:
     """Make a path a table and nothing else."""
     url = f"{I}/namespaces/{'%1F'.join(levels[:-1])}/tables/{levels[-1]}"
     fake.on("GET", f"{url}?snapshots=refs", TABLE).on("GET", url, TABLE)
 
 
-def test_ls_lists_catalogs(fake: Fake, limnos: Run) -> None:
+def test_ls_lists_catalogs(fake: FakeServer, limnos: Run) -> None:
     """Without a path `ls` lists the catalogs; one that only holds something for the caller is a name."""
     fake.on("GET", f"{M}/catalogs?details=true", {
         "catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]
@@ -81,14 +81,14 @@ def test_ls_lists_catalogs(fake: Fake, limnos: Run) -> None:
     assert "sales" in table
 
 
-def test_ls_lists_metalakes(fake: Fake, limnos: Run) -> None:
+def test_ls_lists_metalakes(fake: FakeServer, limnos: Run) -> None:
     """With the kind `metalake` `ls` lists the metalakes."""
     fake.on("GET", "/api/metalakes", {"metalakes": [{"name": "lake"}]})
 
     assert limnos("ls", "--kind", "metalake").result == [{"name": "lake", "kind": "metalake", "path": []}]
 
 
-def test_ls_lists_namespaces_tables_and_views(fake: Fake, limnos: Run) -> None:
+def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> None:
     """In a namespace `ls` lists child namespaces, then tables, then views, in a form that can be typed again."""
     fake.on("GET", f"{I}/namespaces?parent=raw&{PAGE}", {"namespaces": [["raw", "new york"]]})
     fake.on("GET", f"{I}/namespaces/raw/tables?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "t"}]})
@@ -102,7 +102,7 @@ def test_ls_lists_namespaces_tables_and_views(fake: Fake, limnos: Run) -> None:
     assert lines == [["name", "kind"], *told]
 
 
-def test_ls_of_a_catalog_asks_for_no_tables(fake: Fake, limnos: Run) -> None:
+def test_ls_of_a_catalog_asks_for_no_tables(fake: FakeServer, limnos: Run) -> None:
     """A catalog holds namespaces, and only Lance tables beside them; an empty one is told on standard error, so that pipes see nothing."""
     fake.on("GET", f"{I}/namespaces?{PAGE}", {"namespaces": []})
 
@@ -122,7 +122,7 @@ def harmless(text: str) -> bool:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_nothing_shown_steers_the_terminal(fake: Fake, limnos: Run, output: str) -> None:
+def test_nothing_shown_steers_the_terminal(fake: FakeServer, limnos: Run, output: str) -> None:
     """Properties, names, refusals and what was done are shown with control and bidi characters as escapes."""
     told = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
     fake.on("GET", M, {"metalake": told | {"audit": AUDIT}})
@@ -159,7 +159,7 @@ def test_nothing_shown_steers_the_terminal(fake: Fake, limnos: Run, output: str)
         assert len(shown[1].out.splitlines()) == 2
 
 
-def test_describe_metalake(fake: Fake, limnos: Run) -> None:
+def test_describe_metalake(fake: FakeServer, limnos: Run) -> None:
     """Without a path `describe` shows the metalake."""
     fake.on("GET", M, {"metalake": {"name": "lake", "comment": "all", "properties": {"a": "1"}, "audit": AUDIT}})
 
@@ -171,7 +171,7 @@ def test_describe_metalake(fake: Fake, limnos: Run) -> None:
     assert "created_by  ana\n" in done.out
 
 
-def test_describe_catalog(fake: Fake, limnos: Run) -> None:
+def test_describe_catalog(fake: FakeServer, limnos: Run) -> None:
     """A catalog is shown with its provider and properties."""
     catalog = {"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}, "audit": AUDIT}
     fake.on("GET", f"{M}/catalogs/main", {"catalog": catalog})
@@ -182,7 +182,7 @@ def test_describe_catalog(fake: Fake, limnos: Run) -> None:
     assert (result["kind"], result["provider"], result["path"]) == ("catalog", "lakehouse-iceberg", ["main"])
 
 
-def test_describe_namespace(fake: Fake, limnos: Run) -> None:
+def test_describe_namespace(fake: FakeServer, limnos: Run) -> None:
     """A namespace is shown with its properties."""
     is_namespace(fake, "raw")
 
@@ -191,7 +191,7 @@ def test_describe_namespace(fake: Fake, limnos: Run) -> None:
     assert result == {"kind": "namespace", "name": "main.raw", "path": ["main", "raw"], "properties": {"k": "v"}}
 
 
-def test_describe_table(fake: Fake, limnos: Run) -> None:
+def test_describe_table(fake: FakeServer, limnos: Run) -> None:
     """A table is shown with its current columns, contents, owner and place; JSON has the whole metadata."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{M}/owners/table/main.raw.t", {"owner": {"name": "ana", "type": "user"}})
@@ -250,7 +250,14 @@ def test_describe_table(fake: Fake, limnos: Run) -> None:
     ids=["metalake", "catalog", "namespace"],
 )
 def test_create(  # noqa: PLR0917 - one column per part of the case
-    fake: Fake, limnos: Run, words: list[str], method: str, target: str, body: object, answer: object, message: str
+    fake: FakeServer,
+    limnos: Run,
+    words: list[str],
+    method: str,
+    target: str,
+    body: object,
+    answer: object,
+    message: str,
 ) -> None:
     """`create` makes what it names and says so."""
     fake.on(method, target, answer)
@@ -261,7 +268,7 @@ def test_create(  # noqa: PLR0917 - one column per part of the case
     assert fake.asked[0].body == body
 
 
-def test_create_namespace_with_parents(fake: Fake, limnos: Run) -> None:
+def test_create_namespace_with_parents(fake: FakeServer, limnos: Run) -> None:
     """`--parents` makes the whole chain at once."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
     fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b"}})
@@ -283,7 +290,7 @@ def test_create_namespace_with_parents(fake: Fake, limnos: Run) -> None:
         (["sea", "--kind", "metalake", "--force"], "DELETE /api/metalakes/sea?force=true"),
     ],
 )
-def test_drop(fake: Fake, limnos: Run, words: list[str], call: str) -> None:
+def test_drop(fake: FakeServer, limnos: Run, words: list[str], call: str) -> None:
     """`drop` drops what it names through the protocol that can, and says so."""
     method, _, target = call.partition(" ")
     fake.on(method, target, {"dropped": True})
@@ -296,7 +303,7 @@ def test_drop(fake: Fake, limnos: Run, words: list[str], call: str) -> None:
     assert done.result["dropped"] == words[0]
 
 
-def test_drop_asks_the_server_what_a_path_is(fake: Fake, limnos: Run) -> None:
+def test_drop_asks_the_server_what_a_path_is(fake: FakeServer, limnos: Run) -> None:
     """Without a kind `drop` finds out whether a path is a namespace or a table."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{I}/namespaces/raw%1Ft", NO, status=404)
@@ -310,7 +317,7 @@ def test_drop_asks_the_server_what_a_path_is(fake: Fake, limnos: Run) -> None:
 IN_USE = {"code": 1010, "type": "CatalogInUseException", "message": "Failed to operate x, reason [in use]"}
 
 
-def test_empty_catalog_is_taken_out_of_use_first(fake: Fake, limnos: Run) -> None:
+def test_empty_catalog_is_taken_out_of_use_first(fake: FakeServer, limnos: Run) -> None:
     """A catalog in use that is empty is disabled and then dropped, so that nothing gets into it meanwhile."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409).on("DELETE", f"{M}/catalogs/lab", {"dropped": True})
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
@@ -323,7 +330,7 @@ def test_empty_catalog_is_taken_out_of_use_first(fake: Fake, limnos: Run) -> Non
     assert fake.asked[2].body == {"inUse": False}
 
 
-def test_full_catalog_is_left_alone(fake: Fake, limnos: Run) -> None:
+def test_full_catalog_is_left_alone(fake: FakeServer, limnos: Run) -> None:
     """A catalog in use that holds something is neither disabled nor dropped."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": [["a"]]})
@@ -335,7 +342,7 @@ def test_full_catalog_is_left_alone(fake: Fake, limnos: Run) -> None:
     assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET"]
 
 
-def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: Fake, limnos: Run) -> None:
+def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: FakeServer, limnos: Run) -> None:
     """When the drop of a disabled catalog is refused after all, it is enabled again."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("DELETE", f"{M}/catalogs/lab", {"code": 1005, "message": "not empty"}, status=409)
@@ -348,7 +355,7 @@ def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: Fake, limnos: Run
     assert fake.asked[-1].body == {"inUse": True}
 
 
-def test_drop_of_nothing_is_not_found(fake: Fake, limnos: Run) -> None:
+def test_drop_of_nothing_is_not_found(fake: FakeServer, limnos: Run) -> None:
     """Where Gravitino says that there was nothing to drop, the exit code says not found."""
     fake.on("DELETE", f"{M}/catalogs/lab", {"dropped": False})
 
@@ -358,7 +365,7 @@ def test_drop_of_nothing_is_not_found(fake: Fake, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["lab", "--purge"], ["main.raw", "--kind", "namespace", "--force"]])
-def test_flag_that_does_not_fit_is_refused(fake: Fake, limnos: Run, words: list[str]) -> None:
+def test_flag_that_does_not_fit_is_refused(fake: FakeServer, limnos: Run, words: list[str]) -> None:
     """`--purge` is for tables, `--force` for catalogs and metalakes; nothing is dropped otherwise."""
     done = limnos("drop", *words)
 
@@ -366,7 +373,7 @@ def test_flag_that_does_not_fit_is_refused(fake: Fake, limnos: Run, words: list[
     assert fake.asked == []
 
 
-def test_mv_moves_a_namespace(fake: Fake, limnos: Run) -> None:
+def test_mv_moves_a_namespace(fake: FakeServer, limnos: Run) -> None:
     """`mv` finds out what the source is and moves it within its catalog."""
     is_namespace(fake, "raw", "nyc")
     fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "old", "nyc"]})
@@ -380,7 +387,7 @@ def test_mv_moves_a_namespace(fake: Fake, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["main.a", "other.a", "--kind", "namespace"], ["main", "other"]])
-def test_mv_stays_in_its_catalog(fake: Fake, limnos: Run, words: list[str]) -> None:
+def test_mv_stays_in_its_catalog(fake: FakeServer, limnos: Run, words: list[str]) -> None:
     """Moving across catalogs, or a catalog itself, is refused before anything is sent."""
     assert limnos("mv", *words).code == 2
     assert fake.asked == []
@@ -409,7 +416,7 @@ def test_mv_stays_in_its_catalog(fake: Fake, limnos: Run, words: list[str]) -> N
     ids=["add", "remove", "disable", "enable"],
 )
 def test_user_verbs(  # noqa: PLR0917 - one column per part of the case
-    fake: Fake, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
+    fake: FakeServer, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
 ) -> None:
     """Each verb of `user` asks for one thing and says that it is done."""
     method, _, target = call.partition(" ")
@@ -421,7 +428,7 @@ def test_user_verbs(  # noqa: PLR0917 - one column per part of the case
     assert (fake.calls, fake.asked[0].body) == ([call], body)
 
 
-def test_users_are_listed(fake: Fake, limnos: Run) -> None:
+def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:
     """`user list` shows names, state and roles; `user describe` one of them."""
     fake.on("GET", f"{M}/users?details=true", {"users": [USER, {"name": "eve", "enabled": False}]})
     fake.on("GET", f"{M}/users/ben", {"user": USER})
@@ -438,7 +445,7 @@ def test_users_are_listed(fake: Fake, limnos: Run) -> None:
     assert one.result == {"name": "ben", "enabled": True, "roles": ["r"]}
 
 
-def test_groups_are_made_listed_and_deleted(fake: Fake, limnos: Run) -> None:
+def test_groups_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """The verbs of `group` for groups themselves."""
     group = {"name": "staff", "roles": ["r"]}
     fake.on("POST", f"{M}/groups", {"group": group})
@@ -453,7 +460,7 @@ def test_groups_are_made_listed_and_deleted(fake: Fake, limnos: Run) -> None:
     assert limnos("group", "delete", "staff").result == {"deleted": "staff"}
 
 
-def test_members_come_and_go(fake: Fake, limnos: Run) -> None:
+def test_members_come_and_go(fake: FakeServer, limnos: Run) -> None:
     """`group add` puts users in with one call; `group remove` takes them out and tells who was not in."""
     url = f"{OWN}/metalakes/lake/groups/staff/members"
     fake.on("POST", url, {"members": ["ana", "ben"]})
@@ -469,7 +476,7 @@ def test_members_come_and_go(fake: Fake, limnos: Run) -> None:
     assert (absent.code, absent.error["message"]) == (3, "not in group 'staff': zoe")
 
 
-def test_members_must_be_named(fake: Fake, limnos: Run) -> None:
+def test_members_must_be_named(fake: FakeServer, limnos: Run) -> None:
     """`group add` without users is a mistake, and the hint shows how it is written."""
     done = limnos("group", "add", "staff")
 
@@ -477,7 +484,7 @@ def test_members_must_be_named(fake: Fake, limnos: Run) -> None:
     assert "limnos group add staff ana" in str(done.error["hint"])
 
 
-def test_tags_are_made_attached_and_shown(fake: Fake, limnos: Run) -> None:
+def test_tags_are_made_attached_and_shown(fake: FakeServer, limnos: Run) -> None:
     """The verbs of `tag`: of the tag itself, of what it is on, and of what an object has."""
     tag, row = {"name": "red", "comment": "c"}, {"name": "red", "comment": "c", "properties": {}}
     on = f"{M}/objects/catalog/main/tags"
@@ -497,7 +504,7 @@ def test_tags_are_made_attached_and_shown(fake: Fake, limnos: Run) -> None:
     assert limnos("tag", "delete", "red").result == {"deleted": "red"}
 
 
-def test_roles_are_made_shown_and_deleted(fake: Fake, limnos: Run) -> None:
+def test_roles_are_made_shown_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """The verbs of `role`; a role is described by one row per privilege and object."""
     privileges = [{"name": "USE_SCHEMA", "condition": "allow"}, {"name": "select_table", "condition": "deny"}]
     role = {"name": "r", "securableObjects": [{"fullName": "main.a", "type": "SCHEMA", "privileges": privileges}]}
@@ -576,7 +583,7 @@ def test_roles_are_made_shown_and_deleted(fake: Fake, limnos: Run) -> None:
     ],
 )
 def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
-    fake: Fake, limnos: Run, words: str, call: str, body: object, message: str
+    fake: FakeServer, limnos: Run, words: str, call: str, body: object, message: str
 ) -> None:
     """Roles go to users and groups, privileges on objects to roles, and back."""
     method, _, target = call.partition(" ")
@@ -606,7 +613,7 @@ def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
         ("revoke select_table --on main", "name one with --from ROLE"),
     ],
 )
-def test_senseless_grant_is_refused(fake: Fake, limnos: Run, words: str, expected: str) -> None:
+def test_senseless_grant_is_refused(fake: FakeServer, limnos: Run, words: str, expected: str) -> None:
     """What cannot be meant is told with what is missing, and nothing is sent."""
     done = limnos(*words.split())
 
@@ -620,7 +627,7 @@ def test_nearest_privilege_is_suggested(limnos: Run) -> None:
     assert "select_table" in str(limnos("grant", "select_tabel", "--on", "main", "--to", "r").error["hint"])
 
 
-def test_owner_is_shown_and_set(fake: Fake, limnos: Run) -> None:
+def test_owner_is_shown_and_set(fake: FakeServer, limnos: Run) -> None:
     """`owner show` and `owner set` speak of any object, roles and the metalake included."""
     fake.on("GET", f"{M}/owners/catalog/main", {"owner": {"name": "ana", "type": "USER"}})
     fake.on("PUT", f"{M}/owners/role/r", {"set": True})
@@ -636,7 +643,7 @@ def test_owner_is_shown_and_set(fake: Fake, limnos: Run) -> None:
     assert nobody.code == 3
 
 
-def test_token_is_made_once_and_shown(fake: Fake, limnos: Run) -> None:
+def test_token_is_made_once_and_shown(fake: FakeServer, limnos: Run) -> None:
     """`token create` sends name and lifetime and shows the secret."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99})
 
@@ -646,7 +653,7 @@ def test_token_is_made_once_and_shown(fake: Fake, limnos: Run) -> None:
     assert done.result == {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99}
 
 
-def test_token_is_saved_instead_of_shown(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+def test_token_is_saved_instead_of_shown(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """With `--save` the secret goes to a new file that only its owner can read, and nowhere else."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ana"})
     file = tmp_path / "token"
@@ -662,7 +669,7 @@ def test_token_is_saved_instead_of_shown(fake: Fake, limnos: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["soon", "0d", "-1d", "3", "1.5h"])
-def test_wrong_duration_is_refused(fake: Fake, limnos: Run, text: str) -> None:
+def test_wrong_duration_is_refused(fake: FakeServer, limnos: Run, text: str) -> None:
     """A lifetime must be a positive number with a unit; nothing is made otherwise."""
     done = limnos("token", "create", f"--expires-in={text}")
 
@@ -670,7 +677,7 @@ def test_wrong_duration_is_refused(fake: Fake, limnos: Run, text: str) -> None:
     assert "30d" in str(done.error["hint"])
 
 
-def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
+def test_tokens_are_listed_and_revoked(fake: FakeServer, limnos: Run) -> None:
     """`token list` shows no secrets; `token revoke` tells when there was nothing in force."""
     token = {
         "id": 7,
@@ -689,7 +696,7 @@ def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
     assert limnos("token", "revoke", "7", "--yes").code == 3
 
 
-def test_tasks_are_listed_shown_and_tried_again(fake: Fake, limnos: Run) -> None:
+def test_tasks_are_listed_shown_and_tried_again(fake: FakeServer, limnos: Run) -> None:
     """`task list` shows what was given up unless another state is asked for."""
     task = {"id": 7, "kind": "purge-table", "state": "dead", "attempts": 5, "error": "no", "payload": {"a": 1}}
     fake.on("GET", f"{OWN}/tasks?state=dead", {"tasks": [task]}).on("GET", f"{OWN}/tasks?state=waiting", {"tasks": []})
@@ -701,7 +708,7 @@ def test_tasks_are_listed_shown_and_tried_again(fake: Fake, limnos: Run) -> None
     assert limnos("task", "retry", "7").result == {"retried": "7"}
 
 
-def test_webhooks_are_made_listed_and_dropped(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+def test_webhooks_are_made_listed_and_dropped(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """`webhook create` shows the secret once or puts it into a file; `list` shows what is behind."""
     hooks = f"{OWN}/metalakes/lake/webhooks"
     made = {"id": 7, "url": "https://h", "user": "ana", "state": "well"}
@@ -724,7 +731,7 @@ CHANGE = {
 }  # fmt: skip
 
 
-def test_changes_are_shown_to_the_end(fake: Fake, limnos: Run) -> None:
+def test_changes_are_shown_to_the_end(fake: FakeServer, limnos: Run) -> None:
     """`changes` goes on while there is more; as JSON each line is an answer with its position."""
     feed = f"{OWN}/metalakes/lake/changes"
     fake.on("GET", feed, {"changes": [CHANGE], "next": "x", "more": True})
@@ -735,7 +742,7 @@ def test_changes_are_shown_to_the_end(fake: Fake, limnos: Run) -> None:
     assert lines == [{"changes": [CHANGE], "next": "x", "more": True}, {"changes": [], "next": "y", "more": False}]
 
 
-def test_changes_for_people(fake: Fake, limnos: Run) -> None:
+def test_changes_for_people(fake: FakeServer, limnos: Run) -> None:
     """In a terminal a change is a line: when, who, what, where from and where to, and `?` for what is out of sight."""
     feed = f"{OWN}/metalakes/lake/catalogs/main/changes?after=now"
     moved = CHANGE | {"old": ["main", "a.b", "t"]}
@@ -747,7 +754,7 @@ def test_changes_for_people(fake: Fake, limnos: Run) -> None:
     assert "--after y" in told.err
 
 
-def test_tokens_of_one_or_all(fake: Fake, limnos: Run) -> None:
+def test_tokens_of_one_or_all(fake: FakeServer, limnos: Run) -> None:
     """`--for` and `--all` ask for different tokens: one of them, or nothing is sent."""
     fake.on("GET", f"{OWN}/tokens?all=true", {"tokens": []})
 
@@ -756,14 +763,14 @@ def test_tokens_of_one_or_all(fake: Fake, limnos: Run) -> None:
     assert len(fake.asked) == 1
 
 
-def test_whoami_names_the_user(fake: Fake, limnos: Run) -> None:
+def test_whoami_names_the_user(fake: FakeServer, limnos: Run) -> None:
     """`whoami` shows the name the server goes by."""
     fake.on("GET", f"{OWN}/whoami", {"user": "ana"})
 
     assert limnos("whoami").result == {"user": "ana"}
 
 
-def test_other_metalake_is_used_everywhere(fake: Fake, limnos: Run) -> None:
+def test_other_metalake_is_used_everywhere(fake: FakeServer, limnos: Run) -> None:
     """`--metalake` moves names and paths to another metalake."""
     fake.on("GET", f"/iceberg/v1/sea.main/namespaces?{PAGE}", {"namespaces": []})
     fake.on("GET", "/api/metalakes/sea/roles", {"names": []})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 
-def test_describe_tells_of_protection(fake: Fake, limnos: Run) -> None:
+def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
     """What protects something from being dropped is shown, and nothing where nothing does."""
     fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw", {"namespace": ["raw"], "properties": {}})
     where = "/api/limnos/v1/metalakes/lake/objects/schema/main.raw/protection"
@@ -21,7 +21,7 @@ def test_describe_tells_of_protection(fake: Fake, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
-def test_a_tag_is_not_in_the_tree(fake: Fake, limnos: Run, verb: str, told: str) -> None:
+def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
     """A tag is neither shown nor dropped as if it were a catalog of its name: the command for tags is named, and nothing is sent."""
     done = limnos(verb, "main", "--kind", "tag")
 
@@ -30,7 +30,7 @@ def test_a_tag_is_not_in_the_tree(fake: Fake, limnos: Run, verb: str, told: str)
 
 
 @pytest.mark.parametrize("kind", ["table", "view", "tag"])
-def test_what_holds_nothing_is_not_listed(fake: Fake, limnos: Run, kind: str) -> None:
+def test_what_holds_nothing_is_not_listed(fake: FakeServer, limnos: Run, kind: str) -> None:
     """`--kind` says what the path is, and is no filter: what has nothing in it is refused before anything is asked."""
     done = limnos("ls", "main.raw", "--kind", kind)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from limnos.cli import issuers
-from limnos.cli.common import Common
+from limnos.cli.common import CommonFlags
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 from tests.issuer import TERMINAL, Issuer, issuing
 
 WHO = "/api/limnos/v1/whoami"
@@ -37,7 +37,7 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def lake(fake: Fake, issuer: Issuer) -> Fake:
+def lake(fake: FakeServer, issuer: Issuer) -> FakeServer:
     """A server that names the issuer."""
     told = {"provider": "oidc", "authority": issuer.url, "clientId": TERMINAL, "scope": "openid offline_access"}
     fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
@@ -59,7 +59,7 @@ def over() -> None:
     file.write_text(json.dumps(told))
 
 
-def test_a_session_is_had_in_a_browser(lake: Fake, run: Run, issuer: Issuer, paused: list[float]) -> None:
+def test_a_session_is_had_in_a_browser(lake: FakeServer, run: Run, issuer: Issuer, paused: list[float]) -> None:
     """The code is shown, the issuer is asked no faster than it says, and the token goes to the server alone."""
     issuer.answers = [None, "slow_down", None, ("ana", True)]
 
@@ -79,7 +79,9 @@ def test_a_session_is_had_in_a_browser(lake: Fake, run: Run, issuer: Issuer, pau
     assert [row["user"] for row in run("profile", "list").result] == ["ana"]  # type: ignore[attr-defined]
 
 
-def test_who_says_no_is_not_signed_in(lake: Fake, run: Run, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_says_no_is_not_signed_in(
+    lake: FakeServer, run: Run, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor whoever is too late; nothing is kept."""
     issuer.answers = [("ana", False)]
     no = run("login", "--device", "--uri", lake.uri)
@@ -93,7 +95,7 @@ def test_who_says_no_is_not_signed_in(lake: Fake, run: Run, issuer: Issuer, monk
     assert not Path(os.environ["LIMNOS_PROFILES"]).exists()
 
 
-def test_a_session_is_refreshed_on_use(lake: Fake, run: Run, issuer: Issuer) -> None:
+def test_a_session_is_refreshed_on_use(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """The issuer gives the next token, and what the one after it is had with: each is good once."""
     run("login", "--device", "--uri", lake.uri)
     before = kept()
@@ -109,19 +111,19 @@ def test_a_session_is_refreshed_on_use(lake: Fake, run: Run, issuer: Issuer) -> 
     assert issuer.url not in [each.headers.get("Host") for each in lake.asked]
 
 
-def test_commands_at_once_refresh_once(lake: Fake, run: Run, issuer: Issuer) -> None:
+def test_commands_at_once_refresh_once(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """Eight commands whose session is over: one asks the issuer, the others use what it got."""
     run("login", "--device", "--uri", lake.uri)
     over()
 
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: Common().credential(os.environ)[0], range(8)))
+        found = list(threads.map(lambda _: CommonFlags().credential(os.environ)[0], range(8)))
 
     assert found == [kept()["token"]] * 8
     assert list(issuer.kept) == [kept()["refresh_token"]]
 
 
-def test_a_session_that_the_issuer_ended_is_told(lake: Fake, run: Run, issuer: Issuer) -> None:
+def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """With what to do; the profile stays for whoever wants to know where it was."""
     run("login", "--device", "--uri", lake.uri)
     issuer.kept.clear()
@@ -134,7 +136,7 @@ def test_a_session_that_the_issuer_ended_is_told(lake: Fake, run: Run, issuer: I
     assert "limnos login --device" in str(done.error["hint"])
 
 
-def test_logging_out_ends_it_at_the_issuer(lake: Fake, run: Run, issuer: Issuer) -> None:
+def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """What refreshes it is revoked there, and forgotten here; an issuer that is away does not hold that up."""
     run("login", "--device", "--uri", lake.uri)
     assert issuer.kept
@@ -150,7 +152,7 @@ def test_logging_out_ends_it_at_the_issuer(lake: Fake, run: Run, issuer: Issuer)
     assert run("profile", "list").result == []
 
 
-def test_what_makes_no_sense_is_said(fake: Fake, run: Run, issuer: Issuer) -> None:
+def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer) -> None:
     """A user and a browser, neither, a server without an issuer, an issuer that is not what it says, one without TLS."""
     fake.on("GET", "/configs", {})
     assert run("login", "ana", "--device", "--uri", fake.uri).code == 2

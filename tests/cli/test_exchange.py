@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.frames import framed
+from limnos.model.frames import frame_message
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 IMPORTS = "/api/limnos/v1/imports"
 FOUND = {"id": 7, "name": "copy", "format": "proto", "ids": "map", "state": "open", "records": 0}
@@ -19,11 +19,11 @@ DONE = {"metalake": "copy", "records": 450, "masked": [f"main: key{at}" for at i
 def file(tmp_path: Path) -> Path:
     """An export of 450 records, as far as a client can tell."""
     path = tmp_path / "lake.export"
-    path.write_bytes(framed(b"record") * 450)
+    path.write_bytes(frame_message(b"record") * 450)
     return path
 
 
-def feeds(fake: Fake, *, total: int = 450, at: int = 0) -> None:
+def feeds(fake: FakeServer, *, total: int = 450, at: int = 0) -> None:
     """Let the server take parts of 200 records."""
     while at < total:
         after, at = at, min(total, at + 200)
@@ -31,7 +31,7 @@ def feeds(fake: Fake, *, total: int = 450, at: int = 0) -> None:
     fake.on("POST", f"{IMPORTS}/7/finish", DONE)
 
 
-def test_export_writes_what_it_gets(fake: Fake, limnos: Run) -> None:
+def test_export_writes_what_it_gets(fake: FakeServer, limnos: Run) -> None:
     """To standard output, in the form that is asked for."""
     fake.on("GET", "/api/limnos/v1/metalakes/lake/export?format=json&secrets=true", "lines\n")
 
@@ -39,7 +39,7 @@ def test_export_writes_what_it_gets(fake: Fake, limnos: Run) -> None:
     assert (done.code, done.out) == (0, "lines\n")
 
 
-def test_import_feeds_a_file_in_parts(fake: Fake, limnos: Run, file: Path) -> None:
+def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path) -> None:
     """Begun under the name, fed to the end, finished; secrets that the file left out are told."""
     fake.on("POST", IMPORTS, FOUND, status=201)
     feeds(fake)
@@ -54,7 +54,7 @@ def test_import_feeds_a_file_in_parts(fake: Fake, limnos: Run, file: Path) -> No
     assert "…" in done.out
 
 
-def test_an_import_that_was_cut_goes_on(fake: Fake, limnos: Run, file: Path) -> None:
+def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
     """The command that goes on is told; parts that were taken are not sent again."""
     fake.on("POST", IMPORTS, FOUND, status=201)
     fake.on("POST", f"{IMPORTS}/7/records?after=0", {**FOUND, "records": 200})
@@ -72,7 +72,7 @@ def test_an_import_that_was_cut_goes_on(fake: Fake, limnos: Run, file: Path) -> 
     assert fake.calls == [f"GET {IMPORTS}/7", f"POST {IMPORTS}/7/records?after=400", f"POST {IMPORTS}/7/finish"]
 
 
-def test_a_file_that_had_ended_within_a_part_goes_on(fake: Fake, limnos: Run, file: Path) -> None:
+def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
     """What was cut off by another command may end anywhere: of a part that the server has a piece of, the rest is sent."""
     fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 150})
     fake.on("POST", f"{IMPORTS}/7/records?after=150", {**FOUND, "records": 200})
@@ -81,10 +81,10 @@ def test_a_file_that_had_ended_within_a_part_goes_on(fake: Fake, limnos: Run, fi
     done = limnos("import", str(file), "--resume", "7")
 
     assert done.code == 0, done.err
-    assert b"".join(asked.body for asked in fake.asked[1:-1]) == framed(b"record") * 300  # type: ignore[misc]
+    assert b"".join(asked.body for asked in fake.asked[1:-1]) == frame_message(b"record") * 300  # type: ignore[misc]
 
 
-def test_imports_are_listed_and_given_up(fake: Fake, limnos: Run) -> None:
+def test_imports_are_listed_and_given_up(fake: FakeServer, limnos: Run) -> None:
     """By their numbers."""
     fake.on("GET", IMPORTS, {"imports": [FOUND]}).on("DELETE", f"{IMPORTS}/7", {"given_up": 7})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.cli import hints
-from limnos.cli.hints import Typed, hint_for, hint_for_argument
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.cli.main import app
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
 from tests.cli.test_docs import commands_of
@@ -31,12 +31,12 @@ def test_switches_are_known() -> None:
 ])  # fmt: skip
 def test_words_are_told_from_flags(tokens: list[str], words: tuple[str, ...]) -> None:
     """A flag's value is no word of the command, and a switch has none."""
-    assert Typed(tokens).words == words
+    assert TypedCommand(tokens).words == words
 
 
 def test_whom_one_talks_to_is_repeated() -> None:
     """The next command goes to the same server, metalake and caller, quoted for a shell; a token is not shown again."""
-    typed = Typed(
+    typed = TypedCommand(
         ["drop", "main.`a b`", "--uri", "http://h:1", "--metalake=sea", "--token", "s3cret", "--token-file", "my file"]
     )
     error = NotFoundError("no such thing", status=404, code="not-found")
@@ -44,21 +44,21 @@ def test_whom_one_talks_to_is_repeated() -> None:
     hint = hint_for(error, typed)
 
     assert hint == "'limnos ls main --uri http://h:1 --metalake=sea --token-file 'my file'' shows what is there"
-    assert "s3cret" not in typed.again("--force") + Typed(["drop", "main", "--token=s3cret"]).again("--force")
+    assert "s3cret" not in typed.again("--force") + TypedCommand(["drop", "main", "--token=s3cret"]).again("--force")
 
 
 def test_path_that_is_none_is_left_out() -> None:
     """A path that cannot be read gives a hint without it."""
     error = NotFoundError("no such thing", status=404, code="not-found")
 
-    assert hint_for(error, Typed(["ls", "main..a"])) == "'limnos ls' shows what is there"
+    assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' shows what is there"
 
 
 def test_full_metalake_is_looked_into_by_name() -> None:
     """What is in a metalake is listed with that metalake as the one that is meant."""
     error = ConflictError("in use", status=409, code="in-use")
 
-    hint = str(hint_for(error, Typed(["drop", "sea", "--kind", "metalake"])))
+    hint = str(hint_for(error, TypedCommand(["drop", "sea", "--kind", "metalake"])))
 
     assert "'limnos ls --metalake sea'" in hint
     assert "'limnos drop sea --kind metalake --force'" in hint
@@ -67,12 +67,12 @@ def test_full_metalake_is_looked_into_by_name() -> None:
 @pytest.mark.parametrize("sent,expected", [(True, "in a moment"), (False, "limnos server start")])
 def test_silence_is_told_apart(sent: bool, expected: str) -> None:
     """Whether nobody listens or somebody was too busy leads to different steps."""
-    assert expected in str(hint_for(UnavailableError("x", sent=sent), Typed()))
+    assert expected in str(hint_for(UnavailableError("x", sent=sent), TypedCommand()))
 
 
 def test_refusal_without_a_decision_says_who_one_is() -> None:
     """A refusal that names no action points to the caller."""
-    hint = hint_for(DeniedError("User ana is disabled", status=403), Typed(["ls", "--user", "ana"]))
+    hint = hint_for(DeniedError("User ana is disabled", status=403), TypedCommand(["ls", "--user", "ana"]))
 
     assert hint == "'limnos whoami --user ana' shows who you are"
 
@@ -107,7 +107,7 @@ def test_the_next_command_is_about_what_failed(line: str, message: str, code: st
     """A hint names the place that the message speaks of: the target where that is at fault, the trash where the trash is."""
     error = (ConflictError if code == "already-exists" else NotFoundError)(message, status=404, code=code)
 
-    assert hint_for(error, Typed(line.split())) == hint
+    assert hint_for(error, TypedCommand(line.split())) == hint
 
 
 @pytest.mark.parametrize("line", ["drop main --force", "drop main", "drop sea --kind metalake --force"])
@@ -115,12 +115,12 @@ def test_what_is_protected_is_not_to_be_forced(line: str) -> None:
     """Who is told that something is protected, and how that is ended, is not told to force it."""
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
-    assert hint_for(error, Typed(line.split())) is None
+    assert hint_for(error, TypedCommand(line.split())) is None
 
 
 def test_a_path_of_two_meanings_is_typed_again() -> None:
     """Where a namespace and a view have one path, both commands are spelled; of other arguments nobody knows better."""
-    typed = Typed(["drop", "main.a.v", "--yes"])
+    typed = TypedCommand(["drop", "main.a.v", "--yes"])
 
     hint = hint_for_argument("'main.a.v' is both a namespace and a view; say which one with its kind", typed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 from tests.client.test_calls import JOB, JOBS, OWN, TEMPLATE, TEMPLATES
 
 RESULT = {
@@ -12,7 +12,7 @@ RESULT = {
 }  # fmt: skip
 
 
-def test_a_job_is_asked_for_seen_and_cancelled(fake: Fake, limnos: Run) -> None:
+def test_a_job_is_asked_for_seen_and_cancelled(fake: FakeServer, limnos: Run) -> None:
     """Its places are filled by flags; what it wrote is shown."""
     fake.on("POST", JOBS, {"job": JOB}).on("POST", f"{JOBS}/j-1", {"job": {**JOB, "status": "cancelled"}})
     fake.on("GET", f"{JOBS}?jobTemplateName=load", {"jobs": [JOB]}).on("GET", f"{OWN}/metalakes/lake/jobs/j-1", RESULT)
@@ -27,7 +27,7 @@ def test_a_job_is_asked_for_seen_and_cancelled(fake: Fake, limnos: Run) -> None:
     ]
 
 
-def test_templates_are_made_listed_and_deleted(fake: Fake, limnos: Run) -> None:
+def test_templates_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """Of programs and of Spark applications, each with its own flags."""
     fake.on("POST", TEMPLATES, {"code": 0}).on("GET", f"{TEMPLATES}?details=true", {"jobTemplates": [TEMPLATE]})
     fake.on("DELETE", f"{TEMPLATES}/load", {"dropped": True})

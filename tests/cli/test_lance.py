@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from limnos.sources.lance.directories import Directory
+from limnos.sources.lance.directories import LanceDirectory
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 TABLE = "/lance/v1/table/lance%24ml%24"
 QUERY = "?delimiter=%24&metalake=lake"
@@ -18,7 +18,7 @@ SPACES = "/iceberg/v1/lake.lance/namespaces"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A V2 directory: a declared table in a namespace, one with data at the top as far as nobody looks, and a foreign one."""
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("text",), {"owner": "search"})
     directory.declare(("text", "docs"), {"k": "v"})
     (tmp_path / "top.lance" / "_versions").mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run
     assert [row["name"] for row in stated.result] == ["declared", "notes", "photos", "written"]  # type: ignore[attr-defined]
 
 
-def test_import_registers_and_reports(fake: Fake, limnos: Run, root: Path) -> None:
+def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path) -> None:
     """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told, with exit code 1."""
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
     fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
@@ -104,7 +104,7 @@ def test_import_registers_and_reports(fake: Fake, limnos: Run, root: Path) -> No
     ]
 
 
-def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: Fake, limnos: Run, root: Path) -> None:
+def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, limnos: Run, root: Path) -> None:
     """Namespaces that it made are dropped again, the innermost first; one that was there before stays."""
     refused = {"error": "Location is not within the allowed roots", "code": 13}
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
@@ -119,7 +119,7 @@ def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: Fake, limnos:
     assert [asked.target for asked in fake.asked if asked.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
 
 
-def test_a_dry_run_has_the_server_check(fake: Fake, limnos: Run, root: Path) -> None:
+def test_a_dry_run_has_the_server_check(fake: FakeServer, limnos: Run, root: Path) -> None:
     """Each table is asked for as by the run, to be checked alone; what the server refuses is told, and no namespace is made."""
     fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}&dry_run=true", {"location": "file:///d", "properties": {}})
     refused = {"error": "Location is not within the allowed roots", "code": 13}

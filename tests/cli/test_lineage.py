@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
 SAID = [{"job": {"namespace": "n", "name": "load"}, "at": "2026-01-31T00:00:00Z", "by": "ana", "kinds": ["IDENTITY"]}]
@@ -25,7 +25,7 @@ COLUMN = {
 }  # fmt: skip
 
 
-def test_a_tree_is_shown(fake: Fake, run: Run) -> None:
+def test_a_tree_is_shown(fake: FakeServer, run: Run) -> None:
     """Each source stands below what came from it, once; what is hidden has no name; a cycle ends."""
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
 
@@ -40,7 +40,7 @@ def test_a_tree_is_shown(fake: Fake, run: Run) -> None:
     ]
 
 
-def test_json_is_the_whole_graph(fake: Fake, limnos: Run) -> None:
+def test_json_is_the_whole_graph(fake: FakeServer, limnos: Run) -> None:
     """Programs get nodes and edges."""
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=3&direction=down", GRAPH)
 
@@ -50,7 +50,7 @@ def test_json_is_the_whole_graph(fake: Fake, limnos: Run) -> None:
     assert [edge["source"] for edge in told["edges"]] == ["2", "hidden-1", "3", "1"]
 
 
-def test_the_last_part_may_be_a_column(fake: Fake, run: Run) -> None:
+def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
     """What is no table is asked about as a column of the table above it; what is neither is told as it was first."""
     missing = {"error": {"code": "not-found", "message": "Table does not exist: a.t.c"}}
     fake.on("GET", f"{LINEAGE}?path=main.a.t.c&depth=3&direction=up", missing, status=404)
@@ -66,7 +66,7 @@ def test_the_last_part_may_be_a_column(fake: Fake, run: Run) -> None:
     assert refused.error["message"] == "Table does not exist: a.t.c"
 
 
-def test_what_is_missing_is_told(fake: Fake, run: Run) -> None:
+def test_what_is_missing_is_told(fake: FakeServer, run: Run) -> None:
     """Where there is the table, its column is missing, and what the table has can be seen; where there is none, what was typed."""
 
     def missing(path: str, message: str) -> None:

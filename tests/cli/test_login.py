@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake, running
+from tests.client.fake import FakeServer, running
 
 LOGIN = "/api/limnos/v1/login"
 WHO = "/api/limnos/v1/whoami"
@@ -35,7 +35,7 @@ def file() -> Path:
     return Path(os.environ["LIMNOS_PROFILES"])
 
 
-def signed_in(fake: Fake, run: Run, *flags: str) -> None:
+def signed_in(fake: FakeServer, run: Run, *flags: str) -> None:
     """Sign in at a server."""
     fake.on("POST", LOGIN, SESSION)
     fake.on("GET", WHO, {"user": "ana"})
@@ -43,7 +43,7 @@ def signed_in(fake: Fake, run: Run, *flags: str) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_session_is_kept_for_oneself(fake: Fake, run: Run, file: Path) -> None:
+def test_a_session_is_kept_for_oneself(fake: FakeServer, run: Run, file: Path) -> None:
     """The file has mode 600, in a directory of mode 700; the password is sent once and kept nowhere."""
     signed_in(fake, run)
 
@@ -53,7 +53,7 @@ def test_a_session_is_kept_for_oneself(fake: Fake, run: Run, file: Path) -> None
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_commands_are_the_sessions(fake: Fake, run: Run) -> None:
+def test_commands_are_the_sessions(fake: FakeServer, run: Run) -> None:
     """Without flags they go to the profile's server with its token."""
     signed_in(fake, run)
 
@@ -61,7 +61,7 @@ def test_commands_are_the_sessions(fake: Fake, run: Run) -> None:
     assert fake.asked[-1].headers["Authorization"] == "Bearer lim_1_a"
 
 
-def test_flags_and_environment_win(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_and_environment_win(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token or user that is named is sent in place of the session's."""
     signed_in(fake, run)
 
@@ -72,7 +72,7 @@ def test_flags_and_environment_win(fake: Fake, run: Run, monkeypatch: pytest.Mon
     assert fake.asked[-1].headers["Authorization"] == "Bearer lim_8_y"
 
 
-def test_a_session_is_sent_to_its_own_server_alone(fake: Fake, run: Run) -> None:
+def test_a_session_is_sent_to_its_own_server_alone(fake: FakeServer, run: Run) -> None:
     """With another address nothing of it is sent."""
     signed_in(fake, run)
     with running() as other:
@@ -82,7 +82,7 @@ def test_a_session_is_sent_to_its_own_server_alone(fake: Fake, run: Run) -> None
         assert "Authorization" not in other.asked[-1].headers
 
 
-def test_a_session_that_ends_is_refreshed_first(fake: Fake, run: Run, file: Path) -> None:
+def test_a_session_that_ends_is_refreshed_first(fake: FakeServer, run: Run, file: Path) -> None:
     """The next token is kept, what refreshes it stays."""
     signed_in(fake, run)
     told = json.loads(file.read_text())
@@ -100,7 +100,7 @@ def test_a_session_that_ends_is_refreshed_first(fake: Fake, run: Run, file: Path
     assert (kept["token"], kept["refresh_token"]) == ("lim_3_c", "lim_2_b")
 
 
-def test_profiles_that_others_can_read_are_not_used(fake: Fake, run: Run, file: Path) -> None:
+def test_profiles_that_others_can_read_are_not_used(fake: FakeServer, run: Run, file: Path) -> None:
     """It says so, and what to do; nothing is sent."""
     signed_in(fake, run)
     asked = len(fake.asked)
@@ -122,7 +122,7 @@ def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
     assert "cannot be read" in str(run("profile", "list").error["message"])
 
 
-def test_profiles_are_listed_used_and_left(fake: Fake, run: Run) -> None:
+def test_profiles_are_listed_used_and_left(fake: FakeServer, run: Run) -> None:
     """The one in use is the last that was signed in to, or chosen; logging out revokes and forgets."""
     signed_in(fake, run, "--profile", "one")
     with running() as other:

@@ -15,7 +15,7 @@ from limnos.cli import main as entry
 from limnos.cli.output import format_of
 from limnos.client.flow import OWN
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 from tests.client.test_session import free_port
 
 WHO = f"{OWN}/whoami"
@@ -38,7 +38,9 @@ def failing(status: int, code: str = "", **more: object) -> dict[str, object]:
         (503, "unavailable", 6),
     ],
 )
-def test_exit_code_tells_the_kind_of_failure(fake: Fake, limnos: Run, status: int, code: str, expected: int) -> None:
+def test_exit_code_tells_the_kind_of_failure(
+    fake: FakeServer, limnos: Run, status: int, code: str, expected: int
+) -> None:
     """Each kind of refusal has its exit code; the error on standard error is JSON and carries the request id."""
     fake.on("GET", WHO, failing(status, code), status=status)
 
@@ -49,7 +51,7 @@ def test_exit_code_tells_the_kind_of_failure(fake: Fake, limnos: Run, status: in
     assert (done.error["code"], done.error["request_id"]) == (code, "r-1")
 
 
-def test_error_of_a_table_is_text(fake: Fake, limnos: Run) -> None:
+def test_error_of_a_table_is_text(fake: FakeServer, limnos: Run) -> None:
     """With tables the error is two lines: what is wrong, what to do next."""
     fake.on("GET", WHO, failing(404, "not-found"), status=404)
 
@@ -68,7 +70,7 @@ def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
     assert "limnos server start" in str(done.error["hint"])
 
 
-def test_refusal_points_to_explain(fake: Fake, limnos: Run) -> None:
+def test_refusal_points_to_explain(fake: FakeServer, limnos: Run) -> None:
     """A refusal with a decision says how to ask for its reasons, and JSON carries the decision."""
     decision = {"allowed": False, "action": "table_load", "target": {"name": "main.a.t"}, "user": "ana"}
     fake.on("GET", WHO, failing(403, "forbidden", decision=decision), status=403)
@@ -79,14 +81,14 @@ def test_refusal_points_to_explain(fake: Fake, limnos: Run) -> None:
     assert isinstance(error["decision"], dict)
 
 
-def test_wrong_credential_tells_what_to_pass(fake: Fake, limnos: Run) -> None:
+def test_wrong_credential_tells_what_to_pass(fake: FakeServer, limnos: Run) -> None:
     """A credential that is refused says where a token comes from."""
     fake.on("GET", WHO, failing(401, "unauthenticated"), status=401)
 
     assert "--token-file" in str(limnos("whoami", "--token", "old").error["hint"])
 
 
-def test_not_empty_points_to_ls(fake: Fake, limnos: Run) -> None:
+def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
     """A namespace that is not empty says how to see what is in it."""
     body = {"error": {"message": "not empty", "type": "NamespaceNotEmptyException", "code": 409}}
     fake.on("DELETE", "/iceberg/v1/lake.main/namespaces/a", body, status=409)
@@ -149,7 +151,7 @@ def test_the_page_that_helps_is_that_of_the_command(run: Run, words: list[str], 
     ],
 )
 def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per part of the case
-    fake: Fake,
+    fake: FakeServer,
     run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -191,7 +193,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("answer,code,asked", [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("", 1, 0)])
 def test_terminal_is_asked_before_destruction(  # noqa: PLR0917 - fixtures and one column per part of the case
-    fake: Fake, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
+    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
 ) -> None:
     """On a terminal `drop` asks, and only a yes drops."""
     fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
@@ -206,7 +208,7 @@ def test_terminal_is_asked_before_destruction(  # noqa: PLR0917 - fixtures and o
     assert "Remove user ben from metalake lake? [y/N]" in terminal.getvalue()
 
 
-def test_yes_skips_the_question(fake: Fake, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yes_skips_the_question(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With `--yes` nothing is asked, not even on a terminal."""
     fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
     terminal = Terminal()
@@ -295,7 +297,7 @@ def test_process_behaves_as_the_function(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_closed_pipe_is_no_drama(fake: Fake, tmp_path: Path) -> None:
+def test_closed_pipe_is_no_drama(fake: FakeServer, tmp_path: Path) -> None:
     """When the reader of the output goes away, no trace is printed."""
     rows = [{"name": f"user-{number}", "roles": [], "enabled": True} for number in range(5000)]
     fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": rows})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 NAMES = "/api/limnos/v1/metalakes/lake/catalogs/main/names"
 CHANGED = {
@@ -16,7 +16,7 @@ ROWS = [
 ]
 
 
-def test_check_tells_names_and_exits_for_scripts(fake: Fake, limnos: Run) -> None:
+def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) -> None:
     """0 where no name holds it; else 1, with the names and the command that plans."""
     found = {"nested": False, "separator": ":", "conflicts": 1, "names": ["a:b"], "free": ["$"]}
     fake.on("GET", NAMES, {**found, "conflicts": 0, "names": [], "free": []}).on("GET", NAMES, found)
@@ -29,7 +29,7 @@ def test_check_tells_names_and_exits_for_scripts(fake: Fake, limnos: Run) -> Non
     assert "limnos names plan main" in held.err
 
 
-def test_plan_and_show_say_what_becomes_of_each(fake: Fake, limnos: Run) -> None:
+def test_plan_and_show_say_what_becomes_of_each(fake: FakeServer, limnos: Run) -> None:
     """A plan that takes several batches is asked on until it is whole; names come by pages."""
     fake.on("PUT", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False}).on(
@@ -46,7 +46,7 @@ def test_plan_and_show_say_what_becomes_of_each(fake: Fake, limnos: Run) -> None
     assert limnos("names", "show").result == done.result
 
 
-def test_changing_goes_on_until_it_is_done(fake: Fake, limnos: Run) -> None:
+def test_changing_goes_on_until_it_is_done(fake: FakeServer, limnos: Run) -> None:
     """Migrate and undo ask batch by batch; confirm forgets."""
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "renaming", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "migrated", "nested": 1, "renamed": 0, "left": 1})
@@ -58,7 +58,7 @@ def test_changing_goes_on_until_it_is_done(fake: Fake, limnos: Run) -> None:
     assert [asked.body for asked in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]
 
 
-def test_an_undo_of_no_names_says_so(fake: Fake, limnos: Run) -> None:
+def test_an_undo_of_no_names_says_so(fake: FakeServer, limnos: Run) -> None:
     """A plan that had no names gave none back."""
     fake.on(
         "POST", f"{NAMES}/changes", {**CHANGED, "state": "undone", "total": 0, "renamed": 0, "nested": 0, "left": 0}

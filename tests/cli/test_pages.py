@@ -25,7 +25,7 @@ from cyclopts import App
 
 from limnos.cli.main import app
 from limnos.config import load
-from limnos.config.report import variable
+from limnos.config.report import variable_name
 from limnos.config.settings import keys, sections
 from limnos.model.extras import MODULE_EXTRAS, install_hint
 from limnos.store.migrate import migrate
@@ -125,7 +125,7 @@ def test_settings_of_a_page_exist(page: Path) -> None:
     """Every setting and every variable of one that a page names exists, and so does every target of make."""
     text = page.read_text(encoding="utf-8")
     known = set(keys())
-    variables = {variable(key) for key in known}
+    variables = {variable_name(key) for key in known}
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
     named = (

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from limnos.cli import pipeline_runs
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.options import RunOptions
 from tests.cli.conftest import Run
 
 
@@ -17,9 +17,9 @@ def test_away_is_how_long_a_server_is_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
 ) -> None:
     """`--away` reaches the run's options, which its beginning and its steps go by; ten minutes unless told otherwise."""
-    seen: list[Options] = []
+    seen: list[RunOptions] = []
 
-    def note(*_: object, options: Options, **__: object) -> SimpleNamespace:
+    def note(*_: object, options: RunOptions, **__: object) -> SimpleNamespace:
         seen.append(options)
         return SimpleNamespace(exit_code=0)
 

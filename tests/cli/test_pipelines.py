@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from limnos.cli import pipeline_runs
-from limnos.pipeline.engine.differences import Difference
+from limnos.pipeline.engine.differences import BranchDifference
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 LAKE = "/api/limnos/v1/metalakes/lake"
 PIPES, RUNS = f"{LAKE}/pipelines", f"{LAKE}/runs"
@@ -31,7 +31,7 @@ FOUND = {
 }
 
 
-def test_pipelines_and_runs_are_listed(fake: Fake, limnos: Run) -> None:
+def test_pipelines_and_runs_are_listed(fake: FakeServer, limnos: Run) -> None:
     """`list` shows pipelines, `runs` runs: of a pipeline, in a state, at most so many."""
     fake.on("GET", PIPES, {"pipelines": [PIPELINE]})
     fake.on("GET", f"{RUNS}?limit=20", {"runs": [RUN], "next": None})
@@ -42,7 +42,7 @@ def test_pipelines_and_runs_are_listed(fake: Fake, limnos: Run) -> None:
     assert limnos("pipeline", "runs", "nyc", "--state", "failed", "--limit", "3").result == []
 
 
-def test_runs_are_listed_over_pages(fake: Fake, limnos: Run) -> None:
+def test_runs_are_listed_over_pages(fake: FakeServer, limnos: Run) -> None:
     """Pages are asked for until there are enough."""
     fake.on("GET", f"{RUNS}?limit=3", {"runs": [RUN, RUN], "next": "40"})
     fake.on("GET", f"{RUNS}?page=40&limit=1", {"runs": [RUN], "next": "7"})
@@ -50,7 +50,7 @@ def test_runs_are_listed_over_pages(fake: Fake, limnos: Run) -> None:
     assert len(limnos("pipeline", "runs", "--limit", "3").result) == 3
 
 
-def test_a_run_is_shown_whole(fake: Fake, limnos: Run) -> None:
+def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
     """As JSON one document; as a table the run, its steps and what was found below each other."""
     step = {**STEP, "phases_s": {"reading": 0.5, "writing": 1.25}}
     fake.on("GET", f"{RUNS}/r-1", {**RUN, "phases_s": {"steps": 2.0}, "steps": [step], "findings": [FOUND]})
@@ -64,7 +64,7 @@ def test_a_run_is_shown_whole(fake: Fake, limnos: Run) -> None:
     assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
 
 
-def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: Fake, limnos: Run) -> None:
+def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeServer, limnos: Run) -> None:
     """Tables by their names, those that a step only might have written left out; what is not set, and what a runner notes for a resume, is in the JSON alone."""
     options = {
         "tables": [["main", "a", "t.u"], ["main", "b"]],
@@ -88,7 +88,7 @@ def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: Fake, l
     assert document["options"] == options
 
 
-def test_a_run_is_cancelled(fake: Fake, limnos: Run) -> None:
+def test_a_run_is_cancelled(fake: FakeServer, limnos: Run) -> None:
     """It is told who is asked to stop, or that nobody held the run."""
     fake.on("POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelling"}).on(
         "POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelled"}
@@ -100,7 +100,7 @@ def test_a_run_is_cancelled(fake: Fake, limnos: Run) -> None:
     assert second.strip() == "run r-1 is cancelled"
 
 
-def test_findings_of_a_pipeline(fake: Fake, limnos: Run) -> None:
+def test_findings_of_a_pipeline(fake: FakeServer, limnos: Run) -> None:
     """What a rule found over the runs, each with its run."""
     fake.on(
         "GET",
@@ -113,14 +113,14 @@ def test_findings_of_a_pipeline(fake: Fake, limnos: Run) -> None:
     assert (row["broken"], row["run"]) == (2, "r-1")
 
 
-def test_a_pipeline_is_dropped(fake: Fake, limnos: Run) -> None:
+def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
     """With its runs, when it is said with `--yes`."""
     fake.on("DELETE", f"{PIPES}/nyc", {"dropped": "nyc"})
 
     assert limnos("pipeline", "drop", "nyc", "--yes").result == {"dropped": "nyc"}
 
 
-def test_a_run_that_is_not_there(fake: Fake, limnos: Run) -> None:
+def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
     """The hint says where runs are listed."""
     error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos pipeline runs'"}
     fake.on("GET", f"{RUNS}/r-9", {"error": error}, status=404)
@@ -143,8 +143,8 @@ def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
 def test_rows_that_differ_are_shown_on_a_terminal_too(limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`diff --rows` prints the rows of each table below the counts; JSON has them in its document."""
     sample = ({"_side": "added", "_times": 1, "id": 7},)
-    found = Difference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
-    same = Difference(table="main.a.u", added=0, removed=0, changed=0)
+    found = BranchDifference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
+    same = BranchDifference(table="main.a.u", added=0, removed=0, changed=0)
     command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), Spark=lambda **_: None)
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
 

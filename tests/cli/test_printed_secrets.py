@@ -23,7 +23,7 @@ import pytest
 from cyclopts import App
 
 from limnos.cli import common, main
-from limnos.config.report import variable
+from limnos.config.report import variable_name
 from limnos.telemetry import logs
 from tests.client.test_session import free_port
 from tests.config.test_secrets import PLANTED
@@ -139,7 +139,7 @@ def _raise(error: Exception) -> Callable[..., object]:
 
 def _both(patch: pytest.MonkeyPatch, error: Exception) -> None:
     """Let clients and settings fail, whichever a command asks for."""
-    patch.setattr(common.Common, "client", _raise(error))
+    patch.setattr(common.CommonFlags, "client", _raise(error))
     patch.setattr("limnos.config.load", _raise(error))
 
 
@@ -224,7 +224,7 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     for key, (value, _) in PLANTED.items():
-        monkeypatch.setenv(variable(key), value)
+        monkeypatch.setenv(variable_name(key), value)
     monkeypatch.setenv("LIMNOS_TOKEN", TOKEN)
     monkeypatch.setenv("LIMNOS_URI", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("LIMNOS__SERVER__LISTEN", f"127.0.0.1:{free_port()}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.formats.exchange.encoding import encoded
+from limnos.formats.exchange.encoding import encode_records
 from limnos.model.proto.limnos.v1 import export_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from tests.cli.conftest import Run
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
         if "version" in getattr(record, word).DESCRIPTOR.fields_by_name:
             getattr(record, word).version.major_version = 1
     path = tmp_path / "lake.export"
-    path.write_bytes(encoded(records, "proto"))
+    path.write_bytes(encode_records(records, "proto"))
     return path
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 SECRETS = "/api/limnos/v1/users/etl/secrets"
 MADE = {"id": 7, "client_id": "etl", "client_secret": "lim_7_words", "expires_at": None}
 
 
-def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """With `--save` it goes to a new file of mode 600 and not to the screen; a file that is there already stops it before anything is made."""
     fake.on("POST", SECRETS, MADE)
     file = tmp_path / "etl.secret"
@@ -28,7 +28,7 @@ def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: Fake, limnos: Run, t
     assert len(fake.asked) == 2
 
 
-def test_secrets_are_listed_and_ended(fake: Fake, limnos: Run) -> None:
+def test_secrets_are_listed_and_ended(fake: FakeServer, limnos: Run) -> None:
     """`list` has no texts; `end` tells when there was nothing in force."""
     listed = {"id": 7, "created_at": "2026-11-21T20:00:00Z", "expires_at": None, "ended": False}
     fake.on("GET", SECRETS, {"secrets": [listed]})

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from limnos.cli import rooms as rooms_module
+from limnos.cli import extras as rooms_module
 from limnos.cli import server, spark
 from limnos.config import Settings
 from limnos.model.errors import CannotStart
@@ -37,8 +37,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         seen.asked.append((module, extra))
         return seen
 
-    monkeypatch.setattr(server, "room", room)
-    monkeypatch.setattr(spark, "room", room)
+    monkeypatch.setattr(server, "import_extra", room)
+    monkeypatch.setattr(spark, "import_extra", room)
     return seen
 
 

@@ -16,26 +16,26 @@ import pytest
 
 from limnos.cli.sql_prompt import history_at, names_of
 from limnos.client import Client
-from tests.cli.conftest import Done, Run
-from tests.cli.query_service import Service, serving
-from tests.client.fake import Fake
+from tests.cli.conftest import CommandResult, Run
+from tests.cli.query_service import FakeQueryService, serving
+from tests.client.fake import FakeServer
 
 QUERY = "/query/service"
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def service() -> Iterator[FakeQueryService]:
     """The stand-in."""
     with serving() as found:
         yield found
 
 
-def sql(run: Run, service: Service, *words: str) -> Done:
+def sql(run: Run, service: FakeQueryService, *words: str) -> CommandResult:
     """Run the command against the stand-in."""
     return run("sql", "--uri", service.uri, "--user", "ana", *words)
 
 
-def test_rows_as_json(run: Run, service: Service) -> None:
+def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
     """One document with every row, numbers as they came."""
     done = sql(run, service, "-c", "select value x from [1.0, null, {'a': 1}] x")
 
@@ -43,14 +43,14 @@ def test_rows_as_json(run: Run, service: Service) -> None:
     assert "1.0" in done.out
 
 
-def test_rows_as_a_table(run: Run, service: Service) -> None:
+def test_rows_as_a_table(run: Run, service: FakeQueryService) -> None:
     """Fields are columns under their own names; what is missing is empty, null is not, what nests is JSON."""
     done = sql(run, service, "--output", "table", "-c", "select value x from [{'a_b': 'x', 'c': [1]}, {'a_b': null}] x")
 
     assert [line.split() for line in done.out.splitlines()] == [["a_b", "c"], ["x", "[1]"], ["null"]]
 
 
-def test_values_and_nothing_as_a_table(run: Run, service: Service) -> None:
+def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> None:
     """What is no object stands under `value`; an empty result says so apart from the output."""
     values = sql(run, service, "--output", "table", "-c", "select value x from ['a', 2] x")
     nothing = sql(run, service, "--output", "table", "-c", "select value x from [] x")
@@ -59,7 +59,7 @@ def test_values_and_nothing_as_a_table(run: Run, service: Service) -> None:
     assert (nothing.out, nothing.err) == ("", "no rows\n")
 
 
-def test_commands_files_and_what_is_left_in_use(run: Run, service: Service, tmp_path: Path) -> None:
+def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
     """All are run in order, each with the dataverse that the one before left in use; the first has that of the command line."""
     file = tmp_path / "s.sqlpp"
     file.write_text("select value 3;")
@@ -72,7 +72,7 @@ def test_commands_files_and_what_is_left_in_use(run: Run, service: Service, tmp_
     assert [body["timeout"] for body in service.asked] == ["300s"] * 3
 
 
-def test_a_pipe(run: Run, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without anything else standard input is run as one request."""
     monkeypatch.setattr("sys.stdin", io.StringIO("use a.b;\nselect value 1;\n"))
 
@@ -81,7 +81,7 @@ def test_a_pipe(run: Run, service: Service, monkeypatch: pytest.MonkeyPatch) -> 
     assert (done.code, done.result, len(service.asked)) == (0, [1], 1)
 
 
-def test_an_error_has_its_place(run: Run, service: Service) -> None:
+def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
     """For people the word is underlined, for programs there are line and column; nothing after it is run."""
     text = "select value 1;\nselect value nope;"
     people = sql(run, service, "--output", "table", "-c", text, "-c", "select 2;")
@@ -97,7 +97,7 @@ def test_an_error_has_its_place(run: Run, service: Service) -> None:
     assert len(service.asked) == 2
 
 
-def test_a_failure_behind_rows(run: Run, fake: Fake) -> None:
+def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
     """Rows that came are shown, then what went wrong, which is how the command ends."""
     fake.on(
         "POST", QUERY,
@@ -112,7 +112,7 @@ def test_a_failure_behind_rows(run: Run, fake: Fake) -> None:
     assert done.err == "warning: ASX1063: Cannot find dataverse with name a\nerror: ASX0007: Overflow\n"
 
 
-def test_a_statement_that_took_too_long(run: Run, fake: Fake) -> None:
+def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
     """What was ended at its time is told by the status, as its message has no code of the language."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "The request took: too long"}], "status": "timeout"})
 
@@ -122,7 +122,7 @@ def test_a_statement_that_took_too_long(run: Run, fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("status, code", [(401, 4), (403, 4), (503, 6), (500, 1), (404, 1)])
-def test_how_it_ends_when_the_server_refuses(run: Run, fake: Fake, status: int, code: int) -> None:
+def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status: int, code: int) -> None:
     """A credential that is not in force, a right that is not there, a server that is busy: each has its exit code."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "no"}], "status": "fatal"}, status=status)
 
@@ -142,14 +142,14 @@ def test_nobody_there(run: Run) -> None:
 @pytest.mark.parametrize(
     "words", [("--file", "/no/such"), ("--statement-timeout", "0", "-c", "1;"), ("--dataverse", "a..b", "-c", "1;")]
 )
-def test_flags_that_make_no_sense(run: Run, service: Service, words: tuple[str, ...]) -> None:
+def test_flags_that_make_no_sense(run: Run, service: FakeQueryService, words: tuple[str, ...]) -> None:
     """They are refused before anything is sent."""
     done = sql(run, service, *words)
 
     assert (done.code, service.asked) == (2, [])
 
 
-def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: Service) -> None:
+def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQueryService) -> None:
     """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was interrupted."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 
@@ -169,7 +169,7 @@ def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: Servic
     assert done.err == "cancelling\nerror: ASX0041: The request was cancelled\n"
 
 
-def test_the_client_runs_statements(service: Service) -> None:
+def test_the_client_runs_statements(service: FakeQueryService) -> None:
     """The client gives rows as the JSON that came, sends parameters by name, and cancels what nobody runs in vain."""
     with Client(service.uri, user="ana") as client:
         answer = client.sqlpp.run("select value 1.0;", dataverse=("a", "b"), parameters={"x": [1]}, timeout_s=2.5)

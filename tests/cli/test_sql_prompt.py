@@ -13,7 +13,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from tests.cli.query_service import Service, serving
+from tests.cli.query_service import FakeQueryService, serving
 
 pytestmark = pytest.mark.integration
 PATIENCE_S = 30
@@ -22,14 +22,14 @@ Shell = Callable[..., "pexpect.spawn[str]"]
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def service() -> Iterator[FakeQueryService]:
     """The stand-in."""
     with serving() as found:
         yield found
 
 
 @pytest.fixture
-def shell(service: Service, tmp_path: Path) -> Iterator[Shell]:
+def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
     """Starts shells in a terminal, whose home is the test's."""
     running: list[pexpect.spawn[str]] = []
 
@@ -58,7 +58,7 @@ def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
     return _PAINT.sub("", child.before)
 
 
-def test_a_statement_over_several_lines(shell: Shell, service: Service) -> None:
+def test_a_statement_over_several_lines(shell: Shell, service: FakeQueryService) -> None:
     """Enter goes on until there is a semicolon that ends it; then the rows are a table, and the next prompt comes."""
     child = shell()
 
@@ -74,7 +74,7 @@ def test_a_statement_over_several_lines(shell: Shell, service: Service) -> None:
     ]
 
 
-def test_the_dataverse_in_use_is_in_the_prompt(shell: Shell, service: Service) -> None:
+def test_the_dataverse_in_use_is_in_the_prompt(shell: Shell, service: FakeQueryService) -> None:
     """It is what the command line said, then what USE says, and every statement is sent with it."""
     child = shell("--dataverse", "sales.west")
     child.send("use sales.east;\r")
@@ -96,7 +96,7 @@ COMPLETED = {
 """What is typed, what is offered for it, and what is sent when the first offer is taken."""
 
 
-def test_names_and_keywords_are_completed(shell: Shell, service: Service) -> None:
+def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryService) -> None:
     """A dataset with its dataverse, one of the dataverse in use by itself, quoted where needed, a keyword in the case it is typed in."""
     child = shell("--dataverse", "sales.east")
 
@@ -126,7 +126,7 @@ def test_an_error_is_underlined_and_the_shell_goes_on(shell: Shell) -> None:
     child.expect("1 rows")
 
 
-def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: Service) -> None:
+def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: FakeQueryService) -> None:
     """The server is told by the statement's id, the shell says how it ended, and takes the next one."""
     child = shell()
     child.send("select forever();\r")
@@ -141,7 +141,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: Serv
     assert service.cancelled == [service.asked[0]["client_context_id"]]
 
 
-def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: Service) -> None:
+def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: FakeQueryService) -> None:
     """What was typed is not sent; the exit code is that of a good end."""
     child = shell()
     child.send("select 1")
@@ -155,7 +155,7 @@ def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: Service)
     assert (child.exitstatus, service.asked) == (0, [])
 
 
-def test_history_outlives_the_shell(shell: Shell, service: Service, tmp_path: Path) -> None:
+def test_history_outlives_the_shell(shell: Shell, service: FakeQueryService, tmp_path: Path) -> None:
     """The arrow key brings back what was typed in an earlier shell; nobody else can read the file."""
     child = shell()
     child.send("select 123;\r")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.cli.sql_text import changes_names, is_whole, place_of, takes_words, underlined, used
-from limnos.sqlpp import Place, SqlppError, parse
+from limnos.cli.sql_text import active_dataverse, changes_names, is_whole, place_of, takes_words, underline_position
+from limnos.sqlpp import SqlppError, TextPosition, parse
 
 
 @pytest.mark.parametrize(
@@ -40,35 +40,38 @@ def test_place_of_what_the_parser_says(text: str, word: str) -> None:
 
     assert place == told.value.place
     assert place is not None
-    line, marks = (underlined(text, place) or "").split("\n")
+    line, marks = (underline_position(text, place) or "").split("\n")
     assert marks.strip() == "^" * max(1, len(word))
     assert line[marks.index("^") :].startswith(word)
 
 
 def test_places_in_other_messages() -> None:
     """What the binder says ends with its place; what has none has none, whatever it quotes."""
-    assert place_of("ASX1077: Cannot find dataset x (in line 2, at column 15)") == Place(2, 15)
+    assert place_of("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
     assert place_of("ASX1071: A dataverse with this name a already exists.") is None
 
 
 def test_the_mark_stands_under_the_word() -> None:
     """Tabs are one column and wide characters two; a long line is cut around the place."""
-    assert underlined("select\t日本, orders x", Place(1, 12)) == "   1 | select 日本, orders x\n" + " " * 20 + "^^^^^^"
-    long = underlined("x" * 500 + " bad " + "y" * 500, Place(1, 502))
+    assert (
+        underline_position("select\t日本, orders x", TextPosition(1, 12))
+        == "   1 | select 日本, orders x\n" + " " * 20 + "^^^^^^"
+    )
+    long = underline_position("x" * 500 + " bad " + "y" * 500, TextPosition(1, 502))
     assert long is not None
     shown, marks = long.split("\n")
     assert shown[marks.index("^") :].startswith("bad ")
     assert len(shown) < 140
     assert marks.count("^") == 3
-    assert underlined("a", Place(2, 1)) is None
-    assert underlined("a", Place(1, 9)) is not None
+    assert underline_position("a", TextPosition(2, 1)) is None
+    assert underline_position("a", TextPosition(1, 9)) is not None
 
 
 def test_which_dataverse_is_in_use() -> None:
     """The last USE counts, however it is spelled; without one it stays."""
-    assert used("use a; USE `b.c`.d; select 1;", None) == ("b.c", "d")
-    assert used("select 'use x';", ("a",)) == ("a",)
-    assert used("not a statement", ("a",)) == ("a",)
+    assert active_dataverse("use a; USE `b.c`.d; select 1;", None) == ("b.c", "d")
+    assert active_dataverse("select 'use x';", ("a",)) == ("a",)
+    assert active_dataverse("not a statement", ("a",)) == ("a",)
 
 
 def test_where_words_can_be_completed() -> None:

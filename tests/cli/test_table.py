@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 CHECK = "/api/limnos/v1/metalakes/lake/catalogs/main/tables/check?table=raw.trips&snapshots="
 GONE = {
@@ -13,7 +13,7 @@ GONE = {
 OUTSIDE = {**GONE, "problem": "outside", "told": "check it by the storage's own means"}
 
 
-def test_slices_are_put_together(fake: Fake, limnos: Run) -> None:
+def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
     """The next one begins where the last one ended; a missing file is exit code 1, and what to do is told beside the rows."""
     fake.on("GET", f"{CHECK}current", {"files": 1000, "findings": [], "after": "5.7.1.0"})
     fake.on("GET", f"{CHECK}current&after=5.7.1.0", {"files": 20, "findings": [GONE], "after": None})
@@ -24,7 +24,7 @@ def test_slices_are_put_together(fake: Fake, limnos: Run) -> None:
     assert "file missing: restore it" in done.err
 
 
-def test_nothing_is_wrong(fake: Fake, run: Run) -> None:
+def test_nothing_is_wrong(fake: FakeServer, run: Run) -> None:
     """It says how many files it looked at; files where the server does not look are no failure."""
     fake.on("GET", f"{CHECK}all", {"files": 12, "findings": [], "after": None})
     done = run("table", "check", "main.raw.trips", "--all", "--uri", fake.uri, "--output", "table")

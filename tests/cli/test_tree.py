@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Run
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
 
 
-def test_views_are_told_dropped_and_moved(fake: Fake, limnos: Run) -> None:
+def test_views_are_told_dropped_and_moved(fake: FakeServer, limnos: Run) -> None:
     """What a path means is found out; a view is described with its texts, moved and dropped as one."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1"}]
     version = {"version-id": 2, "schema-id": 0, "representations": texts, "default-namespace": ["raw"]}
@@ -38,7 +38,7 @@ SHOP = "/api/metalakes/lake/catalogs/shop"
 SHOWN = "/iceberg/v1/lake.shop/namespaces"
 
 
-def test_another_system_is_listed_and_described(fake: Fake, limnos: Run) -> None:
+def test_another_system_is_listed_and_described(fake: FakeServer, limnos: Run) -> None:
     """What a catalog shows of a database has no nodes of the tree: it is found over Gravitino REST."""
     page = "pageToken=&pageSize=1000"
     fake.on(
@@ -82,7 +82,7 @@ def test_another_system_is_listed_and_described(fake: Fake, limnos: Run) -> None
 BUS = "/api/metalakes/lake/catalogs/bus"
 
 
-def test_topics_of_a_cluster_are_listed_described_and_owned(fake: Fake, limnos: Run) -> None:
+def test_topics_of_a_cluster_are_listed_described_and_owned(fake: FakeServer, limnos: Run) -> None:
     """What is in the schemas of such a catalog is a topic, wherever a command has to know."""
     page = "pageToken=&pageSize=1000"
     catalog = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {}, "audit": {}}
@@ -104,7 +104,7 @@ def test_topics_of_a_cluster_are_listed_described_and_owned(fake: Fake, limnos: 
     assert (owner["kind"], owner["owner"]) == ("topic", "ana")
 
 
-def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: Fake, limnos: Run) -> None:
+def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos: Run) -> None:
     """What has no drop of its own is refused before anything is asked for: nothing else goes instead."""
     for words in (("bus.default.orders", "--kind", "topic"), ("bus", "--kind", "job_template")):
         done = limnos("drop", *words)

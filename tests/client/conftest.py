@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.client import Client
-from tests.client.fake import Fake, running
+from tests.client.fake import FakeServer, running
 
 
 @pytest.fixture
-def fake() -> Iterator[Fake]:
+def fake() -> Iterator[FakeServer]:
     """A server that knows no route until the test adds some."""
     with running() as server:
         yield server
 
 
 @pytest.fixture
-def client(fake: Fake) -> Iterator[Client]:
+def client(fake: FakeServer) -> Iterator[Client]:
     """A client of the fake, believed to be ana, in the metalake `lake`."""
     with Client(fake.uri, user="ana") as client:
         yield client

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass(frozen=True)
-class Asked:
+class FakeRequest:
     """One request as it arrived; `target` is the raw path and query."""
 
     method: str
@@ -21,7 +21,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FakeAnswer:
     """What to send back; `hang_up` closes the connection instead."""
 
     status: int = 200
@@ -31,11 +31,11 @@ class Answer:
 
 
 @dataclass
-class Fake:
+class FakeServer:
     """Answers by method and raw target; the last answer of a route is repeated."""
 
-    routes: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    routes: dict[tuple[str, str], list[FakeAnswer]] = field(default_factory=dict)
+    asked: list[FakeRequest] = field(default_factory=list)
     uri: str = ""
 
     def on(
@@ -47,9 +47,9 @@ class Fake:
         status: int = 200,
         headers: tuple[tuple[str, str], ...] = (),
         hang_up: bool = False,
-    ) -> Fake:
+    ) -> FakeServer:
         """Add an answer to a route, after those it has."""
-        self.routes.setdefault((method, target), []).append(Answer(status, body, headers, hang_up))
+        self.routes.setdefault((method, target), []).append(FakeAnswer(status, body, headers, hang_up))
         return self
 
     @property
@@ -57,19 +57,19 @@ class Fake:
         """The requests so far, as `METHOD target`."""
         return [f"{asked.method} {asked.target}" for asked in self.asked]
 
-    def answer(self, method: str, target: str) -> Answer:
+    def answer(self, method: str, target: str) -> FakeAnswer:
         """Take the next answer of a route."""
         waiting = self.routes.get((method, target))
         if not waiting:
             message = f"the test has no route {method} {target}"
-            return Answer(404, {"error": {"code": "not-found", "message": message, "request_id": "r-0"}})
+            return FakeAnswer(404, {"error": {"code": "not-found", "message": message, "request_id": "r-0"}})
         return waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
 
 @contextmanager
-def running() -> Iterator[Fake]:
+def running() -> Iterator[FakeServer]:
     """Serve a fake on a free port of loopback until the block ends."""
-    fake = Fake()
+    fake = FakeServer()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -78,14 +78,14 @@ def running() -> Iterator[Fake]:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             is_json = self.headers.get("Content-Type", "application/json") == "application/json"
             body = (json.loads(raw) if raw else None) if is_json else raw
-            fake.asked.append(Asked(self.command, self.path, dict(self.headers.items()), body))
+            fake.asked.append(FakeRequest(self.command, self.path, dict(self.headers.items()), body))
             answer = fake.answer(self.command, self.path)
             if answer.hang_up:
                 self.close_connection = True
                 return
             self.send(answer)
 
-        def send(self, answer: Answer) -> None:
+        def send(self, answer: FakeAnswer) -> None:
             text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
             payload = b"" if answer.body is None or self.command == "HEAD" else text.encode()
             self.send_response(answer.status)

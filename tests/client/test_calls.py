@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from limnos.client import ArgumentError, Client, DeniedError, NotFoundError
-from limnos.client.values import Moved, Privilege
+from limnos.client.values import MoveResult, Privilege
 from limnos.names import InvalidName
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 from tests.client.label_calls import LABELS
 
 M = "/api/metalakes/lake"
@@ -607,7 +607,9 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
 
 
 @pytest.mark.parametrize("row", CALLS, ids=[row[0] for row in CALLS])
-def test_call_sends_its_request(fake: Fake, client: Client, row: tuple[str, Call, str, str, object, object]) -> None:
+def test_call_sends_its_request(
+    fake: FakeServer, client: Client, row: tuple[str, Call, str, str, object, object]
+) -> None:
     """Each call sends exactly one request: this method, this raw target, this body."""
     _, call, method, target, body, answer = row
     fake.on(method, target, answer, status=204 if answer is None else 200)
@@ -619,7 +621,7 @@ def test_call_sends_its_request(fake: Fake, client: Client, row: tuple[str, Call
     assert ("Content-Type" in fake.asked[0].headers) == (body is not None)
 
 
-def test_every_page_of_a_list_is_read(fake: Fake, client: Client) -> None:
+def test_every_page_of_a_list_is_read(fake: FakeServer, client: Client) -> None:
     """Lists follow page tokens, which are opaque, to the end and give whole paths."""
     url = f"{I}/namespaces/a/tables"
     fake.on("GET", f"{url}?{PAGE}", {"identifiers": [{"namespace": ["a"], "name": "t1"}], "next-page-token": "x+/= "})
@@ -631,7 +633,7 @@ def test_every_page_of_a_list_is_read(fake: Fake, client: Client) -> None:
     assert found == (("main", "a", "t1"), ("main", "a", "t2"))
 
 
-def test_separator_is_asked_for_once_and_used(fake: Fake, client: Client) -> None:
+def test_separator_is_asked_for_once_and_used(fake: FakeServer, client: Client) -> None:
     """A nested namespace in a full name is joined as the server says, and the server is asked once."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ";"})
     fake.on("GET", f"{M}/owners/schema/main.a%3Bb", {"owner": {"name": "ana", "type": "user"}})
@@ -645,7 +647,7 @@ def test_separator_is_asked_for_once_and_used(fake: Fake, client: Client) -> Non
     assert fake.calls.count("GET /configs") == 1
 
 
-def test_chain_of_namespaces_is_made_in_one_call(fake: Fake, client: Client) -> None:
+def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Client) -> None:
     """With `parents` the whole chain is one create of Gravitino's, so it is made or not made as a whole."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
     fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b:c"}})
@@ -656,11 +658,11 @@ def test_chain_of_namespaces_is_made_in_one_call(fake: Fake, client: Client) -> 
     assert fake.asked[-1].body == {"name": "a:b:c", "comment": "x", "properties": {}}
 
 
-def test_move_answers_the_whole_target(fake: Fake, client: Client) -> None:
+def test_move_answers_the_whole_target(fake: FakeServer, client: Client) -> None:
     """What was moved is named by its path with the catalog."""
     fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "x"]})
 
-    assert client.namespaces.move("main.a", "main.x") == Moved(kind="namespace", path=("main", "x"))
+    assert client.namespaces.move("main.a", "main.x") == MoveResult(kind="namespace", path=("main", "x"))
 
 
 @pytest.mark.parametrize(
@@ -673,7 +675,7 @@ def test_move_answers_the_whole_target(fake: Fake, client: Client) -> None:
         (lambda c: c.owners.get("main.a", kind="table"), "give catalog.namespace.table"),
     ],
 )
-def test_senseless_call_sends_nothing(fake: Fake, client: Client, call: Call, expected: str) -> None:
+def test_senseless_call_sends_nothing(fake: FakeServer, client: Client, call: Call, expected: str) -> None:
     """A path that cannot be meant is refused with advice before anything is sent."""
     with pytest.raises(ArgumentError, match=expected):
         call(client)
@@ -681,7 +683,7 @@ def test_senseless_call_sends_nothing(fake: Fake, client: Client, call: Call, ex
     assert fake.asked == []
 
 
-def test_malformed_path_sends_nothing(fake: Fake, client: Client) -> None:
+def test_malformed_path_sends_nothing(fake: FakeServer, client: Client) -> None:
     """A path that breaks the display form is refused before anything is sent."""
     with pytest.raises(InvalidName, match="empty part"):
         client.namespaces.load("main..a")
@@ -689,7 +691,7 @@ def test_malformed_path_sends_nothing(fake: Fake, client: Client) -> None:
     assert fake.asked == []
 
 
-def test_kind_is_found_by_asking(fake: Fake, client: Client) -> None:
+def test_kind_is_found_by_asking(fake: FakeServer, client: Client) -> None:
     """A path is a catalog by its length, else what the server knows by it."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no", "code": 404}}, status=404)
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
@@ -700,7 +702,7 @@ def test_kind_is_found_by_asking(fake: Fake, client: Client) -> None:
     assert client.objects.kind("main.a.t") == "table"
 
 
-def test_kind_of_two_things_is_refused(fake: Fake, client: Client) -> None:
+def test_kind_of_two_things_is_refused(fake: FakeServer, client: Client) -> None:
     """Where a namespace and a table share a path the caller is asked which one."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"namespace": ["a", "t"], "properties": {}})
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
@@ -709,7 +711,7 @@ def test_kind_of_two_things_is_refused(fake: Fake, client: Client) -> None:
         client.objects.kind("main.a.t")
 
 
-def test_kind_prefers_the_refusal_with_a_reason(fake: Fake, client: Client) -> None:
+def test_kind_prefers_the_refusal_with_a_reason(fake: FakeServer, client: Client) -> None:
     """When one answer is a refusal and the other not found, the refusal is told."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no such", "code": 404}}, status=404)
     fake.on(
@@ -720,13 +722,13 @@ def test_kind_prefers_the_refusal_with_a_reason(fake: Fake, client: Client) -> N
         client.objects.kind("main.a.t")
 
 
-def test_kind_of_nothing_is_not_found(fake: Fake, client: Client) -> None:
+def test_kind_of_nothing_is_not_found(fake: FakeServer, client: Client) -> None:
     """When nothing is there the error names all kinds."""
     with pytest.raises(NotFoundError, match=r"no namespace, table or view 'main\.a\.t'"):
         client.objects.kind("main.a.t")
 
 
-def test_existence_is_a_yes_or_no(fake: Fake, client: Client) -> None:
+def test_existence_is_a_yes_or_no(fake: FakeServer, client: Client) -> None:
     """A table that is there exists; one that the server answers 404 for does not."""
     fake.on("HEAD", f"{I}/namespaces/a/tables/t", status=204)
 
@@ -734,7 +736,7 @@ def test_existence_is_a_yes_or_no(fake: Fake, client: Client) -> None:
     assert client.tables.exists("main.a.none") is False
 
 
-def test_role_is_read_with_its_grants(fake: Fake, client: Client) -> None:
+def test_role_is_read_with_its_grants(fake: FakeServer, client: Client) -> None:
     """A role comes with its objects as Gravitino spells them and the privileges on each."""
     fake.on("GET", f"{M}/roles/r", {"role": ROLE})
 
@@ -744,7 +746,7 @@ def test_role_is_read_with_its_grants(fake: Fake, client: Client) -> None:
     assert role.securable_objects[0].privileges == (Privilege(name="use_schema", condition="allow"),)
 
 
-def test_user_is_read_with_audit(fake: Fake, client: Client) -> None:
+def test_user_is_read_with_audit(fake: FakeServer, client: Client) -> None:
     """A user comes with roles, state and who made it; what a server leaves out has its default."""
     fake.on("GET", f"{M}/users/ben", {"user": USER})
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from limnos.client import AsyncClient, Client, NotFoundError, exchange
 from limnos.client.errors import ArgumentError
-from limnos.client.exchange import RECORDS_AT_ONCE, cut, form_of
-from limnos.model.frames import framed
-from tests.client.fake import Fake
+from limnos.client.exchange import RECORDS_AT_ONCE, cut_into_parts, form_of
+from limnos.model.frames import frame_message
+from tests.client.fake import FakeServer
 
 
 def pieces_of(data: bytes, size: int) -> list[bytes]:
@@ -23,25 +23,25 @@ def pieces_of(data: bytes, size: int) -> list[bytes]:
 @given(st.lists(st.binary(min_size=1, max_size=2000), min_size=1, max_size=450), st.integers(1, 5000))
 def test_parts_are_whole_and_the_same_however_a_file_is_read(messages: list[bytes], size: int) -> None:
     """So an import that was cut goes on where a part began."""
-    data = b"".join(framed(each) for each in messages)
+    data = b"".join(frame_message(each) for each in messages)
 
-    parts = list(cut(pieces_of(data, size), "proto"))
+    parts = list(cut_into_parts(pieces_of(data, size), "proto"))
 
     assert b"".join(part.data for part in parts) == data
     assert sum(part.records for part in parts) == len(messages)
     assert max(part.records for part in parts) <= RECORDS_AT_ONCE
-    assert parts == list(cut([data], "proto"))
+    assert parts == list(cut_into_parts([data], "proto"))
 
 
 def test_lines_are_records_of_json() -> None:
     """The last one may lack its end; what is no whole record goes to the server, which says so."""
     data = b'{"a": 1}\n' * 201 + b'{"b": 2}'
 
-    assert [part.records for part in cut([data], "json")] == [200, 1, 1]
-    assert [part.data for part in cut([b'{"a": 1}\n\n  '], "json")] == [b'{"a": 1}\n\n']
-    assert [part.data for part in cut([b"\x05ab"], "proto")] == [b"\x05ab"]
-    assert [part.data for part in cut([b"\xff" * 20], "proto")] == [b"\xff" * 20]
-    assert list(cut([b""], "proto")) == []
+    assert [part.records for part in cut_into_parts([data], "json")] == [200, 1, 1]
+    assert [part.data for part in cut_into_parts([b'{"a": 1}\n\n  '], "json")] == [b'{"a": 1}\n\n']
+    assert [part.data for part in cut_into_parts([b"\x05ab"], "proto")] == [b"\x05ab"]
+    assert [part.data for part in cut_into_parts([b"\xff" * 20], "proto")] == [b"\xff" * 20]
+    assert list(cut_into_parts([b""], "proto")) == []
 
 
 def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.Mon
     endless = (b"x" * 100 for _ in range(10**9))
 
     with pytest.raises(ArgumentError, match="no export"):
-        list(cut(endless, "json"))
+        list(cut_into_parts(endless, "json"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_form_is_told_by_the_first_bytes(head: bytes, form: str) -> None:
     assert form_of(head) == form
 
 
-def test_an_export_comes_in_pieces(fake: Fake) -> None:
+def test_an_export_comes_in_pieces(fake: FakeServer) -> None:
     """From both clients; a refusal is the usual error."""
     path = "/api/limnos/v1/metalakes/my%20lake/export?format=json"
     fake.on("GET", path, "some lines\n").on(

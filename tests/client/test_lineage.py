@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from limnos.client import Client
-from tests.client.fake import Fake
+from tests.client.fake import FakeServer
 
 LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
 
 
-def test_pages_become_one_graph(fake: Fake, client: Client) -> None:
+def test_pages_become_one_graph(fake: FakeServer, client: Client) -> None:
     """All pages are asked for; nodes that stand in several are one."""
     root = {"id": "1", "kind": "table", "path": ["main", "a", "t"]}
     first = {
@@ -32,7 +32,7 @@ def test_pages_become_one_graph(fake: Fake, client: Client) -> None:
     assert (found.edges[1].said[0].job.name, found.after) == ("j", None)
 
 
-def test_events_are_sent(fake: Fake, client: Client) -> None:
+def test_events_are_sent(fake: FakeServer, client: Client) -> None:
     """The answer says what was kept and what was left out."""
     fake.on("POST", LINEAGE, {"kept": 2, "left_out": [{"namespace": "n", "name": "d", "reason": "r"}]}, status=201)
 

@@ -23,7 +23,7 @@ from limnos.client import (
 )
 from limnos.client.flow import Request, retry_pause_s
 from tests.authority import Authority
-from tests.client.fake import Fake, running
+from tests.client.fake import FakeServer, running
 
 WHO = "/api/limnos/v1/whoami"
 
@@ -35,7 +35,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_user_travels_as_basic(fake: Fake) -> None:
+def test_user_travels_as_basic(fake: FakeServer) -> None:
     """A user name goes out as Basic with an empty password, in UTF-8."""
     fake.on("GET", WHO, {"user": "zoë"})
 
@@ -47,7 +47,7 @@ def test_user_travels_as_basic(fake: Fake) -> None:
     assert fake.asked[0].headers["User-Agent"] == f"limnos/{__version__}"
 
 
-def test_token_travels_as_bearer(fake: Fake) -> None:
+def test_token_travels_as_bearer(fake: FakeServer) -> None:
     """A token goes out as Bearer."""
     fake.on("GET", WHO, {"user": "ana"})
 
@@ -57,7 +57,7 @@ def test_token_travels_as_bearer(fake: Fake) -> None:
     assert fake.asked[0].headers["Authorization"] == "Bearer s3cret"
 
 
-def test_nobody_sends_no_credential(fake: Fake) -> None:
+def test_nobody_sends_no_credential(fake: FakeServer) -> None:
     """Without token and user there is no Authorization header at all."""
     fake.on("GET", WHO, {"user": "anonymous"})
 
@@ -83,7 +83,7 @@ def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: s
         Client(uri, **who)  # type: ignore[arg-type]
 
 
-def test_own_machine_is_reached_without_a_proxy(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_machine_is_reached_without_a_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy of the environment never sees what is sent to loopback, tokens least of all; both twins keep to it."""
     with running() as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -115,7 +115,7 @@ def test_unreachable_server_is_unavailable() -> None:
     assert caught.value.status == 0
 
 
-def test_read_is_repeated_after_retry_after(fake: Fake) -> None:
+def test_read_is_repeated_after_retry_after(fake: FakeServer) -> None:
     """A GET that is answered 503 with Retry-After comes again, and its answer counts."""
     fake.on(
         "GET", WHO, {"error": {"code": "unavailable", "message": "busy"}}, status=503, headers=(("Retry-After", "0"),)
@@ -128,7 +128,7 @@ def test_read_is_repeated_after_retry_after(fake: Fake) -> None:
     assert len(fake.asked) == 2
 
 
-def test_read_is_repeated_after_a_hang_up(fake: Fake) -> None:
+def test_read_is_repeated_after_a_hang_up(fake: FakeServer) -> None:
     """A GET whose connection broke comes again."""
     fake.on("GET", WHO, hang_up=True).on("GET", WHO, {"user": "ana"})
 
@@ -136,7 +136,7 @@ def test_read_is_repeated_after_a_hang_up(fake: Fake) -> None:
         assert client.whoami() == "ana"
 
 
-def test_create_is_never_repeated(fake: Fake, client: Client) -> None:
+def test_create_is_never_repeated(fake: FakeServer, client: Client) -> None:
     """A POST goes out once, whatever becomes of it."""
     url = "/api/metalakes/lake/users"
     fake.on("POST", url, {"code": 1002, "message": "busy"}, status=503, headers=(("Retry-After", "0"),))
@@ -147,7 +147,7 @@ def test_create_is_never_repeated(fake: Fake, client: Client) -> None:
     assert fake.calls == [f"POST {url}"]
 
 
-def test_patience_ends(fake: Fake) -> None:
+def test_patience_ends(fake: FakeServer) -> None:
     """After three attempts the last failure is raised."""
     fake.on("GET", WHO, {"error": {"message": "busy"}}, status=503, headers=(("Retry-After", "0"),))
 
@@ -180,7 +180,7 @@ def test_pause_before_another_attempt(method: str, error: Exception, attempt: in
     assert retry_pause_s(Request(method, "/"), error, attempt) == pause
 
 
-def test_a_key_travels_and_makes_a_transaction_repeatable(fake: Fake) -> None:
+def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> None:
     """A transaction whose answer was lost is sent again under the same key; without a key it is not."""
     url = "/api/limnos/v1/metalakes/lake/catalogs/main/transactions"
     key = "01912345-0000-7000-8000-000000000001"
@@ -195,7 +195,7 @@ def test_a_key_travels_and_makes_a_transaction_repeatable(fake: Fake) -> None:
     assert [asked.headers.get("Idempotency-Key") for asked in fake.asked] == [key, key, None]
 
 
-def test_what_a_runner_tells_is_sent_again(fake: Fake) -> None:
+def test_what_a_runner_tells_is_sent_again(fake: FakeServer) -> None:
     """A beat whose answer was lost is sent again, as twice is the same; a resume only when it says which attempt it follows."""
     runs = "/api/limnos/v1/metalakes/lake/runs/r-1"
     run = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 2, "user": "ana", "holder": "h:1"}
@@ -211,7 +211,7 @@ def test_what_a_runner_tells_is_sent_again(fake: Fake) -> None:
             client.runs.resume("r-1", holder="h:1")
 
 
-def test_slow_server_is_unavailable(fake: Fake) -> None:
+def test_slow_server_is_unavailable(fake: FakeServer) -> None:
     """No answer within the time given is told as that, without another attempt."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -221,7 +221,7 @@ def test_slow_server_is_unavailable(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", {"nobody": 1}, [1]])
-def test_foreign_answer_is_told(fake: Fake, body: object) -> None:
+def test_foreign_answer_is_told(fake: FakeServer, body: object) -> None:
     """An answer of another shape is an error that suggests a wrong address."""
     fake.on("GET", WHO, body)
 
@@ -229,7 +229,7 @@ def test_foreign_answer_is_told(fake: Fake, body: object) -> None:
         client.whoami()
 
 
-def test_redirect_is_no_success(fake: Fake) -> None:
+def test_redirect_is_no_success(fake: FakeServer) -> None:
     """A redirect, as a login page in front of a server gives, is not followed and not taken for an answer."""
     fake.on("GET", WHO, "moved", status=302, headers=(("Location", "http://127.0.0.1:1/"),))
 
@@ -237,7 +237,7 @@ def test_redirect_is_no_success(fake: Fake) -> None:
         client.whoami()
 
 
-def test_awaited_twin_does_the_same(fake: Fake) -> None:
+def test_awaited_twin_does_the_same(fake: FakeServer) -> None:
     """The asynchronous client sends the same requests, pages, repeats and raises like the blocking one."""
     busy = {"error": {"message": "busy"}}
     fake.on("GET", WHO, busy, status=503, headers=(("Retry-After", "0"),)).on("GET", WHO, {"user": "ana"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from limnos.config import load
-from limnos.config.report import mask, reference, rows
+from limnos.config.report import mask_value, reference, rows
 from limnos.config.settings import keys
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
@@ -46,7 +46,7 @@ def test_password_is_masked_in_the_report() -> None:
 )
 def test_mask_hides_secrets_only(value: object, expected: object) -> None:
     """Passwords in URLs are hidden, everything else is shown as it is."""
-    assert mask(value) == expected
+    assert mask_value(value) == expected
 
 
 def test_reference_page_is_current() -> None:

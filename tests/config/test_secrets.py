@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from limnos.config import ConfigError, Loaded, load
-from limnos.config.report import rows, variable
+from limnos.config import ConfigError, LoadedSettings, load
+from limnos.config.report import rows, variable_name
 from limnos.config.secrets import secrets_of
 from limnos.config.settings import is_secret, keys, sections
 from limnos.model.secrets import Secret
@@ -31,9 +31,9 @@ SHOWN = {"storage.key_file", "tls.key", "access.session_refresh_s"}
 LOOKS_SECRET = re.compile(r"secret|passw|token|credential|(?:^|[._])keys?(?:$|_)|database\.url|dsn|private")
 
 
-def planted() -> Loaded:
+def planted() -> LoadedSettings:
     """Settings with a secret in each that holds one."""
-    return load(flags={}, file=None, environ={variable(key): value for key, (value, _) in PLANTED.items()})
+    return load(flags={}, file=None, environ={variable_name(key): value for key, (value, _) in PLANTED.items()})
 
 
 def test_every_secret_setting_is_planted() -> None:

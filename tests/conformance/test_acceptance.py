@@ -12,7 +12,7 @@ from conformance.acceptance.changes import CHANGES
 from conformance.acceptance.faces import FACES
 from conformance.acceptance.world import world_of
 from tests.backends import Database
-from tests.freshness import plants
+from tests.freshness import planted_bugs
 
 TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -50,11 +50,11 @@ def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: in
 @pytest.mark.parametrize(
     "plant,title",
     [
-        (plants.roles_of_a_principal_not_touched, "a role is taken from a user"),
-        (plants.rules_not_touched, "a privilege is taken from a role"),
-        (plants.memberships_not_touched, "a user leaves a group"),
-        (plants.user_state_not_touched, "a user is disabled"),
-        (plants.owner_not_touched, "another is made the owner"),
+        (planted_bugs.roles_of_a_principal_not_touched, "a role is taken from a user"),
+        (planted_bugs.rules_not_touched, "a privilege is taken from a role"),
+        (planted_bugs.memberships_not_touched, "a user leaves a group"),
+        (planted_bugs.user_state_not_touched, "a user is disabled"),
+        (planted_bugs.owner_not_touched, "another is made the owner"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -28,7 +28,7 @@ from conformance.engines.runner import Runner
 from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
 from conformance.engines.story import Story
 from conformance.kit.jars import parse_lock
-from tests.objects import Objects
+from tests.objects import ObjectStoreServer
 
 JARS = {
     "t-1/lib/a.jar": b"a",
@@ -293,7 +293,7 @@ def test_only_what_is_crossed() -> None:
 
     asked: list[tuple[str, str]] = []
     lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
-    Logged(lake, Objects(), Path()).run_crossed(["go", "none", "trino"])
+    Logged(lake, ObjectStoreServer(), Path()).run_crossed(["go", "none", "trino"])
 
     assert asked == [("go", "main"), ("trino", "main")] * 2
 

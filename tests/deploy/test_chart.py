@@ -11,7 +11,7 @@ import yaml
 from helm_python import HelmError
 from helm_python.chart import Chart, lint
 
-from tests.deploy.shown import DEPLOY, ROOT, Json, addresses, settings_of
+from tests.deploy.named_things import DEPLOY, ROOT, Json, addresses, settings_of
 
 CHART = DEPLOY / "helm" / "limnos"
 VALUES: Json = {

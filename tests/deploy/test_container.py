@@ -9,7 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.deploy.shown import DEPLOY, ROOT, addresses, settings_of
+from tests.deploy.named_things import DEPLOY, ROOT, addresses, settings_of
 
 FILE = DEPLOY / "container" / "Containerfile"
 TEXT = re.sub(r"\\\n", " ", FILE.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 import yaml
 
-from tests.deploy.shown import DEPLOY, ROOT
+from tests.deploy.named_things import DEPLOY, ROOT
 
 BOARD = json.loads((DEPLOY / "monitoring" / "board.json").read_text(encoding="utf-8"))
 RULES = [

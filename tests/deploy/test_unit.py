@@ -7,8 +7,8 @@ import inspect
 import re
 
 from limnos.cli import server
-from limnos.config.settings import Server
-from tests.deploy.shown import DEPLOY
+from limnos.config.settings import ServerSection
+from tests.deploy.named_things import DEPLOY
 
 FILE = DEPLOY / "systemd" / "limnos.service"
 SECTIONS = {
@@ -44,7 +44,7 @@ def test_every_key_is_one_of_systemd() -> None:
 def test_it_starts_what_there_is() -> None:
     """The commands are commands, and their flags are flags of the server, with the directories that the unit has."""
     service = unit()["Service"]
-    flags = set(inspect.signature(server.Flags).parameters)
+    flags = set(inspect.signature(server.ServerFlags).parameters)
 
     for line, command in ((service["ExecStartPre"], server.check), (service["ExecStart"], server.start)):
         program, group, name, *words = line.split()
@@ -60,7 +60,7 @@ def test_it_stops_as_the_server_does() -> None:
     """It waits for longer than the server takes to stop, and does not start one again whose settings make no sense (2)."""
     service = unit()["Service"]
 
-    assert float(service["TimeoutStopSec"].removesuffix("s")) > Server().drain_timeout_s
+    assert float(service["TimeoutStopSec"].removesuffix("s")) > ServerSection().drain_timeout_s
     assert (service["KillSignal"], service["RestartPreventExitStatus"], service["Restart"]) == (
         "SIGTERM",
         "2",

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.engine.living import Asking, engine_of
+from tests.engine.live_engine import EngineDataverse, engine_of
 from tests.integration.live import serving
 
 Do = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 @pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineDataverse]:
     """Statements in the dataverse `sales.east`, worked out by an engine."""
     data = tmp_path_factory.mktemp("engine") / "data"
     with serving(data) as server:
         engine = engine_of(server, writable=[data / "warehouse"], closed=[data])
-        asking = Asking(server, engine, ("sales", "east"))
+        asking = EngineDataverse(server, engine, ("sales", "east"))
         for namespace in (["sales"], ["sales", "east"]):
             asking.rest("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": namespace})
         yield asking
@@ -28,7 +28,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
 
 
 @pytest.fixture(scope="module")
-def do(asking: Asking) -> Iterator[Do]:
+def do(asking: EngineDataverse) -> Iterator[Do]:
     """Run on one loop, as a server does."""
     with asyncio.Runner() as runner:
         yield runner.run

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from limnos.engine.arrow import objects_of, schema_of, table_of
-from limnos.sqlpp.stored import FieldType, Form, RecordType, Scalar, shaped
+from limnos.sqlpp.stored import FieldType, RecordType, Scalar, StorageForm, object_shaper
 from tests.sqlpp.stored import values
 from tests.sqlpp.stored.test_rows import typed
 
@@ -17,7 +17,7 @@ def test_objects_come_back(seed: int) -> None:
     """Objects of random types go through Arrow's own types, dates beyond Python's too."""
     of = random.Random(seed)
     form = values.form(of)
-    given = [shaped(form)(values.fields(of, form.type)) for _ in range(3)]
+    given = [object_shaper(form)(values.fields(of, form.type)) for _ in range(3)]
 
     table = table_of(form, given)
 
@@ -27,8 +27,8 @@ def test_objects_come_back(seed: int) -> None:
 
 def test_some_columns_are_some_fields() -> None:
     """A table of the columns that were asked for gives objects of those."""
-    form = Form(RecordType((FieldType("a", Scalar("date")), FieldType("b", Scalar("string")))), (("a",),))
-    table = table_of(form, [shaped(form, lenient=True)({"a": "9999-12-31", "b": "x"})])
+    form = StorageForm(RecordType((FieldType("a", Scalar("date")), FieldType("b", Scalar("string")))), (("a",),))
+    table = table_of(form, [object_shaper(form, lenient=True)({"a": "9999-12-31", "b": "x"})])
 
     assert [list(one) for one in objects_of(form, table.select(["b"]).to_batches())] == [["b"]]
 

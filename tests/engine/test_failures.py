@@ -8,12 +8,12 @@ import os
 import pytest
 
 from limnos.engine import failures
-from limnos.engine.failures import Conflict, NotStarted, failure_of, not_started
-from limnos.engine.wire import Failure, Start
-from limnos.model.errors import Unavailable
+from limnos.engine.failures import SparkStartError, WriteConflict, failure_of, start_failure_text
+from limnos.engine.wire import EngineStart, JobFailure
+from limnos.model.errors import ServiceUnavailable
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
 
-START = Start("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (), ())
+START = EngineStart("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (), ())
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ START = Start("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (), ())
         (SqlppError(1077, "Cannot find dataset x"), (1077, False, False)),
         (OutcomeUnknown(), (3102, False, False)),
         (ValueError("nobody foresaw it"), (3102, False, True)),
-        (NotStarted("no Java"), (3109, True, False)),
-        (Conflict(), (3102, True, False)),
+        (SparkStartError("no Java"), (3109, True, False)),
+        (WriteConflict(), (3102, True, False)),
         (RuntimeError("the commit doesn't hold its lock any more"), (3102, True, False)),
         (RuntimeError("java.net.ConnectException: refused"), (3102, True, False)),
         (RuntimeError("java.io.IOException: No space left on device"), (3102, True, False)),
@@ -41,7 +41,7 @@ def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bo
 
 def test_a_full_disk_is_told_with_a_time() -> None:
     """Whoever comes at once meets it again."""
-    found: Failure = failure_of(RuntimeError("No space left on device"), "job")
+    found: JobFailure = failure_of(RuntimeError("No space left on device"), "job")
 
     assert (found.retry_after_s, "No space is left on a disk that the engine writes to" in found.message) == (10, True)
 
@@ -49,7 +49,7 @@ def test_a_full_disk_is_told_with_a_time() -> None:
 @pytest.mark.parametrize(
     "error,words",
     [
-        (Unavailable("No Java 17 or 21 for Spark."), "No Java 17 or 21 for Spark."),
+        (ServiceUnavailable("No Java 17 or 21 for Spark."), "No Java 17 or 21 for Spark."),
         (OSError(errno.ENOSPC, "No space left on device", "/scratch/x"), "no space is left on the disk of /scratch"),
         (PermissionError(errno.EACCES, "Permission denied", "/java"), "/java: Permission denied"),
         (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java ended before it was ready (engine.memory is 460m); the server's log has what it said"),
@@ -57,7 +57,7 @@ def test_a_full_disk_is_told_with_a_time() -> None:
 )  # fmt: skip
 def test_why_an_engine_could_not_be_started(error: Exception, words: str) -> None:
     """The cause in words, no trace of a library."""
-    assert str(not_started(error, START)) == words
+    assert str(start_failure_text(error, START)) == words
 
 
 @pytest.mark.parametrize("blocks,files,free", [(0, 0, 0), (100, 1000, 0)])
@@ -66,4 +66,4 @@ def test_java_that_dies_on_a_full_disk(monkeypatch: pytest.MonkeyPatch, blocks: 
     found = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
     monkeypatch.setattr(failures.os, "statvfs", lambda _path: found)
 
-    assert str(not_started(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"
+    assert str(start_failure_text(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"

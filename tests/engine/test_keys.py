@@ -26,7 +26,7 @@ from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from tests.engine.asked import answer_of
+from tests.engine.query_requests import answer_of
 from tests.faults.rig import FULL
 from tests.nodes.process import Process
 from tests.nodes.stores import database_of

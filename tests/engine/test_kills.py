@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from limnos.store.faults import POINTS
-from tests.engine.asked import answer_of
+from tests.engine.query_requests import answer_of
 from tests.faults.rig import FULL, Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.stores import database_of
 from tests.nodes.wire import Wire
 

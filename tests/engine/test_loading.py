@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limnos.engine.loading import objects
-from limnos.engine.writing import checked
+from limnos.engine.loading import read_files
+from limnos.engine.writing import check_objects
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.jobs import External, type_of
-from limnos.sqlpp.stored import declared
+from limnos.sqlpp.jobs import ExternalSource, type_of
+from limnos.sqlpp.stored import storage_form_of_record
 from limnos.sqlpp.values.model import Bag, Date, DateTime, Time, Value
 
-FORM = declared(type_of("{ id: bigint, name: string?, born: date?, tags: {{ string }}? }"), (("id",),))
+FORM = storage_form_of_record(type_of("{ id: bigint, name: string?, born: date?, tags: {{ string }}? }"), (("id",),))
 
 
 def loaded(path: Path, format_: str, **options: str) -> list[Value]:
     """The objects of a path."""
-    source = External("localfs", (("path", path.as_uri()), ("format", format_), *options.items()))
-    return list(objects(source, FORM))
+    source = ExternalSource("localfs", (("path", path.as_uri()), ("format", format_), *options.items()))
+    return list(read_files(source, FORM))
 
 
 def written(folder: Path, text: str, name: str = "a.txt") -> Path:
@@ -62,7 +62,7 @@ def test_delimited_text_is_read_as_the_declared_types(tmp_path: Path) -> None:
         packed.write("id,name\n3,x\n")
     written(tmp_path, "nothing", ".hidden")
 
-    found = checked(FORM, loaded(tmp_path, "csv", header="true"), replaces=False, lenient=True)
+    found = check_objects(FORM, loaded(tmp_path, "csv", header="true"), replaces=False, lenient=True)
 
     assert found == [{"id": 1, "name": "a,b", "born": Date(1)}, {"id": 2}, {"id": 3, "name": "x"}]
     assert loaded(written(tmp_path, "1|x", "c"), "delimited-text", delimiter="|") == [{"id": "1", "name": "x"}]
@@ -128,7 +128,7 @@ def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
 
     def linked(name: str) -> list[Value]:
         options = (("path", (roots / name).as_uri()), ("format", "json"))
-        return list(objects(External("localfs", options, (roots.as_uri(),), (str(tables),)), FORM))
+        return list(read_files(ExternalSource("localfs", options, (roots.as_uri(),), (str(tables),)), FORM))
 
     assert linked("ok") == [{"id": 3}]
     for name in ("out", "in", "."):

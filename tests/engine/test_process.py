@@ -16,8 +16,8 @@ import pytest
 from limnos.app.engine_process import EngineProcess
 from limnos.engine import process as module
 from limnos.engine import statements, wire
-from limnos.engine.sessions import Sessions
-from limnos.engine.wire import Start
+from limnos.engine.sessions import StatementSessions
+from limnos.engine.wire import EngineStart
 from limnos.sqlpp.jobs import EngineJob, encode
 
 JOB = EngineJob("job", "query", b"", 0, (), None, None, 0, "token", 60_000, "")
@@ -47,16 +47,16 @@ def test_results_are_sent_in_batches_by_their_bytes(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "BATCH_BYTES", 450 if size == 9 else 500)
     monkeypatch.setattr(
         statements,
-        "carried_out",
+        "run_job",
         lambda *_, **_more: ("€" * (size // 3) + "x" * (size % 3) for _ in range(2 * lines + 1)),
     )
-    begun: Future[Sessions] = Future()
+    begun: Future[StatementSessions] = Future()
     begun.set_result(cast("Any", Open()))
     ours, theirs = socket.socketpair()
-    served = module._Served(theirs, begun, places=threading.Semaphore(1))
+    served = module._JobConnection(theirs, begun, places=threading.Semaphore(1))
     thread = threading.Thread(target=served.run)
     thread.start()
-    ours.sendall(wire.framed(wire.JOB, encode(JOB)))
+    ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))
     found = []
     while (frame := wire.receive(ours))[0] == wire.ROWS:
         found.append(frame[1].count(b"\n"))
@@ -87,14 +87,14 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
     def fail(*_: object, **_more: object) -> Iterator[str]:
         raise error
 
-    monkeypatch.setattr(statements, "carried_out", fail)
-    begun: Future[Sessions] = Future()
+    monkeypatch.setattr(statements, "run_job", fail)
+    begun: Future[StatementSessions] = Future()
     begun.set_result(cast("Any", Open()))
     ours, theirs = socket.socketpair()
-    served = module._Served(theirs, begun, places=threading.Semaphore(1))
+    served = module._JobConnection(theirs, begun, places=threading.Semaphore(1))
     thread = threading.Thread(target=served.run)
     thread.start()
-    ours.sendall(wire.framed(wire.JOB, encode(JOB)))
+    ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))
     kind, _ = wire.receive(ours)
     thread.join(60)
     ours.close()
@@ -109,7 +109,7 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
 @pytest.mark.spark
 def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
     """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is gone."""
-    process = EngineProcess(Start("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
+    process = EngineProcess(EngineStart("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
     spilled = Path(process.scratch, "blockmgr", "00")
     spilled.mkdir(parents=True)
     (spilled / "shuffle.data").write_bytes(b"what a statement has spilled")

@@ -18,7 +18,7 @@ from pyiceberg.exceptions import BadRequestError
 from pyiceberg.types import StringType
 
 from limnos.client import Client
-from tests.integration.duck import attached
+from tests.integration.duckdb_client import attached
 from tests.integration.live import LiveServer, serving
 from tests.integration.test_gravitino_client import interpreter as gravitino
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from limnos.engine.single_values import Json, Unfit, check, decoded, encoded
+from limnos.engine.single_values import Json, NoSingleValue, check, decoded, encoded
 from limnos.sqlpp.stored import Plain
 
 SCHEMA: Mapping[str, Json] = {
@@ -65,7 +65,7 @@ def test_what_java_says_is_read() -> None:
 @pytest.mark.parametrize("row", [{"x": float("nan")}, {"f": float("inf")}, {"day": 5_000_000}, {"seen": 1 << 62}])
 def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
     """A value that the text cannot say is refused before anything is written."""
-    with pytest.raises(Unfit):
+    with pytest.raises(NoSingleValue):
         encoded({"id": 1, **row}, SCHEMA)
 
 
@@ -74,11 +74,11 @@ def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
 )
 def test_types_that_are_not_taken(type_: Json) -> None:
     """A schema with another type is refused as a whole."""
-    with pytest.raises(Unfit):
+    with pytest.raises(NoSingleValue):
         check({"type": "struct", "fields": [{"id": 1, "name": "x", "type": type_}]})
 
 
 def test_a_day_beyond_pythons_own_is_unfit() -> None:
     """What another engine wrote may be a day of the year 10000."""
-    with pytest.raises(Unfit):
+    with pytest.raises(NoSingleValue):
         decoded('{"2": "+10000-01-01"}', SCHEMA)

@@ -8,13 +8,13 @@ import pytest
 
 from limnos.engine.sql import _CALLS, statement_of
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.relations import Uncarried
-from limnos.sqlpp.relations.nodes import Read
-from limnos.sqlpp.relations.terms import Call, Literal
-from tests.sqlpp.relations.asked import rewritten
+from limnos.sqlpp.relations import UntranslatableExpression
+from limnos.sqlpp.relations.nodes import DatasetRead
+from limnos.sqlpp.relations.terms import CallTerm, LiteralTerm
 from tests.sqlpp.relations.random_queries import Queries
+from tests.sqlpp.relations.relation_interpreter import _LENIENT, _STRICT
+from tests.sqlpp.relations.relation_queries import rewritten
 from tests.sqlpp.relations.test_rewriting import CARRIED
-from tests.sqlpp.relations.working import _LENIENT, _STRICT
 
 
 def _text(query: str) -> tuple[str, dict[str, str]]:
@@ -37,7 +37,7 @@ def test_text_of_a_user_is_a_parameter() -> None:
 
 def test_names_are_quoted() -> None:
     """A column's name with a back quote does not end there."""
-    read = Read(("d",), "t", ((1, "a`b"),))
+    read = DatasetRead(("d",), "t", ((1, "a`b"),))
     found = rewritten("select value o.id from orders o")
 
     text, _ = statement_of(read, found.layout, sources=lambda one: one.name)
@@ -67,13 +67,13 @@ def test_numbers_are_written_anew() -> None:
     """The edges of each type."""
     found = rewritten("select value o.id from orders o")
     told = [
-        Literal(-(1 << 63), "bigint"),
-        Literal(float("-inf"), "double"),
-        Literal(1e300, "double"),
-        Literal(None, "date"),
+        LiteralTerm(-(1 << 63), "bigint"),
+        LiteralTerm(float("-inf"), "double"),
+        LiteralTerm(1e300, "double"),
+        LiteralTerm(None, "date"),
     ]
 
-    layout = found.layout._replace(columns=((Call("coalesce", tuple(told)), found.layout.columns[0][1]),))
+    layout = found.layout._replace(columns=((CallTerm("coalesce", tuple(told)), found.layout.columns[0][1]),))
     text, _ = statement_of(found.relation, layout, sources=lambda read: read.name)
 
     assert "CAST(-9223372036854775808 AS BIGINT), CAST('-Infinity' AS DOUBLE), (1e+300D), CAST(NULL AS DATE)" in text
@@ -86,7 +86,7 @@ def test_random_queries_can_be_written() -> None:
     for _ in range(200):
         try:
             text, _ = _text(queries.query())
-        except (Uncarried, SqlppError):
+        except (UntranslatableExpression, SqlppError):
             continue
         written += 1
         assert text.count("(") == text.count(")")

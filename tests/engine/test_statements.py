@@ -18,16 +18,16 @@ from bench.cpu import descendants
 from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.jobs import DatasetRef, External, type_of
-from limnos.sqlpp.lookups import Index
-from limnos.sqlpp.relations import Uncarried
-from limnos.sqlpp.stored import declared, shaped
-from tests.sqlpp.relations import asked
+from limnos.sqlpp.jobs import DatasetRef, ExternalSource, type_of
+from limnos.sqlpp.lookups import LookupIndex
+from limnos.sqlpp.relations import UntranslatableExpression
+from limnos.sqlpp.stored import object_shaper, storage_form_of_record
+from tests.sqlpp.relations import relation_queries
 from tests.sqlpp.relations.random_queries import Queries
 
 if TYPE_CHECKING:
     from tests.engine.conftest import Do
-    from tests.engine.living import Asking
+    from tests.engine.live_engine import EngineDataverse
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 TYPE = "{ id: bigint, name: string?, n: integer?, seen: datetime?, tags: [string]?, home: closed { zip: string, city: string? }? }"
@@ -41,7 +41,7 @@ PEOPLE = """[
 
 
 @pytest.fixture(scope="module")
-def people(asking: Asking, do: Do) -> list[object]:
+def people(asking: EngineDataverse, do: Do) -> list[object]:
     """A dataset of five objects; as JSON, in the order of their keys."""
     asking.make("people", TYPE, "id")
     do(asking.insert("people", PEOPLE))
@@ -93,11 +93,11 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_spark_gives_what_the_evaluator_gives(asking: Asking, do: Do, people: list[object], text: str) -> None:
+def test_spark_gives_what_the_evaluator_gives(asking: EngineDataverse, do: Do, people: list[object], text: str) -> None:
     """With what is pushed to Spark, a query gives what the evaluator gives over the same objects."""
     job = asking.job(text)
     (source,) = results_of(asking, PEOPLE)
-    shape = shaped(declared(type_of(TYPE), (("id",),)))
+    shape = object_shaper(storage_form_of_record(type_of(TYPE), (("id",),)))
     objects = [shape(one) for one in source]  # type: ignore[union-attr]
 
     found = do(asking.run(job))
@@ -112,19 +112,19 @@ def test_spark_gives_what_the_evaluator_gives(asking: Asking, do: Do, people: li
 RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
 
 
-def test_random_queries_on_spark(asking: Asking, do: Do) -> None:
+def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
     """Random queries that Spark carries give what the evaluator gives. `LIMNOS_TEST_SPARK_QUERIES` says how many; 2,000 are the whole proof."""
-    for name, type_ in (("orders", asked.ORDERS), ("people", asked.PEOPLE)):
+    for name, type_ in (("orders", relation_queries.ORDERS), ("people", relation_queries.PEOPLE)):
         asking.make(f"random_{name}", type_, "id")
-        do(asking.insert(f"random_{name}", asked.HELD[name]))
+        do(asking.insert(f"random_{name}", relation_queries.HELD[name]))
     queries, told, left = Queries(41), [], RANDOM
 
     while left:
         text = queries.query()
         try:
-            asked.rewritten(text)
-            wanted = asked.by_evaluator(text)
-        except (Uncarried, SqlppError):
+            relation_queries.rewritten(text)
+            wanted = relation_queries.by_evaluator(text)
+        except (UntranslatableExpression, SqlppError):
             continue
         left -= 1
         try:
@@ -132,13 +132,15 @@ def test_random_queries_on_spark(asking: Asking, do: Do) -> None:
         except SqlppError as error:
             told.append(f"{text}: {error}")
             continue
-        if not asked.same(map(json.dumps, found), wanted, ordered="order by" in text and "over (" not in text):
+        if not relation_queries.same(
+            map(json.dumps, found), wanted, ordered="order by" in text and "over (" not in text
+        ):
             told.append(text)
 
     assert told == []
 
 
-def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: Asking, do: Do) -> None:
+def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: EngineDataverse, do: Do) -> None:
     """A condition that Spark's planner breaks down over, in the whole query and in the part that would be carried: the objects are read and looked at one by one."""
     asking.make("pairs", "{ id: bigint, age: integer? }", "id")
     do(asking.insert("pairs", "[{'id': 1, 'age': 3}, {'id': 3, 'age': 4}, {'id': 7}]"))
@@ -149,7 +151,7 @@ def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(ask
     assert found == [3]
 
 
-def test_many_results_come_in_their_order(asking: Asking, do: Do) -> None:
+def test_many_results_come_in_their_order(asking: EngineDataverse, do: Do) -> None:
     """More results than one partition or one batch holds, in the order that was asked for; one who leaves after the first does no harm."""
     asking.make("many", "{ id: bigint, day: date, tags: [string]? }", "id")
     do(
@@ -167,13 +169,13 @@ def test_many_results_come_in_their_order(asking: Asking, do: Do) -> None:
     assert do(asking.query("select value count(*) from many m")) == [30000]
 
 
-async def _first(asking: Asking, text: str) -> bytes:
+async def _first(asking: EngineDataverse, text: str) -> bytes:
     """The first result of a query, whose other results nobody takes."""
     async with contextlib.aclosing(asking.engine.run(asking.job(text))) as rows:
         return await anext(rows)
 
 
-def test_a_statement_that_takes_all_memory_is_refused(asking: Asking, do: Do, people: list[object]) -> None:
+def test_a_statement_that_takes_all_memory_is_refused(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """It is told that it needs too much, and the same engine answers the next one."""
     before = asking.engine._process
 
@@ -188,7 +190,7 @@ def test_a_statement_that_takes_all_memory_is_refused(asking: Asking, do: Do, pe
     assert asking.engine._process is before
 
 
-def test_an_engine_without_its_java_machine_is_replaced(asking: Asking, do: Do, people: list[object]) -> None:
+def test_an_engine_without_its_java_machine_is_replaced(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """Whoever meets that the Java machine has ended is told to try again, and then finds another engine."""
     process = asking.engine._process
     assert process is not None
@@ -201,13 +203,13 @@ def test_an_engine_without_its_java_machine_is_replaced(asking: Asking, do: Do, 
     assert asking.engine._process is not process
 
 
-def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[object]) -> None:
+def test_what_does_not_fit_is_said_so(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A number that overflows on Spark has the language's own error."""
     with pytest.raises(SqlppError, match="ASX0007"):
         do(asking.query("select value p.id * 9007199254740993 from people p where p.id > 1000"))
 
 
-def results_of(asking: Asking, text: str) -> list[object]:
+def results_of(asking: EngineDataverse, text: str) -> list[object]:
     """A constant expression's value."""
     return list(results(asking.bound(text), lambda *_: ()))
 
@@ -219,7 +221,7 @@ FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('19
   {'id': 1, 'kind': 'b', 'x': null}, {'id': 2, 'kind': 'a', 'n': smallint('7')}]"""
 
 
-def test_few_objects_are_added_and_found_the_short_way(asking: Asking, do: Do) -> None:
+def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, do: Do) -> None:
     """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a key is the same; a key that is there is refused."""
     asking.make("few", FEW_TYPE, "id", "kind")
     do(asking.insert("few", FEW))
@@ -229,7 +231,7 @@ def test_few_objects_are_added_and_found_the_short_way(asking: Asking, do: Do) -
     for one in by_spark:
         key = f"t.id = {one['id']} and t.kind = '{one['kind']}'"  # type: ignore[index]
         assert do(asking.query(f"select value t from few t where {key}")) == [one]
-    shape = shaped(declared(type_of(FEW_TYPE), (("id",), ("kind",))))
+    shape = object_shaper(storage_form_of_record(type_of(FEW_TYPE), (("id",), ("kind",))))
     wanted = [json.loads(json_text(shape(one))) for one in results_of(asking, FEW)[0]]  # type: ignore[union-attr]
     assert by_spark == wanted
     assert len(files) == 1
@@ -246,7 +248,7 @@ def test_few_objects_are_added_and_found_the_short_way(asking: Asking, do: Do) -
     assert do(asking.query("select value count(*) from few t where t.id = 1 and t.kind = 'a'")) == [0]
 
 
-def test_files_are_queried_where_they_lie(asking: Asking, do: Do) -> None:
+def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> None:
     """An external dataset's files are read as its type says, joined with datasets, and put into one; what is malformed in them is told."""
     folder = next(Path(one) for one in asking.engine._start.writable) / "files"
     folder.mkdir()
@@ -254,7 +256,7 @@ def test_files_are_queried_where_they_lie(asking: Asking, do: Do) -> None:
     options = (("path", folder.as_uri()), ("format", "csv"), ("header", "true"))
     type_ = "{ id: bigint, day: date?, name: string? }"
     asking.refs["files"] = DatasetRef(
-        ("main", *asking.dataverse, "files"), type_, (), files=External("localfs", options)
+        ("main", *asking.dataverse, "files"), type_, (), files=ExternalSource("localfs", options)
     )
     asking.make("loaded", type_, "id")
 
@@ -270,7 +272,7 @@ def test_files_are_queried_where_they_lie(asking: Asking, do: Do) -> None:
         do(asking.query("select value count(*) from files f where f.id > 0"))
 
 
-def test_what_the_short_way_cannot_say_is_added(asking: Asking, do: Do) -> None:
+def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do) -> None:
     """Numbers that are none, days of other eras, keys that are no numbers or texts, partitioned tables: the long way adds and finds them."""
     asking.make("strange", "{ id: double, day: date?, x: double? }", "id")
     do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
@@ -283,7 +285,7 @@ def test_what_the_short_way_cannot_say_is_added(asking: Asking, do: Do) -> None:
         do(asking.insert("strange", "{'id': 2}"))
 
 
-def test_keys_hold(asking: Asking, do: Do) -> None:
+def test_keys_hold(asking: EngineDataverse, do: Do) -> None:
     """A key that is there, and one that comes twice, are refused and nothing is written; UPSERT takes the last."""
     asking.make("keys", "{ id: bigint, box: { u: string } }", "id", "box.u")
     do(asking.insert("keys", "{'id': 1, 'box': {'u': 'a'}, 'v': 1}"))
@@ -303,7 +305,7 @@ def test_keys_hold(asking: Asking, do: Do) -> None:
     ]
 
 
-def test_two_callers_with_one_key(asking: Asking, do: Do) -> None:
+def test_two_callers_with_one_key(asking: EngineDataverse, do: Do) -> None:
     """Of two statements that insert one key at once one is refused; both stand when their keys differ."""
     asking.make("raced", "{ id: bigint }", "id")
 
@@ -319,7 +321,7 @@ def test_two_callers_with_one_key(asking: Asking, do: Do) -> None:
     assert found in ([1, 2, 4], [2, 3, 4])
 
 
-def test_delete_and_returning(asking: Asking, do: Do) -> None:
+def test_delete_and_returning(asking: EngineDataverse, do: Do) -> None:
     """DELETE takes out what its condition is true for; RETURNING sees what was written; a key can be made."""
     asking.make("made", "{ id: uuid }", "id", autogenerated=True)
 
@@ -332,7 +334,7 @@ def test_delete_and_returning(asking: Asking, do: Do) -> None:
         do(asking.insert("made", "{'id': uuid('5c848e5c-6b6a-498f-8452-8847a2957421')}"))
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: Asking, do: Do) -> None:
+def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: EngineDataverse, do: Do) -> None:
     """The last object of many is wrong: none is there."""
     asking.make("typed", "closed { id: bigint, n: tinyint? }", "id")
 
@@ -349,7 +351,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: Asking, do:
     assert do(asking.query("select value t from typed t")) == []
 
 
-def test_tables_of_others(asking: Asking, do: Do) -> None:
+def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
     """A table that SQL++ did not make is read and added to; it has no key to change objects by."""
     schema = {
         "type": "struct",
@@ -372,7 +374,7 @@ def test_tables_of_others(asking: Asking, do: Do) -> None:
         do(asking.upsert("other", "{'a': 1}"))
 
 
-def test_other_engines_read_it(asking: Asking, do: Do, people: list[object]) -> None:
+def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """PyIceberg reads the table: typed columns and the open part as text."""
     rows = asking.table("people").scan(row_filter="id < 3").to_arrow().to_pylist()
 
@@ -382,7 +384,7 @@ def test_other_engines_read_it(asking: Asking, do: Do, people: list[object]) -> 
     ]
 
 
-def test_a_credential_is_the_statement_s_own(asking: Asking, do: Do, people: list[object]) -> None:
+def test_a_credential_is_the_statement_s_own(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A statement with a credential that is worth nothing is refused while its neighbour works."""
     with pytest.raises(SqlppError, match="A right that the statement needs"):
         do(asking.run(asking.job("select value p from people p", credential="lim_1_nothing")))
@@ -390,7 +392,7 @@ def test_a_credential_is_the_statement_s_own(asking: Asking, do: Do, people: lis
     assert do(asking.query("select value count(*) from people p")) == [5]
 
 
-def test_a_deadline_ends_a_statement(asking: Asking, do: Do, people: list[object]) -> None:
+def test_a_deadline_ends_a_statement(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A statement past its deadline is told so; the engine lives and answers the next."""
     hog = "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
 
@@ -400,7 +402,7 @@ def test_a_deadline_ends_a_statement(asking: Asking, do: Do, people: list[object
     assert do(asking.query("select value p.id from people p where p.id = 4")) == [4]
 
 
-def test_a_statement_is_cancelled(asking: Asking, do: Do, people: list[object]) -> None:
+def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A statement that somebody ends is told so, and a small one beside it is not held up."""
     hog = asking.job(
         "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
@@ -417,7 +419,7 @@ def test_a_statement_is_cancelled(asking: Asking, do: Do, people: list[object]) 
     assert do(leave()) == [4, "ASX0041"]
 
 
-def test_an_engine_that_dies_leaves_nothing_half_done(asking: Asking, do: Do, people: list[object]) -> None:
+def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """Killed in the middle of an INSERT, its caller is told what that means, and all of the objects are there or none."""
     asking.make("killed", "{ id: bigint }", "id")
     long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
@@ -440,7 +442,7 @@ def test_an_engine_that_dies_leaves_nothing_half_done(asking: Asking, do: Do, pe
     assert rows in (0, 3_000)
 
 
-def test_an_index_is_asked(asking: Asking, do: Do) -> None:
+def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
     """Objects are found by values and bounds of an index's fields, and by Spark where there are many of them: the same ones."""
     ref = asking.make("indexed", "{ id: bigint, n: integer?, name: string? }", "id")
     do(asking.insert("indexed", "(select i as id, i % 100 as n, 'n' || to_string(i) as name from range(1, 300) as i)"))
@@ -454,14 +456,14 @@ def test_an_index_is_asked(asking: Asking, do: Do) -> None:
     )
     without = [do(asking.query(text)) for text in texts]
 
-    asking.refs["indexed"] = structs.replace(ref, indexes=(Index("by_n", (("n",), ("name",))),))
+    asking.refs["indexed"] = structs.replace(ref, indexes=(LookupIndex("by_n", (("n",), ("name",))),))
     by_index = [do(asking.query(text)) for text in texts]
 
     assert by_index == without
     assert without == [[5, 205], [7, 99, 199, 299], [7, 107, 207], [300], [[7, 7]]]
 
 
-def test_an_open_part_as_variant(asking: Asking, do: Do) -> None:
+def test_an_open_part_as_variant(asking: EngineDataverse, do: Do) -> None:
     """Objects of such a dataset come back as they were written, through all ways to read and to write; others see a VARIANT."""
     asking.make("loose", TYPE, "id", variant=True)
     do(asking.insert("loose", PEOPLE))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from limnos.engine.compacting import expires_before
-from limnos.sqlpp.jobs import Tidying
+from limnos.engine.compaction import expires_before
+from limnos.sqlpp.jobs import CompactionOptions
 
 
 @dataclass
@@ -44,6 +44,6 @@ class Table:
 )
 def test_which_states_go(count: int, expires: int, keeps_after: int, found: int) -> None:
     """By age, and where there are too many, but none that somebody may be reading."""
-    tidying = Tidying(1, expires, keeps_after_ms=keeps_after, states_max=5, debris_before_ms=None)
+    tidying = CompactionOptions(1, expires, keeps_after_ms=keeps_after, states_max=5, debris_before_ms=None)
 
     assert expires_before(Table(count), tidying) == found

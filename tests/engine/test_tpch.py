@@ -17,7 +17,7 @@ from conformance.sqlpp_tpch.tables import TYPES, generated
 from limnos.engine.sql import statement_of
 from limnos.sqlpp import bind, parse_body, plan
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.relations import carried
+from limnos.sqlpp.relations import translate_query
 from tests.sqlpp.relations.test_tpch import DATAVERSE, Names, type_of_table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_both_give_the_same(database: DuckDBPyConnection, number: int) -> None:
     both = QUERIES[number]
     expression = bind(parse_body(both.sqlpp), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)
-    found = carried(expression.query, type_of_table)
+    found = translate_query(expression.query, type_of_table)
     text, parameters = statement_of(found.relation, found.layout, sources=lambda read: read.name)
 
     rows = database.execute(_duck(text), parameters or None).fetchall()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.rig import BACKENDS, Rig
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluster]:
     """One PostgreSQL for all tests that leave it alive."""
-    found = Cluster()
+    found = PostgresCluster()
     yield found
     found.stop()
 

@@ -22,7 +22,7 @@ LINE_MAX = 1 << 16
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 
 
-class Seen(NamedTuple):
+class CutterRequest(NamedTuple):
     """A request that came by: its first line's words, its key, and where it was cut off."""
 
     method: str
@@ -39,7 +39,7 @@ class Cutter:
         self._node = (parts.hostname or "127.0.0.1", parts.port or 80)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.uri = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.seen: list[Seen] = []
+        self.seen: list[CutterRequest] = []
         self._cuts: list[tuple[When, Callable[[str, str], bool]]] = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -78,7 +78,7 @@ class Cutter:
                 headers = http.client.parse_headers(read)
                 body = read.read(int(headers.get("content-length", "0")))
                 when = self._taken(method, path)
-                self.seen.append(Seen(method, path, headers.get("idempotency-key"), when))
+                self.seen.append(CutterRequest(method, path, headers.get("idempotency-key"), when))
                 if when == "before":
                     break
                 answer = self._ask(method, path, headers, body)

@@ -15,8 +15,8 @@ import psycopg
 
 from limnos.store.migrate import migrate
 from tests.nodes.process import Process
-from tests.nodes.wire import Answer, Lost, Wire
-from tests.scripted import Scripted
+from tests.nodes.wire import ConnectionLost, Wire, WireAnswer
+from tests.scripted_server import ScriptedServer
 
 Case = TypeVar("Case")
 FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
@@ -49,7 +49,7 @@ class Rig:
         self.is_sqlite = database is None
         self.database = database or str(data / "limnos.db")
         self._armed = directory / f"{name}.fault"
-        self.source = Scripted()
+        self.source = ScriptedServer()
         """An outside system that catalogs may show; it outlives the node."""
         allowed = f"127.0.0.1:{self.source.port}"
         self._env = env or {}
@@ -121,11 +121,11 @@ class Rig:
             found = self._wires[user] = Wire(self.node.uri, user=user)
         return found
 
-    def try_to(self, method: str, path: str, body: object | None) -> Answer | None:
+    def try_to(self, method: str, path: str, body: object | None) -> WireAnswer | None:
         """Send a mutation once; None when the connection broke."""
         try:
             return self.admin.ask(method, path, body)
-        except Lost:
+        except ConnectionLost:
             return None
 
     def reconnect(self) -> None:

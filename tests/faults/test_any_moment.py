@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tests.faults.rig import FULL, Rig
+from tests.faults.store_integrity import complaints
 from tests.faults.traffic import Traffic
-from tests.faults.whole import complaints
 
 ROUNDS = 20 if FULL else 2
 BUSY_S = (0.1, 0.8)

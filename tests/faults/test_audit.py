@@ -16,8 +16,8 @@ from tests.nodes.wire import (
     GRAVITINO,
     OWN,
     PREFIX,
-    Answer,
-    Lost,
+    ConnectionLost,
+    WireAnswer,
     namespace_body,
     namespace_path,
     properties_body,
@@ -259,11 +259,11 @@ class Model:
 
     # -- doing it ----------------------------------------------------------------------------------------------
 
-    def ask(self, user: str, deed: Deed) -> Answer | None:
+    def ask(self, user: str, deed: Deed) -> WireAnswer | None:
         """Carry a deed out once, and write down what the asker was told."""
         try:
             answer = self.rig.wire(user).ask(deed.method, deed.path, deed.body)
-        except Lost:
+        except ConnectionLost:
             self.lost.append((user, _spoken(deed, user)))
             return None
         changes = _spoken(deed, user).changes if answer.status < 300 else ()
@@ -274,7 +274,7 @@ class Model:
         """Carry out what the story needs, as the admin."""
         assert self.answer(deed).status < 300, deed
 
-    def answer(self, deed: Deed) -> Answer:
+    def answer(self, deed: Deed) -> WireAnswer:
         """Return what the admin is answered by a node that lives."""
         answer = self.ask("admin", deed)
         assert answer is not None, deed

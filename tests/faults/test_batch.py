@@ -13,8 +13,8 @@ import pytest
 
 from tests.faults.mutations import Case, namespace_chain, table_commit, table_create
 from tests.faults.rig import FULL, Rig
-from tests.faults.whole import complaints
-from tests.nodes.wire import Lost, Wire
+from tests.faults.store_integrity import complaints
+from tests.nodes.wire import ConnectionLost, Wire
 
 BATCH = (namespace_chain, table_create, table_commit)
 POINTS = ["begin", "locked", *(f"{point}:{n}" for point in ("permitted", "written") for n in (1, 2, 3)), "drafted"]
@@ -53,7 +53,7 @@ def send_together(rig: Rig, cases: list[Case]) -> list[int | None]:
         wire = Wire(rig.node.uri, user="admin")
         try:
             return wire.ask(case.method, case.path, case.body).status
-        except Lost:
+        except ConnectionLost:
             return None
         finally:
             wire.close()

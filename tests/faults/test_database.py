@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.figures import note
+from tests.faults.measurements import note
 from tests.faults.mutations import file_of, properties_of
 from tests.faults.rig import Rig
-from tests.faults.traffic import CERTAIN, UNKNOWN, Told, Traffic
-from tests.faults.whole import complaints
-from tests.nodes.stores import Cluster
+from tests.faults.store_integrity import complaints
+from tests.faults.traffic import CERTAIN, UNKNOWN, Traffic, WriteAttempt
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import (
     PREFIX,
-    Answer,
     Wire,
+    WireAnswer,
     namespace_body,
     namespace_path,
     properties_body,
@@ -29,21 +29,21 @@ RECOVERS_WITHIN_S = 30
 
 
 @pytest.fixture(scope="module")
-def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluster]:
     """A PostgreSQL that these tests kill."""
-    found = Cluster()
+    found = PostgresCluster()
     yield found
     found.stop()
 
 
 @pytest.fixture(scope="module")
-def rig(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One node over it."""
     with Rig(tmp_path_factory.mktemp("node"), own_cluster.database()) as running:
         yield running
 
 
-def wait_for_success(told: list[Told], since: int) -> None:
+def wait_for_success(told: list[WriteAttempt], since: int) -> None:
     """Wait until a writer was told of a success after so many answers."""
     until = time.monotonic() + RECOVERS_WITHIN_S
     while not any(one.status == 200 for one in told[since:]):
@@ -51,7 +51,7 @@ def wait_for_success(told: list[Told], since: int) -> None:
         time.sleep(0.02)
 
 
-def test_node_survives_killed_database(rig: Rig, own_cluster: Cluster) -> None:
+def test_node_survives_killed_database(rig: Rig, own_cluster: PostgresCluster) -> None:
     """While the database is dead, writes get 503 or 500; what was acknowledged is there, what got a 503 is not."""
     traffic = Traffic(rig)
 
@@ -72,7 +72,7 @@ def test_node_survives_killed_database(rig: Rig, own_cluster: Cluster) -> None:
     assert complaints(rig.database) == []
 
 
-def stopped_then_killed(rig: Rig, cluster: Cluster, point: str, path: str, body: object) -> Answer:
+def stopped_then_killed(rig: Rig, cluster: PostgresCluster, point: str, path: str, body: object) -> WireAnswer:
     """Send a mutation, kill the database while the node stands at a point, and return what the caller is told."""
     wire = Wire(rig.node.uri, user="admin")
     rig.arm(point, stop=True)
@@ -87,7 +87,7 @@ def stopped_then_killed(rig: Rig, cluster: Cluster, point: str, path: str, body:
 
 
 @pytest.mark.parametrize("kind", ["table", "commit"])
-def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: Cluster, kind: str) -> None:
+def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: PostgresCluster, kind: str) -> None:
     """A database that dies under the COMMIT leaves the state unknown: 500 of that type, and the file is kept."""
     home = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
@@ -108,7 +108,7 @@ def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: Cluster, k
     assert complaints(rig.database) == []
 
 
-def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: Cluster) -> None:
+def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: PostgresCluster) -> None:
     """A database that dies inside the transaction, and stays away, gives 503 with Retry-After, and no file is left."""
     home = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))

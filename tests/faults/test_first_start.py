@@ -14,9 +14,9 @@ import pytest
 
 from limnos.store.migrate import migrate
 from tests.faults.rig import FULL
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body
 
 DIES_MIGRATING = """
@@ -67,7 +67,9 @@ def schema_of(database: str) -> set[tuple[object, ...]]:
         return set(found) | set(indexes.fetchall())
 
 
-def test_killed_migration_leaves_nothing_half_made(database: str | None, cluster: Cluster, tmp_path: Path) -> None:
+def test_killed_migration_leaves_nothing_half_made(
+    database: str | None, cluster: PostgresCluster, tmp_path: Path
+) -> None:
     """A migration that is killed before any of its statements is done completely by the next one: same tables and indexes."""
     sound = str(tmp_path / "sound.db") if database is None else cluster.database()
     migrate(sound)

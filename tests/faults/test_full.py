@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.figures import note, timed
+from tests.faults.measurements import note, timed
 from tests.faults.mutations import properties_of
 from tests.faults.rig import Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
 
 HASTY = {"LIMNOS__SERVER__REQUEST_TIMEOUT_S": "1"}

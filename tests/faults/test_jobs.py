@@ -12,7 +12,7 @@ import pytest
 
 from limnos.store.faults import POINTS
 from tests.faults.rig import BACKENDS, FULL, SETTLED_WITHIN_S, Rig, on_backends
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import GRAVITINO as LAKE
 from tests.nodes.wire import OWN
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from limnos.model.kinds import Kind
-from limnos.model.sealed import keys_of
+from limnos.model.sealed_secrets import keys_of
 from limnos.services.activity.webhooks import SECRET
-from limnos.services.request.sealing import Keys
+from limnos.services.request.secret_sealing import SealingKeys
 from limnos.store.faults import POINTS
 from tests.faults.rig import BACKENDS, FULL, Rig
 from tests.nodes.wire import GRAVITINO, OWN, Wire
@@ -75,7 +75,7 @@ def check_secrets(rig: Rig) -> None:
         exported = answer.read().decode()
     assert "limnos-sealed" not in exported
     assert [number for number in range(CATALOGS) if catalog_secret(number) not in exported] == []
-    keys = Keys(file=rig.directory / "keys")
+    keys = SealingKeys(file=rig.directory / "keys")
     keys.begin()
     kept = [str(row[0]) for row in rig.rows("SELECT secret FROM webhook ORDER BY id")]
     assert [keys.opened_text(SECRET, each) for each in kept] == [webhook_secret(each) for each in range(WEBHOOKS)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import DEED_POINT, POINTS
-from tests.faults import reading, shadows
+from tests.faults import placeholder_mutations, restriction_mutations
 from tests.faults.mutations import (
     MUTATIONS,
     WITH_FILE,
@@ -19,14 +19,20 @@ from tests.faults.mutations import (
     transaction,
 )
 from tests.faults.rig import BACKENDS, FULL, Rig, on_backends
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 
 EVERY = 1 if FULL else 6
 """Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
-TOLD = (*MUTATIONS, *shadows.MUTATIONS, *reading.MUTATIONS)
+TOLD = (*MUTATIONS, *placeholder_mutations.MUTATIONS, *restriction_mutations.MUTATIONS)
 """They leave something in the feed."""
-UNTOLD = (*WITHOUT_CHANGES, *reading.WITHOUT_CHANGES)
-KILLED = (*MUTATIONS, *WITHOUT_CHANGES, *shadows.MUTATIONS, *reading.MUTATIONS, *reading.WITHOUT_CHANGES)
+UNTOLD = (*WITHOUT_CHANGES, *restriction_mutations.WITHOUT_CHANGES)
+KILLED = (
+    *MUTATIONS,
+    *WITHOUT_CHANGES,
+    *placeholder_mutations.MUTATIONS,
+    *restriction_mutations.MUTATIONS,
+    *restriction_mutations.WITHOUT_CHANGES,
+)
 MATRIX = [
     (mutation, point)
     for mutation in KILLED

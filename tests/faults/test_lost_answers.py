@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.mutations import MUTATIONS, Case
 from tests.faults.rig import Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import Wire
 
 DONE_WITHIN_S = 20

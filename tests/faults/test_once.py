@@ -12,11 +12,11 @@ from limnos.http.admin.protocol import KEYED as OWN_KEYED
 from limnos.http.iceberg.protocol import KEYED as ICEBERG_KEYED
 from limnos.model.uuids import new_uuid
 from tests.faults.cutter import Cutter, When
-from tests.faults.keyed import CASES, Asked, table_commit, table_create
+from tests.faults.idempotent_operations import CASES, Asked, table_commit, table_create
 from tests.faults.mutations import owner_set
 from tests.faults.rig import FULL, Rig, on_backends
-from tests.faults.whole import complaints
-from tests.nodes.wire import Answer, Lost, Wire, table_path
+from tests.faults.store_integrity import complaints
+from tests.nodes.wire import ConnectionLost, Wire, WireAnswer, table_path
 
 KEYED = {**ICEBERG_KEYED, **OWN_KEYED}
 REVISIONS = "SELECT sum(revision) FROM clock"
@@ -46,12 +46,12 @@ def changes(rig: Rig) -> int:
     return int(str(rig.rows(REVISIONS)[0][0]))
 
 
-def repeated(wire: Wire, asked: Asked, text: str) -> Answer:
+def repeated(wire: Wire, asked: Asked, text: str) -> WireAnswer:
     """Ask until an answer comes, as clients do."""
     for _ in range(5):
         try:
             return wire.ask(*asked, key=text)
-        except Lost:
+        except ConnectionLost:
             continue
     raise AssertionError("no answer came")
 
@@ -84,7 +84,7 @@ def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, wh
     wire = Wire(cutter.uri, user="admin")
     cutter.cut(when)
 
-    with pytest.raises(Lost):
+    with pytest.raises(ConnectionLost):
         wire.ask(*asked, key=text)
     done = changes(rig) - before
     told = [repeated(wire, asked, text) for _ in range(2)]
@@ -109,7 +109,7 @@ def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
     before = changes(rig)
     rig.arm(point)
 
-    with pytest.raises(Lost):
+    with pytest.raises(ConnectionLost):
         rig.admin.ask(*asked, key=text)
     rig.node.wait_killed()
     done = changes(rig) - before

@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 
 from limnos.store.faults import PURGE_POINT
 from tests.faults.rig import BACKENDS, FULL, Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import GRAVITINO, PREFIX, namespace_body, table_path
 
 APPENDS = 4

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.faults.figures import note, timed
+from tests.faults.measurements import note, timed
 from tests.faults.mutations import properties_of
 from tests.faults.proxy import Proxy
 from tests.faults.rig import Rig
-from tests.faults.whole import complaints
-from tests.nodes.stores import Cluster
+from tests.faults.store_integrity import complaints
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import (
     PREFIX,
-    Answer,
     Wire,
+    WireAnswer,
     namespace_body,
     namespace_path,
     properties_body,
@@ -34,7 +34,7 @@ GIVEN_UP_S = 40.0
 
 
 @pytest.fixture(scope="module")
-def proxy(cluster: Cluster) -> Iterator[Proxy]:
+def proxy(cluster: PostgresCluster) -> Iterator[Proxy]:
     """The wire between the node and its database."""
     with Proxy(cluster.database()) as running:
         yield running
@@ -58,7 +58,7 @@ def home(rig: Rig) -> str:
     return tag
 
 
-def until_answered(ask: Callable[[], Answer]) -> float:
+def until_answered(ask: Callable[[], WireAnswer]) -> float:
     """Ask until the answer is a success, and return after how long it was; 503 is all that may be said meanwhile."""
     began = time.monotonic()
     while (answer := ask()).status != 200:
@@ -145,7 +145,7 @@ def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: 
     assert statuses == [200] * 9
 
 
-def test_paused_database(rig: Rig, cluster: Cluster, home: str) -> None:
+def test_paused_database(rig: Rig, cluster: PostgresCluster, home: str) -> None:
     """A database that stands still is out of reach, and 503; when it goes on, so does the node, within five seconds."""
     family = cluster.family()
     for each in family:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.mutations import properties_of, table_create
 from tests.faults.rig import Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
 
 SLOW_S = 0.7

@@ -13,7 +13,7 @@ import pytest
 
 from limnos.store.faults import POINTS
 from tests.faults.rig import FULL, Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 from tests.nodes.wire import GRAVITINO, namespace_path
 
 SERVICE = "/query/service"

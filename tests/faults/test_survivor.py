@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.mutations import Case, namespace_chain, privilege_grant, table_commit, table_rename
 from tests.faults.rig import FULL, Rig
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
 
 KINDS = (namespace_chain, table_commit, table_rename, privilege_grant)
 MATRIX = [(mutation, point) for mutation in KINDS for point in ("written", "before-commit", "after-commit")]

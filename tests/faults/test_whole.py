@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rig import Rig
-from tests.faults.whole import CHECKS, complaints
+from tests.faults.store_integrity import CHECKS, complaints
 from tests.nodes.wire import (
     GRAVITINO,
     OWN,

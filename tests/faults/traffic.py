@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from tests.faults.mutations import properties_of
 from tests.faults.rig import Rig
-from tests.nodes.wire import PREFIX, Lost, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
+from tests.nodes.wire import (
+    PREFIX,
+    ConnectionLost,
+    Wire,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    table_body,
+    table_path,
+)
 
 WRITERS = 3
 PAUSE_S = 0.02
@@ -19,7 +28,7 @@ PAUSE_S = 0.02
 CERTAIN, UNKNOWN = 503, 500
 
 
-class Told(NamedTuple):
+class WriteAttempt(NamedTuple):
     """What a writer asked for, under a name that nothing else has, and what it was told; no status for a lost answer."""
 
     kind: str
@@ -42,7 +51,7 @@ class Traffic:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.told: list[list[Told]] = [[] for _ in range(WRITERS)]
+        self.told: list[list[WriteAttempt]] = [[] for _ in range(WRITERS)]
         self._stop = threading.Event()
         self._homes = [rig.tag() for _ in range(WRITERS)]
         for home in self._homes:
@@ -62,7 +71,7 @@ class Traffic:
             for thread in threads:
                 thread.join()
 
-    def _write(self, home: str, told: list[Told]) -> None:
+    def _write(self, home: str, told: list[WriteAttempt]) -> None:
         """Make namespaces and tables and commit to one table, each under a new name."""
         wire = Wire(self.rig.node.uri, user="admin")
         for number in itertools.count():
@@ -74,24 +83,24 @@ class Traffic:
             ):
                 try:
                     answer = wire.ask("POST", path, body)
-                except Lost:
-                    told.append(Told(kind, home, name, None))
+                except ConnectionLost:
+                    told.append(WriteAttempt(kind, home, name, None))
                     return
-                told.append(Told(kind, home, name, answer.status, answer.message))
+                told.append(WriteAttempt(kind, home, name, answer.status, answer.message))
                 if answer.status != 200:
                     time.sleep(PAUSE_S)
                 if self._stop.is_set():
                     wire.close()
                     return
 
-    def answers(self) -> list[Told]:
+    def answers(self) -> list[WriteAttempt]:
         """Return everything that anybody was told."""
         return [one for told in self.told for one in told]
 
     def untrue(self) -> list[str]:
         """Hold every answer against what is in the store now, and return those that were wrong."""
         properties = {home: properties_of(self.rig, home, "busy") for home in self._homes}
-        there: dict[str, Callable[[Told], bool]] = {
+        there: dict[str, Callable[[WriteAttempt], bool]] = {
             "commit": lambda one: one.name in properties[one.home],
             "namespace": lambda one: self._has(namespace_path(one.home, one.name)),
             "table": lambda one: self._has(table_path(one.home, one.name)),

@@ -14,15 +14,15 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from limnos.files import FileStore, store_for
-from limnos.files.remote import Options, RemoteFiles, options_from
+from limnos.files.remote import RemoteFiles, StoreOptions, options_from
 from limnos.model.errors import (
     AlreadyExists,
     BadRequest,
     MissingFile,
+    ServiceUnavailable,
     StorageFailed,
     TooLarge,
-    Unavailable,
-    Unsupported,
+    UnsupportedOperation,
 )
 from limnos.model.extras import SCHEME_EXTRAS
 
@@ -164,7 +164,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
 
     with taken:
         for call in calls:
-            with pytest.raises(Unavailable, match="refused, or did not answer"):
+            with pytest.raises(ServiceUnavailable, match="refused, or did not answer"):
                 call()
 
 
@@ -245,8 +245,8 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
 
-    with pytest.raises(Unsupported, match=r"pip install -e '\.\[s3\]'"):
-        RemoteFiles("s3", root="s3://bucket", options=Options(()))
+    with pytest.raises(UnsupportedOperation, match=r"pip install -e '\.\[s3\]'"):
+        RemoteFiles("s3", root="s3://bucket", options=StoreOptions(()))
 
 
 def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
 
-    with pytest.raises(Unsupported, match=r"pip install -e '\.\[gcs\]'"):
+    with pytest.raises(UnsupportedOperation, match=r"pip install -e '\.\[gcs\]'"):
         store_for("gs://bucket/x", {})
 
 
@@ -288,7 +288,7 @@ def test_a_store_that_is_busy_is_worth_another_try(
         raise error
 
     monkeypatch.setattr(files._fs, "pipe_file", refuse)
-    with pytest.raises(Unavailable, match="Try again"):
+    with pytest.raises(ServiceUnavailable, match="Try again"):
         files.write_new("s3://bucket/busy", b"x")
 
 

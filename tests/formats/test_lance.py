@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from limnos.formats.lance import (
-    Folder,
-    Layout,
-    Row,
-    RowKind,
+    DirectoryLayout,
+    ManifestRow,
+    ManifestRowKind,
+    TableFolder,
     children_of,
     folder_of,
     folder_table,
-    foreign,
+    foreign_names,
     layout_of,
     nested_folder_of,
     object_id_of,
@@ -29,30 +29,30 @@ from limnos.model.errors import BadRequest, InvalidTable
     [
         ([], None),
         ([".git"], None),
-        (["table1", "table2"], Layout.V0),
-        (["a.lance", "plain"], Layout.V1),
-        (["__manifest", "a.lance"], Layout.V2),
-        (["__manifest"], Layout.V2),
+        (["table1", "table2"], DirectoryLayout.V0),
+        (["a.lance", "plain"], DirectoryLayout.V1),
+        (["__manifest", "a.lance"], DirectoryLayout.V2),
+        (["__manifest"], DirectoryLayout.V2),
     ],
 )
-def test_folders_say_the_layout(folders: list[str], layout: Layout | None) -> None:
+def test_folders_say_the_layout(folders: list[str], layout: DirectoryLayout | None) -> None:
     """An index means V2, a suffix V1, any other folder V0; what is hidden says nothing."""
     assert layout_of(folders) is layout
 
 
 def test_in_v0_each_folder_is_a_table() -> None:
     """The folder's name is the table's, whatever is in it; hidden ones are none."""
-    assert tables_of(["table2", "table1", ".tmp"], Layout.V0) == [
-        Folder("table1", "table1"),
-        Folder("table2", "table2"),
+    assert tables_of(["table2", "table1", ".tmp"], DirectoryLayout.V0) == [
+        TableFolder("table1", "table1"),
+        TableFolder("table2", "table2"),
     ]
 
 
 def test_in_v1_the_suffix_makes_a_table() -> None:
     """A folder without the suffix, or with nothing before it, is none."""
-    assert tables_of(["b.lance", "plain", ".lance", "a.lance"], Layout.V1) == [
-        Folder("a", "a.lance"),
-        Folder("b", "b.lance"),
+    assert tables_of(["b.lance", "plain", ".lance", "a.lance"], DirectoryLayout.V1) == [
+        TableFolder("a", "a.lance"),
+        TableFolder("b", "b.lance"),
     ]
 
 
@@ -60,16 +60,16 @@ def test_in_v1_the_suffix_makes_a_table() -> None:
 def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
     """What would be read as another name, or as none, is not written."""
     with pytest.raises(BadRequest, match="cannot be the name"):
-        folder_of(name, Layout.V0)
+        folder_of(name, DirectoryLayout.V0)
 
 
-@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("layout", list(DirectoryLayout))
 @pytest.mark.parametrize("name", ["docs", "a b", "é", "x.lance"])
-def test_a_folder_reads_back_as_its_table(name: str, layout: Layout) -> None:
+def test_a_folder_reads_back_as_its_table(name: str, layout: DirectoryLayout) -> None:
     """What is written under a name is found under it."""
     folder = folder_of(name, layout)
 
-    assert folder_table(folder, layout) == Folder(name, folder)
+    assert folder_table(folder, layout) == TableFolder(name, folder)
 
 
 def test_a_nested_folder_has_nothing_in_it_that_a_uri_reads_otherwise() -> None:
@@ -82,19 +82,25 @@ def test_rows_of_the_index_are_read() -> None:
     """Names are joined by `$`; properties that are no texts are left out; other kinds of rows are somebody else's."""
     row = row_of("a$b", "namespace", location=None, metadata='{"k": "v", "n": 1}')
 
-    assert row == Row(("a", "b"), RowKind.NAMESPACE, None, {"k": "v"})
-    assert row_of("a$t", "table", location="x_a$t", metadata="[broken") == Row(("a", "t"), RowKind.TABLE, "x_a$t", {})
+    assert row == ManifestRow(("a", "b"), ManifestRowKind.NAMESPACE, None, {"k": "v"})
+    assert row_of("a$t", "table", location="x_a$t", metadata="[broken") == ManifestRow(
+        ("a", "t"), ManifestRowKind.TABLE, "x_a$t", {}
+    )
     assert row_of("a$t$1", "table_version", location=None, metadata=None) is None
 
 
 def test_children_are_those_one_level_below() -> None:
     """Neither what lies deeper nor what lies elsewhere is a child."""
     spaces = [
-        Row(levels, RowKind.NAMESPACE, None, {}) for levels in (("a",), ("a", "c"), ("a", "b"), ("a", "b", "d"), ("e",))
+        ManifestRow(levels, ManifestRowKind.NAMESPACE, None, {})
+        for levels in (("a",), ("a", "c"), ("a", "b"), ("a", "b", "d"), ("e",))
     ]
 
-    assert [row.levels for row in children_of(spaces, ("a",), kind=RowKind.NAMESPACE)] == [("a", "b"), ("a", "c")]
-    assert children_of(spaces, ("a",), kind=RowKind.TABLE) == []
+    assert [row.levels for row in children_of(spaces, ("a",), kind=ManifestRowKind.NAMESPACE)] == [
+        ("a", "b"),
+        ("a", "c"),
+    ]
+    assert children_of(spaces, ("a",), kind=ManifestRowKind.TABLE) == []
 
 
 def test_a_name_with_the_separator_has_no_place_in_the_index() -> None:
@@ -130,4 +136,4 @@ def test_a_directory_is_a_uri_or_a_path(text: str, root: str) -> None:
 
 def test_what_is_not_lances_is_foreign() -> None:
     """Markers and Lance's own folders are the table's."""
-    assert foreign(["data", "_versions", ".lance-reserved", "notes.txt"]) == ["notes.txt"]
+    assert foreign_names(["data", "_versions", ".lance-reserved", "notes.txt"]) == ["notes.txt"]

@@ -10,7 +10,7 @@ from limnos.formats.lance_manifests import (
     V1,
     V2,
     VERSION_MAX,
-    Manifest,
+    VersionManifest,
     check_branch,
     directory_of,
     manifest_name,
@@ -26,7 +26,7 @@ TABLE = ("d", "my warehouse", "t")
 @given(version=st.integers(1, VERSION_MAX), scheme=st.sampled_from([V1, V2]))
 def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
     """Both schemes' names give the version back."""
-    assert manifest_of(manifest_name(version, scheme)) == Manifest(version, scheme)
+    assert manifest_of(manifest_name(version, scheme)) == VersionManifest(version, scheme)
 
 
 @pytest.mark.parametrize(

@@ -21,35 +21,35 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from limnos.access.authentication import Credential
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.iceberg.tables import table_create
-from limnos.services.identity.grants import Wish, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scene, Scope
-from limnos.store.changes import Moved
-from limnos.store.interface import Known
-from limnos.store.jobs import nobody_asks
+from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.store.blocking_thread import BlockingThread
+from limnos.store.changes import GateResult
+from limnos.store.interface import KnownRevisions
+from limnos.store.mutation_queue import ignore_begin
 from limnos.store.sql import Load
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune
-from limnos.store.waiting import WaitingThread
 from limnos.view.facts import Value, read_facts
-from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.keys import Key
-from limnos.view.view import BrokenFeed, View
+from limnos.view.view import BrokenFeed, StoreView
 from tests.backends import Database
 from tests.freshness.world import (
     GROUPS,
     REFUSALS,
     TABLES,
     USERS,
-    Question,
-    World,
+    StoryQuestion,
+    StoryWorld,
     catalog_made,
     explained,
     mending,
@@ -58,7 +58,7 @@ from tests.freshness.world import (
 from tests.inprocess import ADMIN, LAKE, Node, fill, new_table
 
 if TYPE_CHECKING:
-    from limnos.store.jobs import Again, Decided
+    from limnos.store.mutation_queue import Again, Decided
 
 T = TypeVar("T")
 PAUSES = (0, 0, 1, 1, 2, 3, 6, 12, 30)
@@ -66,7 +66,7 @@ LOAD_PAUSES = (0, 2, 6, 12, 30, 60)
 SLEEP_STEPS = 12
 
 
-class Broken(AssertionError):
+class InvariantViolation(AssertionError):
     """Something that must hold does not."""
 
 
@@ -75,13 +75,13 @@ class Writer(Context):
 
     __slots__ = ("asked",)
 
-    async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
+    async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
         """Read as always."""
         self.asked = (scope, reader)
         return await super().read(scope, reader, refuse_disabled=refuse_disabled)
 
 
-class InlineThread(WaitingThread):
+class InlineThread(BlockingThread):
     """Runs at once, on the same thread, what a store would give to another one; looks at every COMMIT."""
 
     def __init__(self, harness: Harness, store: SqliteStore) -> None:
@@ -123,14 +123,14 @@ class LateStore:
         for _ in range(self.harness.delays.choice(turns)):
             await asyncio.sleep(0)
 
-    async def gate_async(self, epoch: int, known: Known) -> Moved:
+    async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read late, land late."""
         await self.pause()
         moved = self.real.gate(epoch, known)
         await self.pause()
         return moved
 
-    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+    async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read late, land later: gate reads must be able to overtake it."""
         await self.pause()
         found = self.real.load(epoch, known, load)
@@ -138,14 +138,14 @@ class LateStore:
         return found
 
     async def submit(
-        self, permit: Permit[object], mutation: Callable[[Tx], T], *, begun: Callable[[], None] = nobody_asks
+        self, permit: Permit[object], mutation: Callable[[Tx], T], *, begun: Callable[[], None] = ignore_begin
     ) -> T:
         """Submit late, and tell the harness when the mutation has run."""
         await self.pause()
         return await self.real.submit(permit, self.harness.witnessed(permit, mutation), begun=begun)
 
     async def submit_held(
-        self, permit: Permit[object], again: Again[T], *, begun: Callable[[], None] = nobody_asks
+        self, permit: Permit[object], again: Again[T], *, begun: Callable[[], None] = ignore_begin
     ) -> T:
         """As above, for a decision under locks."""
         await self.pause()
@@ -162,10 +162,10 @@ class LateStore:
 
 
 @dataclass(eq=False)
-class Watched:
+class WatchedQuestion:
     """A question under way, and every answer that has been true since it was asked."""
 
-    question: Question
+    question: StoryQuestion
     truths: list[object]
 
 
@@ -190,7 +190,7 @@ class Harness:
     ) -> None:
         self.database = database
         self._connection = ExitStack()
-        self.world = World(random.Random(seed), self._connection.enter_context(database.connected()), focus, lance)
+        self.world = StoryWorld(random.Random(seed), self._connection.enter_context(database.connected()), focus, lance)
         self.dice = random.Random(seed + 1)
         self.delays = random.Random(seed + 2)
         self.sequential = database.kind != "sqlite"
@@ -198,11 +198,11 @@ class Harness:
         self.tally = Tally()
         self.asleep_until = 0
         self.steps = 0
-        self.watched: list[Watched] = []
+        self.watched: list[WatchedQuestion] = []
         self.writers: dict[str, Writer] = {}
         self.ran: list[tuple[Permit[object], Tx]] = []
         self.created: set[int] = set()
-        self.broken: list[Broken] = []
+        self.broken: list[InvariantViolation] = []
         self.truth = Node(database.open())
         self.nodes = [self._node(64 << 20), self._node(40_000)]
 
@@ -227,12 +227,16 @@ class Harness:
     def _fresh(self) -> Node:
         """The truth's node, with a view that knows nothing."""
         node = self.truth
-        node.view = View()
-        node.gate = InlineGate(node.view, node.store) if node.store.inline else SharedGate(node.view, node.store)
+        node.view = StoreView()
+        node.gate = (
+            InlineFreshnessGate(node.view, node.store)
+            if node.store.inline
+            else SharedFreshnessGate(node.view, node.store)
+        )
         node.services.gate, node.services.view = node.gate, node.view
         return node
 
-    def now(self, question: Question) -> object:
+    def now(self, question: StoryQuestion) -> object:
         """The true answer at this very moment."""
         return _at_once(question.ask(self._fresh().ctx(question.who)))
 
@@ -261,7 +265,7 @@ class Harness:
         for permit, tx in ran:
             made = [draft.node_id for draft in tx.drafts if draft.operation == "create"]
             if len({*made} - self.created) < len(made):
-                self.broken.append(Broken(f"ids: {made} were made before"))
+                self.broken.append(InvariantViolation(f"ids: {made} were made before"))
             self.created.update(made)
             if permit.request_id in self.writers:
                 self._check_right(self.writers[permit.request_id], permit)
@@ -273,11 +277,13 @@ class Harness:
         try:
             again = _at_once(fresh.read(scope, reader))
         except REFUSALS as error:
-            self.broken.append(Broken(f"rights: {what} commits, but would be refused: {error}"))
+            self.broken.append(InvariantViolation(f"rights: {what} commits, but would be refused: {error}"))
             return
         decided = (again if isinstance(again, Permit) else again.permit).decisions
         if [each.target_id for each in decided] != [each.target_id for each in permit.decisions]:
-            self.broken.append(Broken(f"rights: {what} commits to {permit.decisions}, but the path means {decided}"))
+            self.broken.append(
+                InvariantViolation(f"rights: {what} commits to {permit.decisions}, but the path means {decided}")
+            )
         self.tally.rights += 1
 
     def after_commit(self) -> None:
@@ -294,14 +300,16 @@ class Harness:
         for name in (*USERS, *GROUPS):
             kind = Kind.GROUP if name in GROUPS else Kind.USER
             await principal_add(ctx, metalake=LAKE, kind=kind, name=name)
-        wish = Wish(
-            Kind.METALAKE, LAKE, ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
+        wish = PrivilegeRequest(
+            Kind.METALAKE,
+            LAKE,
+            ((Privilege.USE_CATALOG, GrantCondition.ALLOW), (Privilege.USE_SCHEMA, GrantCondition.ALLOW)),
         )
         await role_create(ctx, metalake=LAKE, name="r", properties={}, wishes=(wish,))
         for name in USERS:
             await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name=name, roles=("r",))
         await catalog_made(ctx, self.world.catalogs[1], metalake=LAKE)
-        for scope in (Scope(LAKE, name) for name in self.world.catalogs):
+        for scope in (RequestScope(LAKE, name) for name in self.world.catalogs):
             await namespace_create(ctx, scope, levels=("a",), properties={})
             for name in TABLES if self.world.focus else ():
                 await table_create(ctx, scope, namespace=("a",), request=new_table(name))
@@ -317,7 +325,7 @@ class Harness:
             try:
                 await (self.step() if number else self.start())
             except Exception as error:
-                raise Broken(f"step {number}: {error!r}") from error
+                raise InvariantViolation(f"step {number}: {error!r}") from error
         return self.tally
 
     async def step(self) -> None:
@@ -369,19 +377,21 @@ class Harness:
         finally:
             del self.writers[request_id]
 
-    async def _ask(self, question: Question, node: Node) -> None:
+    async def _ask(self, question: StoryQuestion, node: Node) -> None:
         """Ask, while things change; the answer must have been true since the question."""
         await self._wait()
         if self.sequential:
             await question.ask(node.ctx(question.who))
             return
-        watched = Watched(question, [self.now(question)])
+        watched = WatchedQuestion(question, [self.now(question)])
         self.watched.append(watched)
         answer = await question.ask(node.ctx(question.who))
         self.watched.remove(watched)
         self.tally.answers += 1
         if answer not in watched.truths:
-            raise Broken(f"answers: {question.text} by {question.who}: {answer}, true were {watched.truths}")
+            raise InvariantViolation(
+                f"answers: {question.text} by {question.who}: {answer}, true were {watched.truths}"
+            )
 
     async def _wander(self, node: Node) -> None:
         """Read what spans several scenes, to fill the view."""
@@ -410,7 +420,7 @@ class Harness:
         direct = await self.direct(tuple(facts))
         for key, value in facts.items():
             if direct[key] != value:
-                raise Broken(f"facts: {key} is {value}, SQL says {direct[key]}")
+                raise InvariantViolation(f"facts: {key} is {value}, SQL says {direct[key]}")
         self.tally.facts += len(facts)
         for _ in range(2):
             question = questions(self.world)
@@ -418,7 +428,9 @@ class Harness:
             truth = await question.ask(self._fresh().ctx(question.who))
             self.tally.answers += 1
             if answer != truth:
-                raise Broken(f"answers: {question.text} by {question.who}: {answer}, a fresh view says {truth}")
+                raise InvariantViolation(
+                    f"answers: {question.text} by {question.who}: {answer}, a fresh view says {truth}"
+                )
 
     def chains(self, node: Node) -> list[tuple[int, ...]]:
         """Every zone that the node knows, with the zones above it."""

@@ -10,46 +10,46 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.kinds import Kind
-from limnos.services.request.properties import Edits
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.runs import job_templates, pipelines, runs
-from limnos.services.runs.runs import Begin
+from limnos.services.runs.runs import RunBegin
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from tests.freshness.world import Work, World
+    from limnos.services.request.request_view import RequestView
+    from tests.freshness.world import StoryWorld, Work
 
 PIPELINES = ("daily", "hourly")
 _LEASE_MS = 5_000
 
 
-def pipeline_declare(world: World, ctx: Context) -> Work:
+def pipeline_declare(world: StoryWorld, ctx: Context) -> Work:
     """Declare a pipeline, anew or as it was."""
     return pipelines.pipeline_put(
         ctx, metalake=world.metalake(), name=pipeline(world), declaration=b'{"n": %d}' % world.dice.randint(1, 3), comment=None
     )  # fmt: skip
 
 
-def pipeline_rename(world: World, ctx: Context) -> Work:
+def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:
     """Rename a pipeline, perhaps to the name of the other one."""
-    edits = Edits(name=pipeline(world))
+    edits = PropertyEdits(name=pipeline(world))
     return job_templates.template_alter(ctx, metalake=world.metalake(), name=pipeline(world), edits=edits)
 
 
-def pipeline_drop(world: World, ctx: Context) -> Work:
+def pipeline_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a pipeline that nobody runs."""
     return pipelines.pipeline_drop(ctx, metalake=world.metalake(), name=pipeline(world))
 
 
-def run_start(world: World, ctx: Context) -> Work:
+def run_start(world: StoryWorld, ctx: Context) -> Work:
     """Start a run; it is refused while another one is under way."""
-    begin = Begin(str(uuid.UUID(int=world.dice.getrandbits(128))), "node:1", _LEASE_MS, "{}", "{}", ())
+    begin = RunBegin(str(uuid.UUID(int=world.dice.getrandbits(128))), "node:1", _LEASE_MS, "{}", "{}", ())
     return runs.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
 
 
-def run_end(world: World, ctx: Context) -> Work:
+def run_end(world: StoryWorld, ctx: Context) -> Work:
     """End a run by its user, or cancel it by whoever may."""
     there = world.sql("SELECT uuid FROM pipeline_run ORDER BY id")
     run = str(world.dice.choice(there)[0]) if there else str(uuid.UUID(int=1))
@@ -59,23 +59,23 @@ def run_end(world: World, ctx: Context) -> Work:
     return runs.run_finish(ctx, metalake=world.metalake(), uuid=run, attempt=1, state=state, message=None)
 
 
-def pipeline(world: World) -> str:
+def pipeline(world: StoryWorld) -> str:
     """A pipeline's name, there or not."""
     return world.dice.choice(PIPELINES)
 
 
-def asked(name: str) -> tuple[Callable[[Scene], object], ...]:
+def asked(name: str) -> tuple[Callable[[RequestView], object], ...]:
     """What is asked of views: the names that are listed, one pipeline, and whether the caller may run it."""
 
-    def may_run(scene: Scene) -> object:
-        scene.require_in_metalake_use()
-        node, chain = scene.find_outside(Kind.JOB_TEMPLATE, (name,))
-        return scene.decide(
-            Action.JOB_RUN, chain if node is not None else (Link.absent(Kind.JOB_TEMPLATE, name), *chain)
+    def may_run(request_view: RequestView) -> object:
+        request_view.require_in_metalake_use()
+        node, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (name,))
+        return request_view.decide(
+            Action.JOB_RUN, chain if node is not None else (ChainLink.absent(Kind.JOB_TEMPLATE, name), *chain)
         )
 
     return (
-        lambda scene: [each.node.name for each in pipelines.pipelines_list(scene)],
-        lambda scene: pipelines.pipeline_find(scene, name),
+        lambda request_view: [each.node.name for each in pipelines.pipelines_list(request_view)],
+        lambda request_view: pipelines.pipeline_find(request_view, name),
         may_run,
     )

@@ -16,20 +16,20 @@ from pathlib import Path
 import pytest
 
 from limnos.access.authentication import Credential
-from limnos.model.errors import BadRequest, Forbidden, NotFound, NotInUse, Unavailable
-from limnos.model.kinds import LEAVES, Kind
-from limnos.services.activity.feed import NOW, Page, changes_read
+from limnos.model.errors import BadRequest, NotFound, NotInUse, PermissionDenied, ServiceUnavailable
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.services.activity.feed import NOW, FeedPage, changes_read
 from limnos.services.identity.owners import owner_load
 from limnos.services.request.context import Context
-from limnos.services.request.positions import Position, position_of
-from limnos.services.request.scene import Scope
-from tests.backends import Database, Lab, PostgresServer, Query, sqlite_copy
-from tests.freshness.world import REFUSALS, USERS, World, mending
+from limnos.services.request.feed_positions import FeedPosition, position_of
+from limnos.services.request.request_view import RequestScope
+from tests.backends import Database, PostgresServer, Query, StoreLab, sqlite_copy
+from tests.freshness.world import REFUSALS, USERS, StoryWorld, mending
 from tests.inprocess import ADMIN, Node, add_catalog, fill
 
 MUTATIONS = int(os.environ.get("LIMNOS_FEED_MUTATIONS", "0"))
 SEED = int(os.environ.get("LIMNOS_FRESHNESS_SEED", "1"))
-GONE = (NotFound, Forbidden, NotInUse, BadRequest, Unavailable)
+GONE = (NotFound, PermissionDenied, NotInUse, BadRequest, ServiceUnavailable)
 Row = tuple[int, int, int]
 """Zone, revision, ordinal."""
 
@@ -43,7 +43,7 @@ class Reader:
     base: dict[int, int] = field(default_factory=dict)
     told: list[Row] = field(default_factory=list)
 
-    async def read(self, ctx: Context, scope: Scope, *, limit: int) -> Page:
+    async def read(self, ctx: Context, scope: RequestScope, *, limit: int) -> FeedPage:
         """Read on."""
         page = await changes_read(ctx, scope, after=self.position, limit=limit)
         if self.position == NOW:
@@ -53,7 +53,7 @@ class Reader:
         return page
 
     @property
-    def at(self) -> Position | None:
+    def at(self) -> FeedPosition | None:
         """The position they have."""
         return None if self.position in (None, NOW) else position_of(self.position)
 
@@ -61,10 +61,10 @@ class Reader:
 class Story:
     """A lake with two nodes that decide and two that let everybody do everything, over one database."""
 
-    def __init__(self, lab: Lab, sql: Query, seed: int) -> None:
+    def __init__(self, lab: StoreLab, sql: Query, seed: int) -> None:
         self.dice = random.Random(seed)
         self.sql = sql
-        self.world = World(self.dice, sql)
+        self.world = StoryWorld(self.dice, sql)
         self.nodes = [Node(lab.open(), bytes_max=16 << 20) for _ in range(2)]
         self.open = [Node(lab.open(), access=False, bytes_max=16 << 20) for _ in range(2)]
         self.readers = [Reader(ADMIN)]
@@ -73,9 +73,9 @@ class Story:
         self.left: list[Reader] = []
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> RequestScope:
         """The metalake under its name now."""
-        return Scope(self.world.metalake())
+        return RequestScope(self.world.metalake())
 
     async def play(self, mutations: int) -> None:
         """Change and read until so much was changed."""
@@ -126,7 +126,7 @@ class Story:
         while more:
             try:
                 more = (await reader.read(self.open[0].ctx(), self.scope, limit=1000)).more
-            except Unavailable:
+            except ServiceUnavailable:
                 continue  # a busy machine: the database was silent for a while
             except NotInUse:
                 await mending(self.world, self.nodes[0].ctx())  # type: ignore[misc]
@@ -199,9 +199,9 @@ async def may_load(ctx: Context, metalake: str, kind: Kind, name: str) -> bool:
     while True:
         try:
             await owner_load(ctx, metalake=metalake, kind=kind, full_name=name)
-        except (Forbidden, NotFound):
+        except (PermissionDenied, NotFound):
             return False
-        except Unavailable:
+        except ServiceUnavailable:
             continue
         return True
 
@@ -210,14 +210,14 @@ def full_name(kind: Kind, parts: list[str]) -> str:
     """Spell a path as Gravitino does."""
     if kind is Kind.NAMESPACE:
         return f"{parts[0]}.{':'.join(parts[1:])}"
-    if kind in LEAVES:
+    if kind in NAMESPACE_OBJECTS:
         return f"{parts[0]}.{':'.join(parts[1:-1])}.{parts[-1]}"
     return parts[0]
 
 
 def play(database: Database, seed: int, mutations: int) -> Story:
     """Tell a story to its end."""
-    lab = Lab(database)
+    lab = StoreLab(database)
     try:
         with database.connected() as sql:
             story = Story(lab, sql, seed)

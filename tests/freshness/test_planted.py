@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.backends import sqlite_copy
-from tests.freshness.harness import Broken, play
-from tests.freshness.plants import FOCUS, WIDE, Plant
+from tests.freshness.harness import InvariantViolation, play
+from tests.freshness.planted_bugs import FOCUS, WIDE, Plant
 
 pytestmark = pytest.mark.heavy
 
@@ -30,7 +30,7 @@ def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool, first: i
             bug(patch)
             try:
                 play(sqlite_copy(template, place), seed, STEPS, focus=focus)
-            except Broken:
+            except InvariantViolation:
                 return True
     return False
 

@@ -16,32 +16,32 @@ from limnos.model.entities import Node as TreeNode
 from limnos.model.errors import NotFound, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.model.records import NamespaceRecord
 from limnos.services.catalog.namespaces import namespace_create, namespace_move, namespaces_list
 from limnos.services.catalog.tables import table_drop, table_find, tables_list
 from limnos.services.iceberg.tables import table_create
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.groups import member_remove, members_add
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_add, user_enable
-from limnos.services.request import context, scene
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request import context, request_view
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store import tx
 from limnos.store.nodes import NodeWrites
 from limnos.view.facts import Value
-from limnos.view.gate import COLD_READS
+from limnos.view.freshness_gate import COLD_READS
 from limnos.view.keys import Key, name_key, owner_key, principal_key
-from limnos.view.view import View, Zone
+from limnos.view.view import StoreView, ZoneState
 from tests.backends import Database
-from tests.freshness.plants import memberships_not_touched, own_zone_only, paths_not_forgotten
+from tests.freshness.planted_bugs import memberships_not_touched, own_zone_only, paths_not_forgotten
 from tests.freshness.test_scripts import Patch, Stage, Story, late_join, request_comes_during_a_read, tell
 from tests.inprocess import LAKE, MAIN, new_table
 
-RIGHT = ((Privilege.SELECT_TABLE, Condition.ALLOW),)
+RIGHT = ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),)
 
 
-def dropping(of: Scene) -> Permit[TreeNode]:
+def dropping(of: RequestView) -> Permit[TreeNode]:
     """Decide on dropping main.a.t."""
     node, _, decision = table_find(of, ("a",), "t", Action.TABLE_DROP)
     return of.permit(node, decision)
@@ -135,7 +135,7 @@ async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
         return await real(permit, mutation, **options)
 
     stage.store.submit = submit  # type: ignore[method-assign]
-    wish = Wish(Kind.TABLE, "main.a.t", RIGHT)
+    wish = PrivilegeRequest(Kind.TABLE, "main.a.t", RIGHT)
     try:
         await privileges_grant(stage.node.ctx(), metalake=LAKE, role="r", wish=wish)
     except NotFound:
@@ -147,10 +147,10 @@ async def two_names_in_a_revision(stage: Stage) -> str | None:
     """One revision puts two names into a listing that is held."""
     ctx = stage.node.ctx()
 
-    def listed(of: Scene) -> list[str]:
+    def listed(of: RequestView) -> list[str]:
         return namespaces_list(of, ()).texts()
 
-    def deciding(of: Scene) -> Permit[None]:
+    def deciding(of: RequestView) -> Permit[None]:
         return of.permit(None, of.require(Action.NAMESPACE_CREATE, of.settled.outer))
 
     def both(inside: tx.Tx) -> None:
@@ -173,7 +173,7 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
-    lake = await stage.ana.read(Scope(LAKE), lambda of: of.metalake.id)
+    lake = await stage.ana.read(RequestScope(LAKE), lambda of: of.metalake.id)
     await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
     stage.node.view.scopes.clear()
     stage.node.view._forget(name_key(lake, "catalog", "main"))
@@ -214,25 +214,25 @@ async def others_write_during_a_list(stage: Stage) -> str | None:
 
 def blocks_of_the_very_revision(patch: Patch) -> None:
     """A block counts as current only if nothing at all has moved in its zone."""
-    real = View._is_current
+    real = StoreView._is_current
 
-    def is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
+    def is_current(zone: ZoneState, key: Key, value: Value, revision: int) -> bool:
         return real(zone, key, value, revision) and (key[0] != "block" or zone.revision == revision)
 
-    patch.setattr(View, "_is_current", staticmethod(is_current))
+    patch.setattr(StoreView, "_is_current", staticmethod(is_current))
 
 
 def paired_without_the_server(patch: Patch) -> None:
     """The view takes a metalake and a catalog of one snapshot for the whole, whatever the server's clock says."""
-    real = View.is_paired
+    real = StoreView.is_paired
 
-    def is_paired(self: View, zones: tuple[int, ...]) -> bool:
+    def is_paired(self: StoreView, zones: tuple[int, ...]) -> bool:
         known = self.zones
         if len(zones) < 3 or any(zone not in known for zone in zones):
             return real(self, zones)
-        return known[zones[2]].seen_with[1:] == (known[zones[1]].revision,)
+        return known[zones[2]].outer_revisions[1:] == (known[zones[1]].revision,)
 
-    patch.setattr(View, "is_paired", is_paired)
+    patch.setattr(StoreView, "is_paired", is_paired)
 
 
 def quiet_namespaces(patch: Patch) -> None:
@@ -253,8 +253,8 @@ def granted_unseen(patch: Patch) -> None:
 
 def one_row_of_a_revision(patch: Patch) -> None:
     """A listing follows the last thing that a revision says of it."""
-    real = View._follow
-    patch.setattr(View, "_follow", lambda self, space, rows: real(self, space, rows[-1:]))
+    real = StoreView._follow
+    patch.setattr(StoreView, "_follow", lambda self, space, rows: real(self, space, rows[-1:]))
 
 
 class _Covering(tuple[int, ...]):
@@ -272,7 +272,7 @@ class _Covering(tuple[int, ...]):
 
 def covered_from_above(patch: Patch) -> None:
     """Who has asked the gate about the metalake has asked about its catalogs."""
-    patch.setattr(context, "zones_now", lambda of, scope: _Covering(scene.zones_now(of, scope)))
+    patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_view.scope_zones(of, scope)))
 
 
 STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {

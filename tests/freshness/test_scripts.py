@@ -14,41 +14,41 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.entities import Change, ClockRow
+from limnos.model.entities import ChangeRow, ClockRow
 from limnos.model.entities import Node as TreeNode
-from limnos.model.errors import Forbidden, LimnosError, NotFound, StalePermit
+from limnos.model.errors import LimnosError, NotFound, PermissionDenied, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.catalogs import catalog_alter
 from limnos.services.catalog.namespaces import namespace_create, namespace_load
 from limnos.services.catalog.tables import table_drop, table_find, table_move
 from limnos.services.iceberg.tables import table_create
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add, user_enable
-from limnos.services.request import context, scene
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request import context, request_view
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store import tx
-from limnos.store.changes import NOTHING, ChangeDraft, Moved
-from limnos.store.interface import Known
-from limnos.store.jobs import nobody_asks
+from limnos.store.changes import NO_CHANGES, ChangeDraft, GateResult
+from limnos.store.interface import KnownRevisions
 from limnos.store.migrate import renew_epoch
+from limnos.store.mutation_queue import ignore_begin
 from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
-from limnos.view.cold import need
-from limnos.view.gate import SharedGate
+from limnos.view.cache_miss import require_fact
+from limnos.view.freshness_gate import SharedFreshnessGate
 from limnos.view.keys import name_key, owner_key, restrictions_key, rules_key
-from limnos.view.view import View
+from limnos.view.view import StoreView
 from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
 
 if TYPE_CHECKING:
-    from limnos.store.jobs import Again
+    from limnos.store.mutation_queue import Again
 
 Patch = pytest.MonkeyPatch
-SIDE = Scope(LAKE, "side")
+SIDE = RequestScope(LAKE, "side")
 
 
 class HeldStore:
@@ -62,14 +62,14 @@ class HeldStore:
         self.in_gate: Callable[[], Awaitable[None]] | None = None
         self.in_load: Callable[[], Awaitable[None]] | None = None
 
-    async def gate_async(self, epoch: int, known: Known) -> Moved:
+    async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read, let the story go on once, land."""
         read = self.real
-        moved: Moved = read.gate(epoch, known) if read.inline else await read.gate_async(epoch, known)
+        moved: GateResult = read.gate(epoch, known) if read.inline else await read.gate_async(epoch, known)
         await self.meanwhile("in_gate")
         return moved
 
-    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - what the load gives
+    async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - what the load gives
         """Read, let the story go on once, land."""
         read = self.real
         found = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
@@ -84,13 +84,13 @@ class HeldStore:
             await story()
 
     async def submit(
-        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None] = nobody_asks
+        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
         return await self.real.submit(permit, mutation, begun=begun)
 
     async def submit_held(
-        self, permit: Permit[object], again: Again[Any], *, begun: Callable[[], None] = nobody_asks
+        self, permit: Permit[object], again: Again[Any], *, begun: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
         return await self.real.submit_held(permit, again, begun=begun)
@@ -120,16 +120,23 @@ class Stage:
             await namespace_create(self.admin, scope, levels=("a",), properties={})
             for name in ("t", "u"):
                 await table_create(self.admin, scope, namespace=("a",), request=new_table(name))
-        use = ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
-        await role_create(self.admin, metalake=LAKE, name="r", properties={}, wishes=(Wish(Kind.METALAKE, LAKE, use),))
+        use = ((Privilege.USE_CATALOG, GrantCondition.ALLOW), (Privilege.USE_SCHEMA, GrantCondition.ALLOW))
+        await role_create(
+            self.admin, metalake=LAKE, name="r", properties={}, wishes=(PrivilegeRequest(Kind.METALAKE, LAKE, use),)
+        )
         await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
         # What is known already asks the store no second time, which would heal what a bug has broken.
         for scope in (MAIN, SIDE):
-            await self.ana.read(scope, lambda scene: need(scene.view, restrictions_key(scene.zone), zone=scene.zone))
+            await self.ana.read(
+                scope,
+                lambda request_view: require_fact(
+                    request_view.view, restrictions_key(request_view.zone), zone=request_view.zone
+                ),
+            )
 
     async def grant(self, full_name: str) -> None:
         """Let `r` read a table."""
-        wish = Wish(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+        wish = PrivilegeRequest(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
         await privileges_grant(self.admin, metalake=LAKE, role="r", wish=wish)
 
     async def move(self, source: str, target: str) -> None:
@@ -141,11 +148,11 @@ class Stage:
         for source, target in (("t", "x"), ("u", "t"), ("x", "u")):
             await self.move(source, target)
 
-    async def may_load(self, scope: Scope = MAIN, name: str = "t") -> str:
+    async def may_load(self, scope: RequestScope = MAIN, name: str = "t") -> str:
         """What ana is told when she loads a table."""
         try:
-            await self.ana.read(scope, lambda scene: table_find(scene, ("a",), name, Action.TABLE_LOAD))
-        except (NotFound, Forbidden) as error:
+            await self.ana.read(scope, lambda request_view: table_find(request_view, ("a",), name, Action.TABLE_LOAD))
+        except (NotFound, PermissionDenied) as error:
             return type(error).__name__
         return "loaded"
 
@@ -162,7 +169,7 @@ async def late_result_lands(stage: Stage) -> str | None:
     """A load of before a rename lands after a gate read of behind it."""
     await stage.may_load()
     view = stage.node.view
-    zones = await stage.ana.read(MAIN, lambda scene: scene.settled.zones)
+    zones = await stage.ana.read(MAIN, lambda request_view: request_view.settled.zones)
     zone, owner = zones[-1], owner_key(zones[1])
 
     async def overtaken() -> None:
@@ -180,7 +187,9 @@ async def late_result_lands(stage: Stage) -> str | None:
 async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
     """While ana waits for a fact, t is renamed and then granted to her, and a neighbour learns of the grant alone."""
     await stage.may_load()
-    table_id, zones = await stage.ana.read(MAIN, lambda scene: (_table(scene, "t"), scene.settled.zones))
+    table_id, zones = await stage.ana.read(
+        MAIN, lambda request_view: (_table(request_view, "t"), request_view.settled.zones)
+    )
     await stage.may_load(SIDE)
 
     async def meanwhile() -> None:
@@ -195,7 +204,7 @@ async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
     return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
 
 
-def _table(of: Scene, name: str) -> int:
+def _table(of: RequestView, name: str) -> int:
     node, _ = of.find(("a", name), Kind.TABLE)
     assert node is not None
     return node.id
@@ -205,8 +214,8 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
     """While ana's gate reads, t is renamed and then granted to her; a neighbour is loading her role already."""
     await stage.may_load()
     await stage.may_load(SIDE)
-    side_zones = await stage.ana.read(SIDE, lambda scene: scene.settled.zones)
-    role = (await stage.ana.read(Scope(LAKE), lambda scene: scene.subject)).roles[0].rules.id
+    side_zones = await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones)
+    role = (await stage.ana.read(RequestScope(LAKE), lambda request_view: request_view.subject)).roles[0].rules.id
     loading: list[asyncio.Task[None]] = []
 
     async def meanwhile() -> None:
@@ -230,7 +239,7 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
-    zones = await stage.ana.read(MAIN, lambda scene: scene.settled.zones)
+    zones = await stage.ana.read(MAIN, lambda request_view: request_view.settled.zones)
     coming: list[asyncio.Task[str]] = []
 
     async def meanwhile() -> None:
@@ -259,9 +268,9 @@ async def catalogs_change_names(stage: Stage) -> str | None:
     await stage.grant("side.a.t")
     if (await stage.may_load(), await stage.may_load(SIDE)) != ("loaded", "loaded"):
         return "ana may not read at all"
-    side_zones = await stage.ana.read(SIDE, lambda scene: scene.settled.zones)
+    side_zones = await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones)
     for old, new in (("main", "away"), ("side", "main"), ("away", "side")):
-        await catalog_alter(stage.admin, metalake=LAKE, name=old, edits=Edits(name=new))
+        await catalog_alter(stage.admin, metalake=LAKE, name=old, edits=PropertyEdits(name=new))
     coming: list[asyncio.Task[str]] = []
 
     async def meanwhile() -> None:
@@ -277,13 +286,13 @@ async def catalogs_change_names(stage: Stage) -> str | None:
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:
     """One name is cached, the other is loaded while the tables change names: they never were the same table."""
-    zones = await stage.node.ctx().read(MAIN, lambda scene: scene.settled.zones)
+    zones = await stage.node.ctx().read(MAIN, lambda request_view: request_view.settled.zones)
 
-    def both(of: Scene) -> tuple[int, int]:
+    def both(of: RequestView) -> tuple[int, int]:
         return _table(of, "t"), _table(of, "u")
 
     ids = await stage.node.ctx().read(MAIN, both)
-    inside = (await stage.node.ctx().read(MAIN, lambda scene: namespace_load(scene, ("a",)))).id
+    inside = (await stage.node.ctx().read(MAIN, lambda request_view: namespace_load(request_view, ("a",)))).id
     stage.node.view._forget(name_key(inside, "table", "u"))
     stage.node.view.paths(zones[-1]).clear()
     stage.store.in_load = stage.exchange
@@ -294,7 +303,7 @@ async def load_meets_an_exchange(stage: Stage) -> str | None:
 async def path_means_another_table(stage: Stage) -> str | None:
     """Between the decision and the mutation the tables change names."""
 
-    def decide(of: Scene) -> Permit[TreeNode]:
+    def decide(of: RequestView) -> Permit[TreeNode]:
         node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
@@ -310,7 +319,7 @@ async def path_means_another_table(stage: Stage) -> str | None:
 async def batch_takes_a_right_away(stage: Stage) -> str | None:
     """Of two mutations in one batch the first takes away what the second was allowed by."""
 
-    def decide(of: Scene) -> Permit[TreeNode]:
+    def decide(of: RequestView) -> Permit[TreeNode]:
         node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
@@ -329,7 +338,7 @@ async def store_is_restored(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     await stage.may_load()
     renew_epoch(stage.database.address)
-    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda scene: scene.settled.zones))
+    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones))
     renew_epoch(stage.database.address)
     stage.database.sql("UPDATE node SET name = 'restored' WHERE name = 't' AND kind = 4")
     told = await stage.may_load()
@@ -342,46 +351,46 @@ async def store_is_restored(stage: Stage) -> str | None:
 def late_join(patch: Patch) -> None:
     """A request joins a gate read that started before it arrived."""
     running: dict[tuple[int, ...], asyncio.Task[None]] = {}
-    real = SharedGate.ask
+    real = SharedFreshnessGate.ask
 
-    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
+    async def ask(self: SharedFreshnessGate, zones: tuple[int, ...], reason: str) -> None:
         if zones not in running:
             running[zones] = asyncio.ensure_future(real(self, zones, reason))
             running[zones].add_done_callback(lambda _: running.pop(zones))
         await running[zones]
 
-    patch.setattr(SharedGate, "ask", ask)
+    patch.setattr(SharedFreshnessGate, "ask", ask)
 
 
 def backwards(patch: Patch) -> None:
     """An older result that lands late sets the view back."""
 
-    def advance(self: View, clock: ClockRow, rows: tuple[Change, ...]) -> None:
+    def advance(self: StoreView, clock: ClockRow, rows: tuple[ChangeRow, ...]) -> None:
         zone = self.zones.get(clock.zone)
         if zone is not None and clock.revision < zone.revision:
             zone.revision, zone.access_revision = clock.revision, clock.access_revision
         real(self, clock, rows)
 
-    real = View._advance_zone
-    patch.setattr(View, "_advance_zone", advance)
+    real = StoreView._advance_zone
+    patch.setattr(StoreView, "_advance_zone", advance)
 
 
 def unpaired(patch: Patch) -> None:
     """A neighbour catalog's gate read moves the metalake's revision alone, and nobody asks again."""
-    patch.setattr(View, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
+    patch.setattr(StoreView, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
 
 
 def two_snapshots(patch: Patch) -> None:
     """The gate reads the catalog's changes, then the metalake's: a snapshot each."""
 
-    async def gate_async(self: HeldStore, epoch: int, known: Known) -> Moved:
+    async def gate_async(self: HeldStore, epoch: int, known: KnownRevisions) -> GateResult:
         inner = self.real.gate(epoch, known[-1:])
         await self.meanwhile("in_gate")
         outer = self.real.gate(epoch, known[:-1])
-        found = [moved for moved in (outer, inner) if moved is not NOTHING]
+        found = [moved for moved in (outer, inner) if moved is not NO_CHANGES]
         clocks = tuple(clock for moved in found for clock in moved.clocks)
         changes = tuple(change for moved in found for change in moved.changes)
-        return Moved(found[0].epoch, clocks, changes) if found else NOTHING
+        return GateResult(found[0].epoch, clocks, changes) if found else NO_CHANGES
 
     patch.setattr(HeldStore, "gate_async", gate_async)
 
@@ -401,13 +410,13 @@ class _Loose(tuple[int, ...]):
 
 def catalog_not_asked(patch: Patch) -> None:
     """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
-    patch.setattr(context, "zones_now", lambda view, scope: _Loose(scene.zones_now(view, scope)))
+    patch.setattr(context, "scope_zones", lambda view, scope: _Loose(request_view.scope_zones(view, scope)))
 
 
 def changes_then_facts(patch: Patch) -> None:
     """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
 
-    async def load_async(self: HeldStore, epoch: int, known: Known, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - as above
+    async def load_async(self: HeldStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - as above
         moved = self.real.gate(epoch, known)
         await self.meanwhile("in_load")
         return moved, self.real._drive(load())
@@ -432,25 +441,25 @@ def name_not_checked(patch: Patch) -> None:
 def batch_blind(patch: Patch) -> None:
     """In one batch, a mutation does not see that an earlier one moved access."""
 
-    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
         real(self, zone, of, revision, access, account=account)
         self._clocks[zone] = (revision, access)
         self.closed = False
 
-    real = tx.Batch._keep
-    patch.setattr(tx.Batch, "_keep", keep)
+    real = tx.MutationBatch._keep
+    patch.setattr(tx.MutationBatch, "_keep", keep)
 
 
 def epoch_ignored(patch: Patch) -> None:
     """A view takes a restored store for the one it knew."""
 
-    def advance(self: View, moved: Moved, asked: tuple[tuple[int, int], ...]) -> None:
-        if self.zones and moved is not NOTHING:
+    def advance(self: StoreView, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
+        if self.zones and moved is not NO_CHANGES:
             moved = moved._replace(epoch=self.epoch)
         real(self, moved, asked)
 
-    real = View.advance
-    patch.setattr(View, "advance", advance)
+    real = StoreView.advance
+    patch.setattr(StoreView, "advance", advance)
 
 
 Story = Callable[[Stage], Coroutine[Any, Any, str | None]]

@@ -13,44 +13,44 @@ from typing import Any
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord, TagRecord
 from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalogs, metalakes, namespaces, protection, tables, views
 from limnos.services.governance import attachments, restrictions
-from limnos.services.governance.attachments import On
+from limnos.services.governance.attachments import AttachmentTarget
 from limnos.services.iceberg import commits
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.iceberg.commits import Change
+from limnos.services.iceberg.commits import CommitChange
 from limnos.services.identity import explain, grants, groups, owners, roles, tokens, users
-from limnos.services.identity.grants import Wish
-from limnos.services.lance import lists as lance_lists
+from limnos.services.identity.grants import PrivilegeRequest
+from limnos.services.lance import table_lists as lance_lists
 from limnos.services.lance import tables as lance_tables
-from limnos.services.lookup import apart
+from limnos.services.lookup import metalake_objects
 from limnos.services.request.context import Context
-from limnos.services.request.pages import EVERY, Page
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.name_pages import ALL_NAMES, NamePage
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.services.transactions import transactions
 from limnos.services.transactions.operations import (
-    NamespaceDropped,
-    NamespaceMade,
-    NamespaceMoved,
-    Operation,
-    TableCommitted,
-    TableDropped,
-    TableMade,
-    TableMoved,
+    NamespaceCreateOperation,
+    NamespaceDropOperation,
+    NamespaceMoveOperation,
+    TableCommitOperation,
+    TableCreateOperation,
+    TableDropOperation,
+    TableMoveOperation,
+    TransactionOperation,
 )
 from limnos.services.upkeep import trash
-from limnos.view.cold import need
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import rules_key
 from tests.backends import Query
-from tests.freshness import leaves
+from tests.freshness import namespace_objects
 from tests.freshness.runs import asked as asked_of_pipelines
 from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
 from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
@@ -100,7 +100,7 @@ _PRIVILEGES = {
 
 
 @dataclass
-class World:
+class StoryWorld:
     """What the generators draw from: dice, the store's rows, and the tokens that were made."""
 
     dice: random.Random
@@ -110,7 +110,7 @@ class World:
     secrets: list[tuple[str, Credential]] = field(default_factory=list)
 
     @property
-    def mutations(self) -> dict[Callable[[World, Context], Work], int]:
+    def mutations(self) -> dict[Callable[[StoryWorld, Context], Work], int]:
         """What is drawn from, and how often each; in focus everybody is after a few tables, and ana's rights to them."""
         return {**_MUTATIONS, **_OF_LANCE} if self.lance else _FOCUS if self.focus else _MUTATIONS
 
@@ -157,45 +157,45 @@ class World:
         )
         return str(there[0][0]) if there else LAKE
 
-    def scope(self) -> Scope:
+    def scope(self) -> RequestScope:
         """One of the catalogs, mostly one that is there."""
         names = self.likely(Kind.CATALOG)
-        return Scope(self.metalake(), self.dice.choice(self.catalogs) if names is None else names[1])
+        return RequestScope(self.metalake(), self.dice.choice(self.catalogs) if names is None else names[1])
 
     def some_levels(self, most: int = 3) -> Levels:
         """A namespace's name, there or not."""
         return tuple(self.dice.choice(NAMES) for _ in range(self.dice.randint(1, most)))
 
-    def namespace(self) -> tuple[Scope, Levels]:
+    def namespace(self) -> tuple[RequestScope, Levels]:
         """A namespace, mostly one that is there."""
         names = self.likely(Kind.NAMESPACE)
-        return (self.scope(), self.some_levels()) if names is None else (Scope(*names[:2]), names[2:])
+        return (self.scope(), self.some_levels()) if names is None else (RequestScope(*names[:2]), names[2:])
 
-    def table(self) -> tuple[Scope, Levels]:
+    def table(self) -> tuple[RequestScope, Levels]:
         """A table's full name, mostly of one that is there."""
         names = self.likely(Kind.TABLE)
         if names is not None:
-            return Scope(*names[:2]), names[2:]
+            return RequestScope(*names[:2]), names[2:]
         scope, levels = self.namespace()
         return scope, (*levels, self.dice.choice(TABLES))
 
-    def view(self) -> tuple[Scope, Levels]:
+    def view(self) -> tuple[RequestScope, Levels]:
         """A view's full name, mostly of one that is there."""
         names = self.likely(Kind.VIEW)
         if names is not None:
-            return Scope(*names[:2]), names[2:]
+            return RequestScope(*names[:2]), names[2:]
         scope, levels = self.namespace()
         return scope, (*levels, self.dice.choice(VIEWS))
 
-    def function(self) -> tuple[Scope, Levels]:
+    def function(self) -> tuple[RequestScope, Levels]:
         """A function's full name, mostly of one that is there."""
         names = self.likely(Kind.FUNCTION)
         if names is not None:
-            return Scope(*names[:2]), names[2:]
+            return RequestScope(*names[:2]), names[2:]
         scope, levels = self.namespace()
         return scope, (*levels, "f")
 
-    def elsewhere(self, scope: Scope) -> Levels:
+    def elsewhere(self, scope: RequestScope) -> Levels:
         """Where something of a catalog may go: below it, or below a namespace of it."""
         there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
         return self.dice.choice([(), *there])
@@ -231,63 +231,65 @@ class World:
 # ------------------------------------------------------------------------------------------------- mutations
 
 
-def namespace_create(world: World, ctx: Context) -> Work:
+def namespace_create(world: StoryWorld, ctx: Context) -> Work:
     """Make a namespace, with missing parents."""
     return namespaces.namespace_create(ctx, world.scope(), levels=world.some_levels(), properties={})
 
 
-def namespace_drop(world: World, ctx: Context) -> Work:
+def namespace_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a namespace if it is empty."""
     scope, levels = world.namespace()
     return namespaces.namespace_drop(ctx, scope, levels=levels)
 
 
-def namespace_move(world: World, ctx: Context) -> Work:
+def namespace_move(world: StoryWorld, ctx: Context) -> Work:
     """Rename or move a namespace with what is in it."""
     scope, source = world.namespace()
     target = (*world.elsewhere(scope), world.dice.choice(NAMES))
     return namespaces.namespace_move(ctx, scope, source=source, target=target)
 
 
-def namespace_alter(world: World, ctx: Context) -> Work:
+def namespace_alter(world: StoryWorld, ctx: Context) -> Work:
     """Change a namespace's properties."""
     scope, levels = world.namespace()
-    return namespaces.namespace_alter(ctx, scope, levels=levels, edits=Edits(sets={"k": str(world.dice.random())}))
+    return namespaces.namespace_alter(
+        ctx, scope, levels=levels, edits=PropertyEdits(sets={"k": str(world.dice.random())})
+    )
 
 
-def table_create(world: World, ctx: Context) -> Work:
+def table_create(world: StoryWorld, ctx: Context) -> Work:
     """Make a table."""
     scope, levels = world.namespace()
     return iceberg_tables.table_create(ctx, scope, namespace=levels, request=new_table(world.dice.choice(TABLES)))
 
 
-def table_drop(world: World, ctx: Context) -> Work:
+def table_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a table."""
     scope, (*inside, name) = world.table()
     return tables.table_drop(ctx, scope, namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
 
 
-def protect(world: World, ctx: Context) -> Work:
+def protect(world: StoryWorld, ctx: Context) -> Work:
     """Protect something for a moment, or end that."""
     kind, full_name = world.securable()
     target: dict[str, Any] = {"metalake": world.metalake(), "kind": kind, "full_name": full_name}
     if world.dice.random() < 0.4:
-        return protection.protect(ctx, **target, below=world.dice.random() < 0.3)
-    return protection.unprotect(ctx, **target)
+        return protection.protection_set(ctx, **target, below=world.dice.random() < 0.3)
+    return protection.protection_remove(ctx, **target)
 
 
-def restrict(world: World, ctx: Context) -> Work:
+def restrict(world: StoryWorld, ctx: Context) -> Work:
     """Restrict what is read of something for a moment, or end that."""
     kind, full_name = world.securable()
-    on = restrictions.On(world.metalake(), kind, full_name)
+    on = restrictions.RestrictionTarget(world.metalake(), kind, full_name)
     if world.dice.random() < 0.6:
-        nobody = restrictions.Who()
-        wanted = restrictions.Wanted(True, {}, nobody, nobody)
+        nobody = restrictions.RestrictionPrincipals()
+        wanted = restrictions.RestrictionRequest(True, {}, nobody, nobody)
         return restrictions.restriction_set(ctx, on, name="r", wanted=wanted)
     return restrictions.restriction_remove(ctx, on, name="r")
 
 
-async def undrop(world: World, ctx: Context) -> object:
+async def undrop(world: StoryWorld, ctx: Context) -> object:
     """Bring something back from the trash, now and then elsewhere, or with its contents."""
     scope = world.scope()
     there = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
@@ -296,44 +298,44 @@ async def undrop(world: World, ctx: Context) -> object:
     row = world.dice.choice(there.found).row
     to = (*world.elsewhere(scope), world.dice.choice((*NAMES, *TABLES))) if world.dice.random() < 0.3 else None
     contents = row.kind is Kind.NAMESPACE and world.dice.random() < 0.5
-    return await trash.undrop(ctx, scope, dropped_id=row.id, to=to, contents=contents)
+    return await trash.trash_restore(ctx, scope, dropped_id=row.id, to=to, contents=contents)
 
 
-def table_move(world: World, ctx: Context) -> Work:
+def table_move(world: StoryWorld, ctx: Context) -> Work:
     """Rename or move a table."""
     scope, source = world.table()
     into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
     return tables.table_move(ctx, scope, source=source, target=(*into, world.dice.choice(TABLES)))
 
 
-def table_commit(world: World, ctx: Context) -> Work:
+def table_commit(world: StoryWorld, ctx: Context) -> Work:
     """Commit a change of a table's properties."""
     scope, (*inside, name) = world.table()
     updates: list[object] = [{"action": "set-properties", "updates": {"k": str(world.dice.random())}}]
     return commits.table_commit(ctx, scope, namespace=tuple(inside), name=name, requirements=[], updates=updates)
 
 
-def transaction(world: World, ctx: Context) -> Work:
+def transaction(world: StoryWorld, ctx: Context) -> Work:
     """Do up to four things at once in one catalog; later ones are often about what earlier ones made or moved."""
     dice, (scope, first) = world.dice, world.table()
-    asked: list[Operation] = []
+    asked: list[TransactionOperation] = []
     for number in range(dice.randint(1, 4)):
         at, levels = world.table()
         path = first if number == 0 or at != scope or dice.random() < 0.5 else levels
         into = (*world.elsewhere(scope), dice.choice(TABLES))
-        change = Change([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
+        change = CommitChange([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
         made = (*path[:-1], dice.choice(NAMES))
         moved = path[:-1] or made  # of a Lance table in the catalog itself
-        done: tuple[Operation, ...] = (
-            TableCommitted(path, change), TableMoved(path, into), TableDropped(path),
-            TableMade((*made, "t"), new_table("t")), NamespaceMade(made, BLANK_NAMESPACE),
-            NamespaceMoved(moved, into), NamespaceDropped(made),
+        done: tuple[TransactionOperation, ...] = (
+            TableCommitOperation(path, change), TableMoveOperation(path, into), TableDropOperation(path),
+            TableCreateOperation((*made, "t"), new_table("t")), NamespaceCreateOperation(made, BLANK_NAMESPACE),
+            NamespaceMoveOperation(moved, into), NamespaceDropOperation(made),
         )  # fmt: skip
         asked.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
-    return transactions.transact(ctx, scope, asked)
+    return transactions.transaction_execute(ctx, scope, asked)
 
 
-async def table_exchange(world: World, ctx: Context) -> object:
+async def table_exchange(world: StoryWorld, ctx: Context) -> object:
     """Let two tables of a namespace change names, in three quick moves; grants go with the tables."""
     scope, levels = world.namespace()
     t, u, away = ((*levels, name) for name in (*TABLES, "x"))
@@ -342,14 +344,16 @@ async def table_exchange(world: World, ctx: Context) -> object:
     return await tables.table_move(ctx, scope, source=away, target=u)
 
 
-async def table_rename_and_grant(world: World, ctx: Context) -> object:
+async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
     """Take a table out of the way, and only then grant on it: under its old name nobody ever had the right."""
     scope, levels = world.table()
     away = (*levels[:-1], "x")
     await tables.table_move(ctx, scope, source=levels, target=away)
     full_name = f"{scope.catalog}.{':'.join(away[:-1])}.x"
-    wish = Wish(
-        Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW), (Privilege.MODIFY_TABLE, Condition.ALLOW))
+    wish = PrivilegeRequest(
+        Kind.TABLE,
+        full_name,
+        ((Privilege.SELECT_TABLE, GrantCondition.ALLOW), (Privilege.MODIFY_TABLE, GrantCondition.ALLOW)),
     )
     granted: dict[str, Any] = {"metalake": world.metalake(), "role": "r", "wish": wish}
     await grants.privileges_grant(ctx, **granted)
@@ -357,7 +361,7 @@ async def table_rename_and_grant(world: World, ctx: Context) -> object:
     return await tables.table_move(ctx, scope, source=away, target=levels)
 
 
-async def right_taken_and_given_back(world: World, ctx: Context) -> object:
+async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
     """Disable ana for a moment, or let bob own her table for one: who decided before must not commit meanwhile."""
     metalake = world.metalake()
     if world.dice.random() < 0.5:
@@ -372,30 +376,30 @@ async def right_taken_and_given_back(world: World, ctx: Context) -> object:
     return await owners.owner_set(ctx, **target, owner="ana")
 
 
-def _lance_table(world: World) -> tuple[Scope, Levels]:
+def _lance_table(world: StoryWorld) -> tuple[RequestScope, Levels]:
     """A table of the catalog that was made for Lance, where there is one; else any table."""
     there = [names for kind, names in world.tree() if kind == Kind.TABLE and names[1] == LANCE]
-    return (Scope(*(names := world.dice.choice(there))[:2]), names[2:]) if there else world.table()
+    return (RequestScope(*(names := world.dice.choice(there))[:2]), names[2:]) if there else world.table()
 
 
-def lance_declare(world: World, ctx: Context) -> Work:
+def lance_declare(world: StoryWorld, ctx: Context) -> Work:
     """Declare a Lance table, in a namespace or directly in a catalog; now and then one whose versions the store keeps."""
     scope, levels = world.namespace()
     if scope.catalog != LANCE and world.dice.random() < 0.7:
-        scope, levels = Scope(world.metalake(), LANCE), ()
+        scope, levels = RequestScope(world.metalake(), LANCE), ()
     inside = levels if world.dice.random() < 0.8 else ()
     properties = {"managed_versioning": "true"} if world.dice.random() < 0.5 else {}
     path = (*inside, world.dice.choice(TABLES))
     return lance_tables.table_declare(ctx, scope, levels=path, location=None, properties=properties)
 
 
-def lance_drop(world: World, ctx: Context) -> Work:
+def lance_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a Lance table, or forget it."""
     scope, levels = _lance_table(world)
     return lance_tables.table_drop(ctx, scope, levels=levels, purges=world.dice.random() < 0.5)
 
 
-def lance_rename(world: World, ctx: Context) -> Work:
+def lance_rename(world: StoryWorld, ctx: Context) -> Work:
     """Rename or move a Lance table."""
     scope, source = _lance_table(world)
     into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
@@ -407,82 +411,82 @@ def catalog_made(ctx: Context, name: str, *, metalake: str) -> Work:
     return add_catalog(ctx, name, metalake=metalake, provider="lakehouse-generic" if name == LANCE else ICEBERG)
 
 
-def catalog_add(world: World, ctx: Context) -> Work:
+def catalog_add(world: StoryWorld, ctx: Context) -> Work:
     """Make a catalog."""
     return catalog_made(ctx, world.dice.choice(world.catalogs), metalake=world.metalake())
 
 
-def catalog_rename(world: World, ctx: Context) -> Work:
+def catalog_rename(world: StoryWorld, ctx: Context) -> Work:
     """Rename a catalog, or change its comment."""
     metalake, name = world.scope()
-    edits = Edits(name=world.dice.choice((*world.catalogs, None)), comment=str(world.dice.random()))
+    edits = PropertyEdits(name=world.dice.choice((*world.catalogs, None)), comment=str(world.dice.random()))
     return catalogs.catalog_alter(ctx, metalake=str(metalake), name=str(name), edits=edits)
 
 
-def catalog_enable(world: World, ctx: Context) -> Work:
+def catalog_enable(world: StoryWorld, ctx: Context) -> Work:
     """Enable or disable a catalog."""
     metalake, name = world.scope()
     return catalogs.catalog_enable(ctx, metalake=str(metalake), name=str(name), in_use=world.dice.random() < 0.8)
 
 
-def catalog_drop(world: World, ctx: Context) -> Work:
+def catalog_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a catalog with all that is in it."""
     metalake, name = world.scope()
     return catalogs.catalog_drop(ctx, metalake=str(metalake), name=str(name), force=True)
 
 
-def metalake_rename(world: World, ctx: Context) -> Work:
+def metalake_rename(world: StoryWorld, ctx: Context) -> Work:
     """Rename the metalake."""
-    edits = Edits(name=world.dice.choice((LAKE, "pond")))
+    edits = PropertyEdits(name=world.dice.choice((LAKE, "pond")))
     return metalakes.metalake_alter(ctx, name=world.metalake(), edits=edits)
 
 
-def metalake_enable(world: World, ctx: Context) -> Work:
+def metalake_enable(world: StoryWorld, ctx: Context) -> Work:
     """Enable the metalake, or disable it for a moment."""
     return metalakes.metalake_set(ctx, name=world.metalake(), in_use=world.dice.random() < 0.95)
 
 
-def principal_add(world: World, ctx: Context) -> Work:
+def principal_add(world: StoryWorld, ctx: Context) -> Work:
     """Add a user or group."""
     kind, name = world.principal()
     return users.principal_add(ctx, metalake=world.metalake(), kind=kind, name=name)
 
 
-def principal_remove(world: World, ctx: Context) -> Work:
+def principal_remove(world: StoryWorld, ctx: Context) -> Work:
     """Remove a user or group."""
     kind, name = world.principal()
     return users.principal_remove(ctx, metalake=world.metalake(), kind=kind, name=name)
 
 
-def user_enable(world: World, ctx: Context) -> Work:
+def user_enable(world: StoryWorld, ctx: Context) -> Work:
     """Enable or disable a user."""
     name, enabled = world.user(), world.dice.random() < 0.7
     return users.user_enable(ctx, metalake=world.metalake(), name=name, enabled=enabled)
 
 
-def member_add(world: World, ctx: Context) -> Work:
+def member_add(world: StoryWorld, ctx: Context) -> Work:
     """Make users members of a group."""
     names = tuple(world.dice.sample(USERS, world.dice.randint(1, 2)))
     return groups.members_add(ctx, metalake=world.metalake(), group=world.dice.choice(GROUPS), users=names)
 
 
-def member_remove(world: World, ctx: Context) -> Work:
+def member_remove(world: StoryWorld, ctx: Context) -> Work:
     """End a membership."""
     group, user = world.dice.choice(GROUPS), world.user()
     return groups.member_remove(ctx, metalake=world.metalake(), group=group, user=user)
 
 
-def role_create(world: World, ctx: Context) -> Work:
+def role_create(world: StoryWorld, ctx: Context) -> Work:
     """Make a role with a rule."""
     return roles.role_create(ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),))
 
 
-def role_drop(world: World, ctx: Context) -> Work:
+def role_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a role."""
     return roles.role_drop(ctx, metalake=world.metalake(), name=world.role())
 
 
-def role_give(world: World, ctx: Context) -> Work:
+def role_give(world: StoryWorld, ctx: Context) -> Work:
     """Give a role to a user or group, or take it."""
     kind, name = world.principal()
     return grants.roles_give(
@@ -491,7 +495,7 @@ def role_give(world: World, ctx: Context) -> Work:
     )  # fmt: skip
 
 
-def privilege_grant(world: World, ctx: Context) -> Work:
+def privilege_grant(world: StoryWorld, ctx: Context) -> Work:
     """Grant privileges on an object to a role, or revoke them."""
     return grants.privileges_grant(
         ctx, metalake=world.metalake(), role=world.role(), wish=wish(world),
@@ -499,12 +503,12 @@ def privilege_grant(world: World, ctx: Context) -> Work:
     )  # fmt: skip
 
 
-def rules_override(world: World, ctx: Context) -> Work:
+def rules_override(world: StoryWorld, ctx: Context) -> Work:
     """Replace all rules of a role."""
     return grants.rules_override(ctx, metalake=world.metalake(), role=world.role(), wishes=(wish(world),))
 
 
-def owner_set(world: World, ctx: Context) -> Work:
+def owner_set(world: StoryWorld, ctx: Context) -> Work:
     """Give an object, or a role, to another owner."""
     kind, full_name = world.securable()
     if world.dice.random() < 0.15:
@@ -517,34 +521,36 @@ def owner_set(world: World, ctx: Context) -> Work:
     )
 
 
-def tag_make(world: World, ctx: Context) -> Work:
+def tag_make(world: StoryWorld, ctx: Context) -> Work:
     """Make a tag."""
-    return apart.apart_create(
+    return metalake_objects.metalake_object_create(
         ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), record=TagRecord(None, {})
     )
 
 
-def tag_rename(world: World, ctx: Context) -> Work:
+def tag_rename(world: StoryWorld, ctx: Context) -> Work:
     """Rename a tag."""
-    return apart.apart_alter(
-        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), edits=Edits(name=world.tag())
+    return metalake_objects.metalake_object_alter(
+        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), edits=PropertyEdits(name=world.tag())
     )
 
 
-def tag_drop(world: World, ctx: Context) -> Work:
+def tag_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a tag."""
-    return apart.apart_drop(ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag())
+    return metalake_objects.metalake_object_drop(ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag())
 
 
-def tag_associate(world: World, ctx: Context) -> Work:
+def tag_associate(world: StoryWorld, ctx: Context) -> Work:
     """Attach a tag to an object, or detach it."""
     kind, full_name = world.securable()
     names = (world.tag(),)
     adds, removes = (names, ()) if world.dice.random() < 0.7 else ((), names)
-    return attachments.associate(ctx, On(world.metalake(), kind, full_name), kind=Kind.TAG, adds=adds, removes=removes)
+    return attachments.attachments_associate(
+        ctx, AttachmentTarget(world.metalake(), kind, full_name), kind=Kind.TAG, adds=adds, removes=removes
+    )
 
 
-async def token_make(world: World, ctx: Context) -> object:
+async def token_make(world: StoryWorld, ctx: Context) -> object:
     """Make a token for a user."""
     user = world.user()
     token, text = await tokens.token_create(ctx, user=user, name="n", expires_in_s=world.dice.choice((None, 9999)))
@@ -552,7 +558,7 @@ async def token_make(world: World, ctx: Context) -> object:
     return token
 
 
-def _text(world: World) -> dict[str, object]:
+def _text(world: StoryWorld) -> dict[str, object]:
     """A text that reads some table."""
     _, table = world.table()
     sql = f"select * from {'.'.join(table)}"
@@ -562,7 +568,7 @@ def _text(world: World) -> dict[str, object]:
     }  # fmt: skip
 
 
-def view_create(world: World, ctx: Context) -> Work:
+def view_create(world: StoryWorld, ctx: Context) -> Work:
     """Make a view of some table."""
     scope, levels = world.namespace()
     schema = new_table("t").schema
@@ -571,44 +577,44 @@ def view_create(world: World, ctx: Context) -> Work:
     return iceberg_views.view_create(ctx, scope, namespace=levels, request=request)
 
 
-def view_replace(world: World, ctx: Context) -> Work:
+def view_replace(world: StoryWorld, ctx: Context) -> Work:
     """Let a view read another table, or the same again by another writer."""
     scope, (*inside, name) = world.view()
     updates: list[object] = [
         {"action": "add-view-version", "view-version": {**_text(world), "schema-id": 0}},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
-    return iceberg_views.view_replace(ctx, scope, iceberg_views.Asked(tuple(inside), name, [], updates))
+    return iceberg_views.view_replace(ctx, scope, iceberg_views.ViewReplaceRequest(tuple(inside), name, [], updates))
 
 
-def view_drop(world: World, ctx: Context) -> Work:
+def view_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a view."""
     scope, (*inside, name) = world.view()
     return views.view_drop(ctx, scope, namespace=tuple(inside), name=name)
 
 
-def view_move(world: World, ctx: Context) -> Work:
+def view_move(world: StoryWorld, ctx: Context) -> Work:
     """Rename or move a view."""
     scope, source = world.view()
     into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
     return views.view_move(ctx, scope, source=source, target=(*into, world.dice.choice(VIEWS)))
 
 
-async def token_revoke(world: World, ctx: Context) -> object:
+async def token_revoke(world: StoryWorld, ctx: Context) -> object:
     """Revoke a token."""
     if not world.secrets:
         return None
     return await tokens.token_revoke(ctx, token_id=world.dice.choice(world.secrets)[1].token_id)
 
 
-def wish(world: World) -> Wish:
+def wish(world: StoryWorld) -> PrivilegeRequest:
     """A privilege on an object, allowed or denied."""
     kind, full_name = world.securable()
-    condition = Condition.ALLOW if world.dice.random() < 0.8 else Condition.DENY
-    return Wish(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
+    condition = GrantCondition.ALLOW if world.dice.random() < 0.8 else GrantCondition.DENY
+    return PrivilegeRequest(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
 
 
-_MUTATIONS: dict[Callable[[World, Context], Work], int] = {
+_MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
     table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4, restrict: 4,
     view_create: 8, view_replace: 6, view_drop: 3, view_move: 4,
@@ -616,9 +622,9 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
-    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3, **leaves.MUTATIONS,
+    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3, **namespace_objects.MUTATIONS,
 }  # fmt: skip
-_FOCUS: dict[Callable[[World, Context], Work], int] = {
+_FOCUS: dict[Callable[[StoryWorld, Context], Work], int] = {
     table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, transaction: 6, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
     privilege_grant: 10, role_give: 4, owner_set: 5, right_taken_and_given_back: 14, user_enable: 1, member_add: 1,
     role_create: 1,
@@ -626,12 +632,12 @@ _FOCUS: dict[Callable[[World, Context], Work], int] = {
 }  # fmt: skip
 
 
-_OF_LANCE: dict[Callable[[World, Context], Work], int] = {
+_OF_LANCE: dict[Callable[[StoryWorld, Context], Work], int] = {
     lance_declare: 25, lance_drop: 10, lance_rename: 16, table_create: 4, view_create: 2,
 }  # fmt: skip
 
 
-def mending(world: World, ctx: Context) -> Work | None:
+def mending(world: StoryWorld, ctx: Context) -> Work | None:
     """Switch on again what was switched off, and make a catalog where one is missing: else little else would succeed."""
     metalake = world.metalake()
     live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
@@ -650,12 +656,12 @@ def mending(world: World, ctx: Context) -> Work | None:
 
 
 @dataclass(frozen=True)
-class Question:
+class StoryQuestion:
     """Something to be asked of any node at any time: who asks, about what, and what is read."""
 
     who: Credential
-    scope: Scope
-    reader: Callable[[Scene], object]
+    scope: RequestScope
+    reader: Callable[[RequestView], object]
     text: str
 
     async def ask(self, ctx: Context) -> object:
@@ -669,93 +675,97 @@ class Question:
 _WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2, 2, 2, 2, 2, 1]
 
 
-def questions(world: World) -> Question:
+def questions(world: StoryWorld) -> StoryQuestion:
     """Draw a question."""
     (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
-    lake = Scope(scope.metalake)
+    lake = RequestScope(scope.metalake)
     user, role, name = world.user(), world.role(), pipeline(world)
     there, path = world.function()
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
-    readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
-        (f"load {table}", at, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
-        (f"{action} {table}", at, lambda scene: decisions(scene, table, Kind.TABLE, action)),
-        (f"own {table}", at, lambda scene: decisions(scene, table, Kind.TABLE, Action.OWNER_SET)),
-        (f"load {levels}", scope, lambda scene: namespaces.namespace_load(scene, levels)),
-        (f"alter {levels}", scope, lambda scene: decisions(scene, levels, Kind.NAMESPACE, Action.NAMESPACE_ALTER)),
-        (f"list in {levels}", scope, lambda scene: shown(namespaces.namespaces_list(scene, levels[:-1]))),
-        (f"list tables in {levels}", scope, lambda scene: shown(tables.tables_list(scene, levels))),
-        ("catalogs", lake, lambda scene: [node.name for node in catalogs.catalogs_list(scene)]),
-        ("users", lake, lambda scene: users.holders_list(scene, Kind.USER)),
-        (f"user {user}", lake, lambda scene: users.principal_load(scene, Kind.USER, user)),
-        ("members", lake, lambda scene: groups.members_list(scene, "g")),
-        (f"role {role}", lake, lambda scene: rules_of(scene, role)),
+    readers: list[tuple[str, RequestScope, Callable[[RequestView], object]]] = [
+        (f"load {table}", at, lambda request_view: tables.table_load(request_view, table[:-1], table[-1])),
+        (f"{action} {table}", at, lambda request_view: decisions(request_view, table, Kind.TABLE, action)),
+        (f"own {table}", at, lambda request_view: decisions(request_view, table, Kind.TABLE, Action.OWNER_SET)),
+        (f"load {levels}", scope, lambda request_view: namespaces.namespace_load(request_view, levels)),
+        (
+            f"alter {levels}",
+            scope,
+            lambda request_view: decisions(request_view, levels, Kind.NAMESPACE, Action.NAMESPACE_ALTER),
+        ),
+        (f"list in {levels}", scope, lambda request_view: shown(namespaces.namespaces_list(request_view, levels[:-1]))),
+        (f"list tables in {levels}", scope, lambda request_view: shown(tables.tables_list(request_view, levels))),
+        ("catalogs", lake, lambda request_view: [node.name for node in catalogs.catalogs_list(request_view)]),
+        ("users", lake, lambda request_view: users.holders_list(request_view, Kind.USER)),
+        (f"user {user}", lake, lambda request_view: users.principal_load(request_view, Kind.USER, user)),
+        ("members", lake, lambda request_view: groups.members_list(request_view, "g")),
+        (f"role {role}", lake, lambda request_view: rules_of(request_view, role)),
         ("roles", lake, roles.roles_list),
-        (f"tags of {table}", at, lambda scene: tags_on(scene, table)),
-        ("tags", lake, lambda scene: apart.apart_list(scene, Kind.TAG)),
-        ("tokens", Scope(), lambda scene: tokens.tokens_list(scene, scene.user)),
-        ("metalakes", Scope(), metalakes.metalakes_list),
-        (f"who {user}", lake, lambda scene: scene.subject_of(user)),
-        (f"load {view}", where_viewed, lambda scene: views.view_load(scene, view[:-1], view[-1])),
+        (f"tags of {table}", at, lambda request_view: tags_on(request_view, table)),
+        ("tags", lake, lambda request_view: metalake_objects.metalake_objects_list(request_view, Kind.TAG)),
+        ("tokens", RequestScope(), lambda request_view: tokens.tokens_list(request_view, request_view.user)),
+        ("metalakes", RequestScope(), metalakes.metalakes_list),
+        (f"who {user}", lake, lambda request_view: request_view.subject_of(user)),
+        (f"load {view}", where_viewed, lambda request_view: views.view_load(request_view, view[:-1], view[-1])),
         (
             f"load {table} by {view}",
             where_viewed,
-            lambda scene: tables.table_load(scene, table[:-1], table[-1], (view,)),
+            lambda request_view: tables.table_load(request_view, table[:-1], table[-1], (view,)),
         ),
-        (f"list views in {levels}", scope, lambda scene: shown(views.views_list(scene, levels))),
+        (f"list views in {levels}", scope, lambda request_view: shown(views.views_list(request_view, levels))),
         *(
             (f"{what} pipeline {name}", lake, reader)
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
         ),
-        *((text, there if "function" in text else at, reader) for text, reader in leaves.asked(path, table)),
-        ("policies", lake, lambda scene: apart.apart_list(scene, Kind.POLICY)),
+        *((text, there if "function" in text else at, reader) for text, reader in namespace_objects.asked(path, table)),
+        ("policies", lake, lambda request_view: metalake_objects.metalake_objects_list(request_view, Kind.POLICY)),
     ]
     if world.lance:
         readers += [
-            (f"describe {table}", at, lambda scene: described(scene, table)),
-            (f"list Lance tables in {levels}", scope, lambda scene: shown(lance_lists.tables_of(scene, levels, asked=EVERY))),
+            (f"describe {table}", at, lambda request_view: described(request_view, table)),
+            (f"list Lance tables in {levels}", scope, lambda request_view: shown(lance_lists.tables_page(request_view, levels, asked=ALL_NAMES))),
         ]  # fmt: skip
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
-        return Question(world.someone(), where, reader, text)
+        return StoryQuestion(world.someone(), where, reader, text)
     weights = (
         [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         if world.focus
         else _WEIGHTS
     )
     text, where, reader = world.dice.choices(readers, weights)[0]
-    return Question(world.someone(), where, reader, text)
+    return StoryQuestion(world.someone(), where, reader, text)
 
 
-def shown(found: Page) -> list[str]:
+def shown(found: NamePage) -> list[str]:
     """The names of a listing that the caller sees."""
     return found.texts()
 
 
-def rules_of(scene: Scene, name: str) -> object:
+def rules_of(request_view: RequestView, name: str) -> object:
     """A role with its rules, which an answer has with it or reads afterwards: that depends on what the view holds already."""
-    role = roles.role_load(scene, name).role
-    return role, need(scene.view, rules_key(role.id), zone=scene.metalake.id)
+    role = roles.role_load(request_view, name).role
+    return role, require_fact(request_view.view, rules_key(role.id), zone=request_view.metalake.id)
 
 
-def described(scene: Scene, levels: Levels) -> object:
+def described(request_view: RequestView, levels: Levels) -> object:
     """What the store says of a Lance table."""
-    found = lance_tables.lance_load(scene, levels)
+    found = lance_tables.lance_load(request_view, levels)
     return found.node, found.record, found.location
 
 
-def tags_on(scene: Scene, levels: Levels) -> object:
+def tags_on(request_view: RequestView, levels: Levels) -> object:
     """The tags that a table has or inherits, for who may load it."""
-    found = scene.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
-    return attachments.attached_of(scene, found.chain, kind=Kind.TAG)
+    found = request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
+    return attachments.attachments_of(request_view, found.chain, kind=Kind.TAG)
 
 
-def decisions(scene: Scene, levels: Levels, kind: Kind, action: Action) -> object:
+def decisions(request_view: RequestView, levels: Levels, kind: Kind, action: Action) -> object:
     """The whole decision about an object, there or not."""
-    scene.require_in_use()
-    node, chain = scene.find(levels, kind)
-    return scene.decide(action, chain if node is not None else (Link.absent(kind, levels[-1]), *chain))
+    request_view.require_in_use()
+    node, chain = request_view.find(levels, kind)
+    return request_view.decide(action, chain if node is not None else (ChainLink.absent(kind, levels[-1]), *chain))
 
 
-async def explained(world: World, ctx: Context) -> object:
+async def explained(world: StoryWorld, ctx: Context) -> object:
     """Ask for an explanation, and for the roles on an object and its owner: reads that span several scenes."""
     kind, full_name = world.securable()
     metalake, (scope, table) = world.metalake(), world.table()

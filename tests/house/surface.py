@@ -14,20 +14,20 @@ from itertools import pairwise
 from cyclopts import App
 
 from tests.house import tidy
-from tests.house.tidy import Source
+from tests.house.tidy import SourceFile
 
-Collector = Callable[[Iterable[Source]], set[str]]
+Collector = Callable[[Iterable[SourceFile]], set[str]]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
-def settings(_sources: Iterable[Source]) -> set[str]:
+def settings(_sources: Iterable[SourceFile]) -> set[str]:
     """Every setting as `section.key`."""
     from limnos.config.settings import keys
 
     return set(keys())
 
 
-def commands(_sources: Iterable[Source]) -> set[str]:
+def commands(_sources: Iterable[SourceFile]) -> set[str]:
     """Every command as the words one types after `limnos`, found on the one cyclopts App of `limnos.cli.main`."""
     apps = [value for value in vars(importlib.import_module("limnos.cli.main")).values() if isinstance(value, App)]
     below = {id(app[name]) for app in apps for name in app if not name.startswith("-")}
@@ -44,7 +44,7 @@ def commands_of(app: App, before: str = "") -> Iterator[str]:
         yield from below or [words]
 
 
-def routes(sources: Iterable[Source]) -> set[str]:
+def routes(sources: Iterable[SourceFile]) -> set[str]:
     """Every route as `METHOD /path`: a method and a path side by side in one call or tuple of the room http."""
     return {
         f"{method} {path}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import limnos
-from limnos.services.request.scene import Scene
+from limnos.services.request.request_view import RequestView
 
 HTTP = Path(limnos.__file__).parent / "http"
 DECIDING = (
@@ -61,4 +61,4 @@ def test_a_decision_is_seen(text: str) -> None:
 
 def test_methods_that_decide_are_there() -> None:
     """The names are those of methods, so that a renamed one is looked for under its new name."""
-    assert [name for name in (*DECIDING, *DECIDING_CALLED) if not callable(getattr(Scene, name, None))] == []
+    assert [name for name in (*DECIDING, *DECIDING_CALLED) if not callable(getattr(RequestView, name, None))] == []

@@ -28,11 +28,11 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.services": "server", "limnos.sources": "server", "limnos.store": "server", "limnos.telemetry": "server",
         "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server",
         "limnos.app.lance_adapter": "server lance", "limnos.sources.lance": "server lance",
-        "limnos.store.asking": "server postgres", "limnos.store.lines": "server postgres", "limnos.store.postgres": "server postgres",
-        "limnos.store.postgres_snapshots": "server postgres", "limnos.store.readers": "server postgres",
-        "limnos.store.trouble": "server postgres", "limnos.store.pairs_lmdb": "server records",
-        "limnos.sources.connectors.brokers": "server kafka", "limnos.sources.connectors.broker_failures": "server kafka",
-        "limnos.sources.connectors.metastore": "server hive", "limnos.sources.connectors.metastore_failures": "server hive",
+        "limnos.store.gate_connection": "server postgres", "limnos.store.write_connections": "server postgres", "limnos.store.postgres": "server postgres",
+        "limnos.store.postgres_snapshots": "server postgres", "limnos.store.read_connections": "server postgres",
+        "limnos.store.postgres_errors": "server postgres", "limnos.store.key_value_lmdb": "server records",
+        "limnos.sources.connectors.kafka": "server kafka", "limnos.sources.connectors.kafka_errors": "server kafka",
+        "limnos.sources.connectors.metastore": "server hive", "limnos.sources.connectors.metastore_errors": "server hive",
         "limnos.sources.connectors.metastore_tables": "server hive", "limnos.sources.connectors.mysql": "server mysql",
     }.items()
 }  # fmt: skip
@@ -176,7 +176,7 @@ def test_commands_name_the_extras_that_their_rooms_need() -> None:
     for file in (SOURCE / "limnos" / "cli").glob("*.py"):
         text = file.read_text(encoding="utf-8")
         constants = dict(re.findall(r'^(_?[A-Z]+) = "([\w.,]+)"$', text, re.MULTILINE))
-        for module, extra in re.findall(r'room\(("[\w.]+"|[A-Z]+), extra=("[\w,]+"|_?[A-Z]+)\)', text):
+        for module, extra in re.findall(r'import_extra\(("[\w.]+"|[A-Z]+), extra=("[\w,]+"|_?[A-Z]+)\)', text):
             name, given = (constants[each] if each in constants else each.strip('"') for each in (module, extra))
             count += 1
             if name.startswith("limnos") and not brought(needs(name)) <= brought(frozenset(given.split(","))):

@@ -10,7 +10,7 @@ from limnos.access.actions import Action
 from limnos.access.browsing import LISTED_IN_CATALOGS
 from limnos.access.policy import ITEMS, POLICY
 from limnos.access.restrictions import RESTRICTED_KINDS
-from limnos.access.rules import ByKind, Owner
+from limnos.access.rules import ByKind, OwnerRule
 from limnos.cli import access as cli_access
 from limnos.cli import common, describe, owners, tree
 from limnos.client.paths import TYPES
@@ -27,16 +27,16 @@ from limnos.model.kind_table import (
     name_space_of,
     no,
 )
-from limnos.model.kinds import LEAVES, SECURABLE, SOURCED, TABLE_FORMATS, Form, Home, Kind
-from limnos.model.places import OF_CATALOGS, PlaceKind
+from limnos.model.kinds import NAMESPACE_OBJECTS, SECURABLES, SOURCE_PROVIDERS, TABLE_FORMATS, Kind, KindGroup, ZoneKind
 from limnos.model.privileges import BINDS, Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
 from limnos.model.records import NODE_RECORDS
+from limnos.model.storage_locations import OF_CATALOGS, LocationKind
 from limnos.services.activity import lineage
 from limnos.services.exchange import import_rows
-from limnos.services.federation import shadows
+from limnos.services.federation import placeholder_nodes
 from limnos.services.governance.attachments import HOLDERS
-from limnos.services.lookup.objects import parse_kind
+from limnos.services.lookup.securables import parse_kind
 from limnos.services.sqlpp import errors as sqlpp_errors
 from limnos.services.sqlpp import metadata
 from limnos.services.upkeep import trash
@@ -68,11 +68,11 @@ CLI_KINDS: Final = {
 }
 """Words of kinds that each part of the command line takes."""
 OWN_RECORDS: Final = ("metalake", "catalog")
-"""Nodes that `services/exchange/exporting.py` has records for."""
+"""Nodes that `services/exchange/metalake_export.py` has records for."""
 
 
 def _gravitino(kind: Kind, row: KindRow) -> Iterator[str]:
-    if kind in SECURABLE and not row.gravitino:
+    if kind in SECURABLES and not row.gravitino:
         yield "grants, owners and tags name it by this type: give one"
     if row.gravitino and (parse_kind(row.gravitino) is not kind or TYPES[kind.word] != row.gravitino):
         yield f"'{row.gravitino}' is read as a {parse_kind(row.gravitino).word}"
@@ -101,11 +101,11 @@ def _name_space(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 def _catalogs(kind: Kind, row: KindRow) -> Iterator[str]:
-    lies_in_catalog = kind.home is Home.CATALOG and kind.is_node
+    lies_in_catalog = kind.home is ZoneKind.CATALOG and kind.is_node
     if lies_in_catalog != bool(row.catalogs):
         yield "say which providers' catalogs hold it" if lies_in_catalog else "it lies in no catalog"
     for provider in row.catalogs or ():
-        if provider not in (ANY_CATALOG, *TABLE_FORMATS, *HELD, *SOURCED):
+        if provider not in (ANY_CATALOG, *TABLE_FORMATS, *HELD, *SOURCE_PROVIDERS):
             yield f"'{provider}' is no provider"
         if provider in HELD and HELD[provider] is not kind:
             yield f"catalogs of provider {provider} hold {HELD[provider].word}s and nothing else"
@@ -121,8 +121,8 @@ def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:
         elif Action(f"{kind.word}_{verb}") not in POLICY:
             yield f"no rule for {kind.word}_{verb}; add it in access/policy.py"
     if "list" in _actions(kind) and Action(f"{kind.word}_list") not in ITEMS:
-        yield f"no action filters the items of {kind.word}_list; add {kind.word}_{'see' if kind in LEAVES else 'load'}"
-    if kind in LEAVES and f"{kind.word}_list" not in {action.word for action in LISTED_IN_CATALOGS}:
+        yield f"no action filters the items of {kind.word}_list; add {kind.word}_{'see' if kind in NAMESPACE_OBJECTS else 'load'}"
+    if kind in NAMESPACE_OBJECTS and f"{kind.word}_list" not in {action.word for action in LISTED_IN_CATALOGS}:
         yield f"browsing does not know {kind.word}_list; LISTED_IN_CATALOGS in access/browsing.py lacks it"
     if kind.is_node and kind not in _rules(Action.METADATA_LOAD):
         yield "no rule of metadata_load; add <kind>_load in access/policy.py"
@@ -133,12 +133,12 @@ def _privileges(kind: Kind, row: KindRow) -> Iterator[str]:
     for word in sorted(said - set(Privilege.__members__)):
         yield f"no privilege {word}; add it in model/privileges.py"
     bound = {each.name for each, kinds in BINDS.items() if kind in kinds and each is not Privilege.MANAGE_GRANTS}
-    if kind.form is not Form.CONTAINER and bound != said & set(Privilege.__members__):
+    if kind.form is not KindGroup.CONTAINER and bound != said & set(Privilege.__members__):
         yield f"{', '.join(sorted(bound ^ said))} can be granted on it or in the row only"
 
 
 def _owned(kind: Kind, row: KindRow) -> Iterator[str]:
-    named = {each for leaf in POLICY[Action.OWNER_SET].leaves() if isinstance(leaf, Owner) for each in leaf.kinds}
+    named = {each for leaf in POLICY[Action.OWNER_SET].leaves() if isinstance(leaf, OwnerRule) for each in leaf.kinds}
     if bool(row.owned) != (kind in Action.OWNER_SET.kinds):
         yield "owner_set disagrees; see access/actions.py"
     if row.owned and kind not in named:
@@ -150,7 +150,7 @@ def _owned(kind: Kind, row: KindRow) -> Iterator[str]:
 def _attachable(kind: Kind, row: KindRow) -> Iterator[str]:
     if bool(row.attachable) != (kind in HOLDERS):
         yield "HOLDERS in services/governance/attachments.py disagrees"
-    if kind in LEAVES and not row.attachable:
+    if kind in NAMESPACE_OBJECTS and not row.attachable:
         yield "tags and policies are inherited by everything in a catalog"
 
 
@@ -167,7 +167,7 @@ def _protected(kind: Kind, row: KindRow) -> Iterator[str]:
     for action in (Action.PROTECT, Action.UNPROTECT):
         if bool(row.protected) != (kind in _rules(action)):
             yield f"the rule of {action.word} disagrees; see access/policy.py"
-    if kind in LEAVES and not row.protected:
+    if kind in NAMESPACE_OBJECTS and not row.protected:
         yield "everything in a catalog can be protected"
 
 
@@ -177,7 +177,7 @@ def _restricted(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 def _trash(kind: Kind, row: KindRow) -> Iterator[str]:
-    if kind.home is Home.CATALOG and kind.is_node and not row.trash:
+    if kind.home is ZoneKind.CATALOG and kind.is_node and not row.trash:
         yield "what is dropped in a catalog lies in its trash; say `trash=True` and add <kind>_create and <kind>_drop"
     if bool(row.trash) != (kind in _rules(Action.UNDROP)):
         yield "no rule of undrop, which is that of <kind>_drop; see access/policy.py"
@@ -228,15 +228,15 @@ def _transactions(_: Kind, row: KindRow) -> Iterator[str]:
 def _places(kind: Kind, row: KindRow) -> Iterator[str]:
     for place in row.places or ():
         if (place in OF_CATALOGS) != (kind is Kind.CATALOG):
-            yield f"OF_CATALOGS of model/places.py disagrees about {place.name}"
+            yield f"OF_CATALOGS of model/storage_locations.py disagrees about {place.name}"
         others = [each.word for each, other in KIND_TABLE.items() if each is not kind and place in (other.places or ())]
         if others:
             yield f"{place.name} is a place of {', '.join(others)} too"
 
 
 def _placeholder(kind: Kind, row: KindRow) -> Iterator[str]:
-    if bool(row.placeholder) != (kind in shadows._RECORDS):
-        yield "_RECORDS of services/federation/shadows.py disagrees"
+    if bool(row.placeholder) != (kind in placeholder_nodes._RECORDS):
+        yield "_RECORDS of services/federation/placeholder_nodes.py disagrees"
 
 
 def _lineage(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -293,7 +293,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
     places = {place for row in KIND_TABLE.values() for place in row.places or ()}
 
     assert operations == OPERATIONS
-    assert places == set(PlaceKind)
+    assert places == set(LocationKind)
 
 
 @pytest.mark.parametrize(
@@ -318,8 +318,8 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
         (Kind.TOKEN, "feed", "told", "kind token: feed: no rule of metadata_load"),
         (Kind.JOB, "feed", no("not yet"), "kind job: feed: nothing says which facts a change touches"),
         (Kind.VIEW, "transactions", ("share-view",), "kind view: transactions: no operation share-view"),
-        (Kind.VIEW, "places", (PlaceKind.TABLE,), "kind view: places: TABLE is a place of table too"),
-        (Kind.VIEW, "places", (PlaceKind.WAREHOUSE,), "kind view: places: OF_CATALOGS"),
+        (Kind.VIEW, "places", (LocationKind.TABLE,), "kind view: places: TABLE is a place of table too"),
+        (Kind.VIEW, "places", (LocationKind.WAREHOUSE,), "kind view: places: OF_CATALOGS"),
         (Kind.VIEW, "placeholder", no("not yet"), "kind view: placeholder: _RECORDS"),
         (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
         (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees"),

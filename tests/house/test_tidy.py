@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from tests.house import by_position, surface, tidy
-from tests.house.tidy import Source
+from tests.house import positional_functions, surface, tidy
+from tests.house.tidy import SourceFile
 
 ROOT = Path(__file__).parents[2]
 SRC = tidy.read_sources(ROOT, "src")
@@ -22,18 +22,18 @@ ENTRY_POINTS = {
     "limnos.store.migrations.env",  # loaded by alembic, by path
 }
 
-Rule = Callable[[Source], list[str]]
+Rule = Callable[[SourceFile], list[str]]
 
-RULES: dict[Rule, tuple[list[Source], Source]] = {
-    tidy.too_long_file: (ALL, Source("src/limnos/store/a.py", "x = 1\n" * 801)),
-    tidy.too_long_function: (ALL, Source("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 60)),
-    tidy.no_opening: (SRC, Source("src/limnos/store/a.py", "x = 1\n")),
-    tidy.unfinished: (SRC, Source("src/limnos/store/a.py", "x = 1  # " + "TO" + "DO later\n")),
-    tidy.banned_call: (SRC, Source("src/limnos/store/a.py", "print(1)\n")),
-    tidy.eager_command: (SRC, Source("src/limnos/cli/a.py", "from limnos.store import tables\n")),
-    tidy.untold_test: (TESTS, Source("tests/store/test_a.py", "def test_a():\n    assert f()\n")),
-    tidy.skipped_test: (TESTS, Source("tests/store/test_a.py", "import pytest\npytest.skip('no Java')\n")),
-    tidy.foreign_path: (ALL, Source("src/limnos/store/a.py", "x = '" + "/ro" + "ot/lake'\n")),
+RULES: dict[Rule, tuple[list[SourceFile], SourceFile]] = {
+    tidy.too_long_file: (ALL, SourceFile("src/limnos/store/a.py", "x = 1\n" * 801)),
+    tidy.too_long_function: (ALL, SourceFile("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 60)),
+    tidy.no_opening: (SRC, SourceFile("src/limnos/store/a.py", "x = 1\n")),
+    tidy.unfinished: (SRC, SourceFile("src/limnos/store/a.py", "x = 1  # " + "TO" + "DO later\n")),
+    tidy.banned_call: (SRC, SourceFile("src/limnos/store/a.py", "print(1)\n")),
+    tidy.eager_command: (SRC, SourceFile("src/limnos/cli/a.py", "from limnos.store import tables\n")),
+    tidy.untold_test: (TESTS, SourceFile("tests/store/test_a.py", "def test_a():\n    assert f()\n")),
+    tidy.skipped_test: (TESTS, SourceFile("tests/store/test_a.py", "import pytest\npytest.skip('no Java')\n")),
+    tidy.foreign_path: (ALL, SourceFile("src/limnos/store/a.py", "x = '" + "/ro" + "ot/lake'\n")),
 }
 """Each rule, where it holds, and a file that breaks it."""
 
@@ -75,7 +75,7 @@ def test_rule_sees_violation(rule: Rule) -> None:
 )
 def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
     """A banned call is found under every spelling of its import, clocks in pure rooms only."""
-    planted = Source(f"src/limnos/{room}/a.py", text)
+    planted = SourceFile(f"src/limnos/{room}/a.py", text)
 
     complaints = tidy.banned_call(planted)
 
@@ -92,7 +92,7 @@ def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
 )
 def test_allowed_call_is_left_alone(path: str, text: str) -> None:
     """What a room may do is not reported: commands print, and rooms with a clock read it."""
-    assert tidy.banned_call(Source(path, text)) == []
+    assert tidy.banned_call(SourceFile(path, text)) == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_allowed_call_is_left_alone(path: str, text: str) -> None:
 )
 def test_command_line_loads_lazily(text: str, complaints: int) -> None:
     """A command module may load the base install at its top, everything else only inside functions."""
-    found = tidy.eager_command(Source("src/limnos/cli/a.py", text))
+    found = tidy.eager_command(SourceFile("src/limnos/cli/a.py", text))
 
     assert len(found) == complaints
 
@@ -127,10 +127,10 @@ def test_no_module_is_dead() -> None:
 def test_dead_module_is_seen() -> None:
     """A module that only mentions itself is dead; one that is imported, by any spelling, is not."""
     sources = [
-        Source("src/limnos/store/main.py", "from limnos.store import used\nx = 'limnos.store.told:main'"),
-        Source("src/limnos/store/used.py", ""),
-        Source("src/limnos/store/told.py", ""),
-        Source("src/limnos/store/dead.py", "import limnos.store.dead"),
+        SourceFile("src/limnos/store/main.py", "from limnos.store import used\nx = 'limnos.store.told:main'"),
+        SourceFile("src/limnos/store/used.py", ""),
+        SourceFile("src/limnos/store/told.py", ""),
+        SourceFile("src/limnos/store/dead.py", "import limnos.store.dead"),
     ]
 
     complaints = tidy.dead_modules(sources, {"limnos.store.main"})
@@ -163,7 +163,7 @@ def test_undocumented_name_is_seen() -> None:
 
 def test_collectors_see_what_is_declared() -> None:
     """A metric and an error code are found where they are declared."""
-    source = Source(
+    source = SourceFile(
         "src/limnos/telemetry/a.py",
         'GATES = Counter("limnos_gate_reads", "Reads.")\nclass Lost(E):\n    code: ClassVar[str] = "lost"\n',
     )
@@ -186,18 +186,18 @@ def test_routes_are_found_in_http_only() -> None:
     """A method beside a path is a route where it stands in the room http, and nowhere else."""
     text = 'add("GET", "/whoami", who)\nTABLE = [("POST", "/tokens", make), ("GET", "words")]\n'
 
-    assert surface.routes([Source("src/limnos/http/admin/a.py", text)]) == {"GET /whoami", "POST /tokens"}
-    assert surface.routes([Source("src/limnos/client/a.py", text)]) == set()
+    assert surface.routes([SourceFile("src/limnos/http/admin/a.py", text)]) == {"GET /whoami", "POST /tokens"}
+    assert surface.routes([SourceFile("src/limnos/client/a.py", text)]) == set()
 
 
 def test_no_more_arguments_by_position() -> None:
     """What comes after a function's second argument is given by name; the list of those from before only shrinks."""
-    assert tidy.too_many_by_position(SRC, by_position.known()) == []
+    assert tidy.too_many_by_position(SRC, positional_functions.known()) == []
 
 
 def test_arguments_by_position_are_seen() -> None:
     """A third one is reported, whose list is too long, too, and self does not count."""
-    source = Source(
+    source = SourceFile(
         "src/limnos/store/a.py", "class A:\n    def f(self, a, b, c, *, d): ...\n    def g(self, a, b, *, c): ...\n"
     )
 

@@ -1,6 +1,6 @@
 """The rules of tidiness as pure functions: source text in, complaints out.
 
-Each rule takes a `Source` or a set of them and returns sentences that say where, what, and what to do instead.
+Each rule takes a `SourceFile` or a set of them and returns sentences that say where, what, and what to do instead.
 test_tidy.py applies them to the tree and shows that each can fail. Knows nothing of pytest.
 """
 
@@ -52,7 +52,7 @@ CLI_MAY_IMPORT_OUTSIDE = frozenset(
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """One Python file: its path relative to the repository, and its text."""
 
     path: str
@@ -80,10 +80,10 @@ class Source:
         return self.path.endswith("_pb2.py")
 
 
-def read_sources(root: Path, *folders: str) -> list[Source]:
+def read_sources(root: Path, *folders: str) -> list[SourceFile]:
     """Read every Python file below the folders, sorted by path; generated ones are left out."""
     files = sorted(file for folder in folders for file in (root / folder).rglob("*.py"))
-    sources = [Source(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")) for file in files]
+    sources = [SourceFile(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")) for file in files]
     return [source for source in sources if not source.generated]
 
 
@@ -95,13 +95,13 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 # --------------------------------------------------------------------------------------- one file at a time
 
 
-def too_long_file(source: Source) -> list[str]:
+def too_long_file(source: SourceFile) -> list[str]:
     """A file has at most 800 lines."""
     lines = source.text.count("\n")
     return [f"{source.path}: {lines} lines, at most {LINES_MAX}; split it by topic"] if lines > LINES_MAX else []
 
 
-def too_long_function(source: Source) -> list[str]:
+def too_long_function(source: SourceFile) -> list[str]:
     """A function has at most 60 lines, its docstring included."""
     return [
         f"{source.path}:{node.lineno} {node.name}: {size} lines, at most {FUNCTION_LINES_MAX}; name a part of it"
@@ -110,12 +110,12 @@ def too_long_function(source: Source) -> list[str]:
     ]
 
 
-def no_opening(source: Source) -> list[str]:
+def no_opening(source: SourceFile) -> list[str]:
     """Every module opens with a paragraph: its job, what it may import, what it must not know."""
     return [] if ast.get_docstring(source.tree) else [f"{source.path}: no opening docstring; say the module's job"]
 
 
-def unfinished(source: Source) -> list[str]:
+def unfinished(source: SourceFile) -> list[str]:
     """Nothing unfinished is kept in the source."""
     return [
         f"{source.path}:{number} {hit[0]}: finish it, or list it in docs/STATE.md"
@@ -124,7 +124,7 @@ def unfinished(source: Source) -> list[str]:
     ]
 
 
-def banned_call(source: Source) -> list[str]:
+def banned_call(source: SourceFile) -> list[str]:
     """Some calls have a better replacement."""
     names = _imported_names(source.tree)
     found = ((node.lineno, _dotted(node.func, names)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
@@ -132,7 +132,7 @@ def banned_call(source: Source) -> list[str]:
     return [f"{source.path}:{line} {name}: use instead {rules[name]}" for line, name in found if name in rules]
 
 
-def _banned_in(source: Source) -> dict[str, str]:
+def _banned_in(source: SourceFile) -> dict[str, str]:
     rules = dict(BANNED)
     if source.room in TERMINAL_ROOMS:
         del rules["print"]
@@ -161,7 +161,7 @@ def _dotted(node: ast.expr, names: Mapping[str, str]) -> str:
     return ""
 
 
-def eager_command(source: Source) -> list[str]:
+def eager_command(source: SourceFile) -> list[str]:
     """The command line loads the server's rooms, and libraries of extras, inside functions only."""
     if source.room != "cli":
         return []
@@ -193,7 +193,7 @@ def _top_imports(body: Iterable[ast.stmt]) -> Iterator[tuple[int, str]]:
             yield from _top_imports([*node.body, *node.orelse, *node.finalbody])
 
 
-def untold_test(source: Source) -> list[str]:
+def untold_test(source: SourceFile) -> list[str]:
     """Every test states its expectation in its docstring."""
     return [
         f"{source.path}:{node.lineno} {node.name}: no docstring; state the expectation in one sentence"
@@ -202,7 +202,7 @@ def untold_test(source: Source) -> list[str]:
     ]
 
 
-def skipped_test(source: Source) -> list[str]:
+def skipped_test(source: SourceFile) -> list[str]:
     """No test is skipped, expected to fail, or made to depend on what the machine happens to have."""
     words = {"skip", "skipif", "xfail", "importorskip"}
     names = _imported_names(source.tree)
@@ -215,7 +215,7 @@ def skipped_test(source: Source) -> list[str]:
     ]
 
 
-def foreign_path(source: Source) -> list[str]:
+def foreign_path(source: SourceFile) -> list[str]:
     """No path of the machine it was written on."""
     return [
         f"{source.path}:{number} names a place on one machine: {hit[0]}…"
@@ -227,7 +227,7 @@ def foreign_path(source: Source) -> list[str]:
 # -------------------------------------------------------------------------------------- the tree as a whole
 
 
-def dead_modules(sources: Iterable[Source], entries: Iterable[str]) -> list[str]:
+def dead_modules(sources: Iterable[SourceFile], entries: Iterable[str]) -> list[str]:
     """Every module is imported by another one or is an entry point; packages live by what is in them."""
     sources = list(sources)
     used = set(entries)
@@ -240,7 +240,7 @@ def dead_modules(sources: Iterable[Source], entries: Iterable[str]) -> list[str]
     ]
 
 
-def _mentioned_modules(source: Source) -> Iterator[str]:
+def _mentioned_modules(source: SourceFile) -> Iterator[str]:
     """Yield each dotted name that an import, or a string such as `limnos.app.server:main`, may stand for."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
@@ -252,7 +252,7 @@ def _mentioned_modules(source: Source) -> Iterator[str]:
             yield node.value.partition(":")[0]
 
 
-def metric_names(sources: Iterable[Source]) -> set[str]:
+def metric_names(sources: Iterable[SourceFile]) -> set[str]:
     """Collect the names of metrics: whole strings of the form `limnos_…` in telemetry and wherever one is declared."""
     return {
         node.value
@@ -262,7 +262,7 @@ def metric_names(sources: Iterable[Source]) -> set[str]:
     }
 
 
-def error_codes(sources: Iterable[Source]) -> set[str]:
+def error_codes(sources: Iterable[SourceFile]) -> set[str]:
     """Collect the stable codes: `code = "…"` in the body of a class."""
     return {
         node.value.value
@@ -297,7 +297,7 @@ def _for_statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "scalar" for each in calls)
 
 
-def by_position(source: Source) -> dict[str, int]:
+def by_position(source: SourceFile) -> dict[str, int]:
     """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls aside."""
     found: dict[str, int] = {}
 
@@ -320,7 +320,7 @@ def by_position(source: Source) -> dict[str, int]:
     return {} if source.generated else found
 
 
-def too_many_by_position(sources: Iterable[Source], known: Mapping[str, int]) -> list[str]:
+def too_many_by_position(sources: Iterable[SourceFile], known: Mapping[str, int]) -> list[str]:
     """More than two arguments by position, beyond those that are known; and what is known and no longer true."""
     found = {name: count for source in sources for name, count in by_position(source).items()}
     more = [
@@ -329,7 +329,7 @@ def too_many_by_position(sources: Iterable[Source], known: Mapping[str, int]) ->
         if count > known.get(name, POSITIONAL_MAX)
     ]
     less = [
-        f"{name}: no longer {count} by position: write the list anew (python -m tests.house.by_position)"
+        f"{name}: no longer {count} by position: write the list anew (python -m tests.house.positional_functions)"
         for name, count in known.items()
         if found.get(name, 0) < count
     ]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.building import DATABASE_FILE
+from limnos.app.node_builder import DATABASE_FILE
 from limnos.store.migrate import migrate
-from tests.http.driver import Node, node_at
+from tests.http.driver import DriverNode, node_at
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +35,14 @@ def fresh(tmp_path: Path, empty_database: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def node(fresh: Callable[[str], Path]) -> Iterator[Node]:
+def node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
     """A node with access control on, and nothing in it but metalake `lake` and catalog `main` of `admin`."""
     with node_at(fresh("data")) as running:
         yield running
 
 
 @pytest.fixture
-def open_node(fresh: Callable[[str], Path]) -> Iterator[Node]:
+def open_node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
     """The same with access control off."""
     with node_at(fresh("open"), access=False) as running:
         yield running

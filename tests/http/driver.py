@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import Built, build
-from limnos.config.access import Access
-from limnos.config.settings import Events, Jobs, Names, Server, Settings
-from limnos.config.storage import Sources, Storage
+from limnos.app.node_builder import ServerNode, build
+from limnos.config.access import AccessSection
+from limnos.config.settings import EventsSection, JobsSection, NamesSection, ServerSection, Settings
+from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
-from limnos.http.throttle import Throttle
+from limnos.http.throttle import CredentialThrottle
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp.requests import REQUESTS
+from limnos.services.sqlpp.running_requests import REQUESTS
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
-EVENTS = Events(allowed_urls=("https://hooks.example.com",))
-NO_MORE = Storage()
+EVENTS = EventsSection(allowed_urls=("https://hooks.example.com",))
+NO_MORE = StorageSection()
 """Catalogs may use the server's own warehouse and the public clouds."""
-NO_JOBS = Jobs()
+NO_JOBS = JobsSection()
 """The server runs none by itself."""
-AS_USUAL = Names()
-NOBODY = Sources()
+AS_USUAL = NamesSection()
+NOBODY = SourcesSection()
 """No outside system may be shown."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class DriverAnswer:
     """What came back."""
 
     status: int
@@ -49,38 +49,38 @@ class Answer:
 
 
 @dataclass
-class Node:
+class DriverNode:
     """A node to ask. `user` is believed by Basic; None sends no credential."""
 
-    built: Built
+    built: ServerNode
     data: Path
     runner: asyncio.Runner
     sent: list[str] = field(default_factory=list)
 
     def ask(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin", **headers: str
-    ) -> Answer:
+    ) -> DriverAnswer:
         """Send one request; underscores in names of headers are dashes. A body that is bytes goes as it is."""
         self.sent.append(f"{method} {target}")
         return self.runner.run(self._ask(method, target, body, user, headers))
 
-    def get(self, target: str, *, user: str | None = "admin", **headers: str) -> Answer:
+    def get(self, target: str, *, user: str | None = "admin", **headers: str) -> DriverAnswer:
         """GET."""
         return self.ask("GET", target, user=user, **headers)
 
-    def post(self, target: str, body: object = None, *, user: str | None = "admin") -> Answer:
+    def post(self, target: str, body: object = None, *, user: str | None = "admin") -> DriverAnswer:
         """POST."""
         return self.ask("POST", target, body, user=user)
 
-    def put(self, target: str, body: object = None, *, user: str | None = "admin") -> Answer:
+    def put(self, target: str, body: object = None, *, user: str | None = "admin") -> DriverAnswer:
         """PUT."""
         return self.ask("PUT", target, body, user=user)
 
-    def patch(self, target: str, body: object = None, *, user: str | None = "admin") -> Answer:
+    def patch(self, target: str, body: object = None, *, user: str | None = "admin") -> DriverAnswer:
         """PATCH."""
         return self.ask("PATCH", target, body, user=user)
 
-    def delete(self, target: str, *, user: str | None = "admin") -> Answer:
+    def delete(self, target: str, *, user: str | None = "admin") -> DriverAnswer:
         """DELETE."""
         return self.ask("DELETE", target, user=user)
 
@@ -93,14 +93,14 @@ class Node:
     async def answer(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin",
         is_gone: Callable[[], bool] | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> DriverAnswer:  # fmt: skip
         """Send one request among others at once, within a coroutine that the node's runner runs; `is_gone` says when its client has left."""
         return await self._ask(method, target, body, user, {}, is_gone=is_gone)
 
     async def _ask(
         self, method: str, target: str, body: object, user: str | None, headers: dict[str, str],
         *, is_gone: Callable[[], bool] | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> DriverAnswer:  # fmt: skip
         path, _, query = target.partition("?")
         raw = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()]
         if user is not None:
@@ -126,14 +126,14 @@ class Node:
         await self.built.application(scope, receive, send)
         start, *chunks = sent
         told = {name.decode(): value.decode() for name, value in start["headers"]}
-        return Answer(start["status"], told, b"".join(chunk["body"] for chunk in chunks))
+        return DriverAnswer(start["status"], told, b"".join(chunk["body"] for chunk in chunks))
 
 
 PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 """A job template but for its name, as a body has it."""
 
 
-def let_jobs(node: Node) -> None:
+def let_jobs(node: DriverNode) -> None:
     """Let jobs be asked for; nobody runs them."""
     JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
 
@@ -143,30 +143,34 @@ def node_at(
     data: Path,
     *,
     access: bool = True,
-    storage: Storage = NO_MORE,
-    sources: Sources = NOBODY,
+    storage: StorageSection = NO_MORE,
+    sources: SourcesSection = NOBODY,
     kept_bytes_max: int | None = None,
     database: str | None = None,
-    jobs: Jobs = NO_JOBS,
-    names: Names = AS_USUAL,
-) -> Iterator[Node]:
+    jobs: JobsSection = NO_JOBS,
+    names: NamesSection = AS_USUAL,
+) -> Iterator[DriverNode]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
-    server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
+    server = (
+        ServerSection(data=str(data))
+        if kept_bytes_max is None
+        else ServerSection(data=str(data), kept_bytes_max=kept_bytes_max)
+    )
     settings = Settings(
-        server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
+        server=server, access=AccessSection(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
     )  # fmt: skip
     with asyncio.Runner() as runner:
         built = build(settings)
         REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
-        built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
+        built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
-            yield Node(built, data, runner)
+            yield DriverNode(built, data, runner)
         finally:
             runner.run(built.close())
 
 
-def grant(node: Node, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:
+def grant(node: DriverNode, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:
     """Give a user privileges (separated by spaces) on an object, through a new role; returns its name."""
     role = f"r{len(node.sent)}"
     node.ask("POST", f"{API}/lake/users", {"name": user})

@@ -12,16 +12,16 @@ import uvicorn
 import uvloop
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import build
+from limnos.app.node_builder import build
 from limnos.app.serving import _config
-from limnos.config.settings import Database, Server, Settings
+from limnos.config.settings import DatabaseSection, ServerSection, Settings
 from tests.http.iceberg.wire import basic
 
 WAIT_S = 30
 
 
 @dataclass
-class Answer:
+class SocketAnswer:
     """One answer off the wire."""
 
     status: int
@@ -29,7 +29,7 @@ class Answer:
     body: bytes
 
 
-class Wire:
+class SocketWire:
     """One connection: bytes out, answers in."""
 
     def __init__(self, port: int, *, receive_bytes: int | None = None) -> None:
@@ -63,14 +63,14 @@ class Wire:
             self._more()
         return self.held.partition(b"\r\n")[0]
 
-    def answer(self, *, bodiless: bool = False) -> Answer:
+    def answer(self, *, bodiless: bool = False) -> SocketAnswer:
         """Read one answer; one to HEAD, and 204 and 304, have no body."""
         status, headers = self.head()
         size = 0 if bodiless or status in (204, 304) else int(headers["content-length"])
         while len(self.held) < size:
             self._more()
         body, self.held = self.held[:size], self.held[size:]
-        return Answer(status, headers, body)
+        return SocketAnswer(status, headers, body)
 
     def ended(self) -> bool:
         """Say whether the server has hung up, with nothing more to say."""
@@ -95,14 +95,14 @@ def request(method: str, path: str, body: bytes | None = None, **headers: str) -
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + (body or b"")
 
 
-class Served:
+class ServedNode:
     """A node that serves on a thread of its own, as `limnos server start` configures it."""
 
     def __init__(self, data: Path, *, lane: bool, database: str | None = None, **settings: object) -> None:
         self.port = 0
         self.settings = Settings(
-            server=Server(data=str(data), lane=lane, **settings),  # type: ignore[arg-type]
-            database=Database.model_validate({"url": database}),
+            server=ServerSection(data=str(data), lane=lane, **settings),  # type: ignore[arg-type]
+            database=DatabaseSection.model_validate({"url": database}),
         )
         self.server: uvicorn.Server | None = None
         self._up = threading.Event()

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.http.active_roles import active_roles_of
 from limnos.model.errors import BadRequest
-from tests.http.driver import API, Answer, Node
+from tests.http.driver import API, DriverAnswer, DriverNode
 from tests.http.iceberg.wire import make_space, make_table
 
 LAKE = f"{API}/lake"
@@ -22,7 +22,7 @@ ROLES = {
 
 
 @pytest.fixture
-def ana(node: Node) -> Node:
+def ana(node: DriverNode) -> DriverNode:
     """A node whose user ana holds four roles, none of which is enough alone."""
     make_space(node, "s")
     for name in ("t", "u"):
@@ -38,7 +38,9 @@ def ana(node: Node) -> Node:
     return node
 
 
-def ask(node: Node, target: str, roles: str, *, method: str = "GET", body: object = None, user: str = "ana") -> Answer:
+def ask(
+    node: DriverNode, target: str, roles: str, *, method: str = "GET", body: object = None, user: str = "ana"
+) -> DriverAnswer:
     """Ask with the header."""
     return node.ask(method, target, body, user=user, X_Gravitino_Active_Roles=roles)
 
@@ -63,7 +65,7 @@ def test_malformed_header_is_refused(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("target", [f"{TABLES}/t", f"{ICEBERG}/t"])
-def test_only_the_named_roles_allow(ana: Node, target: str) -> None:
+def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
     """A load is allowed while every role that it takes is named, whatever was answered, and kept, before."""
     rounds = ("ALL", "NONE", "looker", "reader", "looker,reader", "looker,writer", "")
     expected = [200, 403, 403, 403, 200, 403, 200]
@@ -73,7 +75,7 @@ def test_only_the_named_roles_allow(ana: Node, target: str) -> None:
     assert (ana.get(target, user="ana").status, answers) == (200, [expected] * 3)
 
 
-def test_lists_and_writes_are_narrowed(ana: Node) -> None:
+def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
     """A list holds what the named roles show; a write takes their rights alone."""
     listed = {
         roles: [each["name"] for each in ask(ana, TABLES, roles).json()["identifiers"]]
@@ -90,7 +92,7 @@ def test_lists_and_writes_are_narrowed(ana: Node) -> None:
     assert (writes, tags) == ([403, 403, 200], [403, 200])
 
 
-def test_answers_over_several_catalogs_are_narrowed(ana: Node) -> None:
+def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
     """What a tag is on is told as far as the named roles go."""
     ana.done("POST", f"{LAKE}/tags", {"name": "red"})
     ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
@@ -101,7 +103,7 @@ def test_answers_over_several_catalogs_are_narrowed(ana: Node) -> None:
     assert told == [[], [{"fullName": "main.s.t", "type": "table"}]]
 
 
-def test_denials_and_ownership_stay(ana: Node) -> None:
+def test_denials_and_ownership_stay(ana: DriverNode) -> None:
     """A denial of a role that is not named counts; who owns an object needs no role."""
     denied = {"privileges": [{"name": "select_table", "condition": "deny"}]}
     ana.done("PUT", f"{LAKE}/permissions/roles/tagger/TABLE/main.s.t/grant", denied)
@@ -111,7 +113,7 @@ def test_denials_and_ownership_stay(ana: Node) -> None:
     assert (refused, ask(ana, f"{TABLES}/u", "NONE").status) == (403, 200)
 
 
-def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: Node) -> None:
+def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: DriverNode) -> None:
     """Nobody learns the names of roles from a refusal; whoever names one that is not held is told."""
     ana.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})
 
@@ -122,7 +124,7 @@ def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: Node) 
     assert "does not hold the role secret" in str(held["message"])
 
 
-def test_role_that_was_taken_is_refused_at_once(ana: Node) -> None:
+def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
     """What is held counts as it is when the request comes."""
     before = ask(ana, f"{TABLES}/t", "looker,reader").status
     ana.done("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": ["reader"]})
@@ -130,21 +132,21 @@ def test_role_that_was_taken_is_refused_at_once(ana: Node) -> None:
     assert (before, ask(ana, f"{TABLES}/t", "looker,reader").status) == (200, 403)
 
 
-def test_who_is_no_user_is_told_that_first(ana: Node) -> None:
+def test_who_is_no_user_is_told_that_first(ana: DriverNode) -> None:
     """A stranger is refused in the words that come without the header."""
     plain, narrowed = ana.get(f"{TABLES}/t", user="bob"), ask(ana, f"{TABLES}/t", "looker", user="bob")
 
     assert (plain.status, narrowed.status, narrowed["message"]) == (403, 403, plain["message"])
 
 
-def test_what_needs_no_role_needs_none(ana: Node) -> None:
+def test_what_needs_no_role_needs_none(ana: DriverNode) -> None:
     """A service admin makes metalakes, a member loads the metalake, and nobody is asked for health."""
     made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
 
     assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
-def test_malformed_header_in_each_protocols_shape(ana: Node) -> None:
+def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
     """400 in the protocol's own words; also where the header means nothing, lest more be done than was asked for."""
     gravitino, iceberg, lance = (
         ask(ana, target, "looker,") for target in (f"{TABLES}/t", f"{ICEBERG}/t", "/lance/v1/namespace/main/list")
@@ -158,6 +160,6 @@ def test_malformed_header_in_each_protocols_shape(ana: Node) -> None:
     assert (asterix.status, "not served at this address" in asterix.body.decode()) == (400, True)
 
 
-def test_without_access_control_there_is_nothing_to_narrow(open_node: Node) -> None:
+def test_without_access_control_there_is_nothing_to_narrow(open_node: DriverNode) -> None:
     """Nobody is asked for a right, so no role is looked at."""
     assert ask(open_node, f"{LAKE}/catalogs", "absent", user="admin").status == 200

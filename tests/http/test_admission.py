@@ -12,7 +12,7 @@ import pytest
 
 from limnos.http.application import Application
 from limnos.http.routing import LONG_BODY_BYTES, SHORT_BODY_BYTES, Route
-from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.test_coverage import NAMES
 
@@ -80,7 +80,7 @@ class Sender:
 
 
 def send(
-    node: Node, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
+    node: DriverNode, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
 ) -> tuple[int, int, dict]:
     """Send spaces; returns the status, the bytes that were taken, and the answer."""
     sender = Sender(pieces)
@@ -95,7 +95,7 @@ def send(
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with what the addresses name, a member without rights, a disabled user, and one with a right for each kind of body."""
     with wire.node_over(tmp_path_factory.mktemp("admission"), body_bytes_max=1 << 22) as running:
         wire.make_table(running, "a", "t")
@@ -113,7 +113,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: Node) -> None:
+def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -> None:
     """No route takes a long body without saying what it is for."""
     limits = {route.body_limit for _, _, route in routes(node.built.application) if not route.asks}
 
@@ -122,7 +122,7 @@ def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: Node) -> None
 
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
-def test_nobody_has_a_long_body_read(node: Node, user: str | None, declared: bool) -> None:
+def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declared: bool) -> None:
     """Callers without a right are refused on every route, with at most a short body taken, and none if its length is told."""
     for protocol, path, route in routes(node.built.application):
         pieces = min(40, route.body_limit // len(PIECE)) if route.asks else 40
@@ -136,7 +136,7 @@ def test_nobody_has_a_long_body_read(node: Node, user: str | None, declared: boo
             assert status == 403, (protocol, path, told)
 
 
-def test_the_refusal_is_the_short_bodys(node: Node) -> None:
+def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
     """Who sends a long body is refused in the words that a short one gets."""
     for path, body in (
         (f"{wire.ROOT}/namespaces/a/tables", {"name": "n", "schema": wire.SCHEMA}),
@@ -151,7 +151,7 @@ def test_the_refusal_is_the_short_bodys(node: Node) -> None:
             assert told == short.json()
 
 
-def test_a_lesser_right_has_no_long_body_read(node: Node) -> None:
+def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
     """Who may look at a thing, and not do what a route is for, has no long body read there."""
     found: dict[str, list[str]] = {}
     for protocol, path, route in routes(node.built.application):
@@ -164,7 +164,7 @@ def test_a_lesser_right_has_no_long_body_read(node: Node) -> None:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_who_may_has_it_read(node: Node, declared: bool) -> None:
+def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
     """With a right the body is read to its end, and refused for what it says."""
     commit = f"{wire.ROOT}/namespaces/a/tables/t"
 
@@ -177,7 +177,7 @@ def test_who_may_has_it_read(node: Node, declared: bool) -> None:
         assert (status, taken) == (400, 50 * len(PIECE)), told
 
 
-def test_limits_of_routes(node: Node) -> None:
+def test_limits_of_routes(node: DriverNode) -> None:
     """Metadata may be as long as the server's limit, other long bodies a megabyte, the rest 64 KiB: 413 for anybody."""
     over = LONG_BODY_BYTES // len(PIECE) + 1
     assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over)[0] == 400

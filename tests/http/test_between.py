@@ -12,9 +12,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.http.between import Rows, Step, interfere
-from tests.http.driver import OWN, Answer, Node, grant, node_at
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import rows_of
+from tests.http.interference import InterferencePoint, Rows, interfere
 from tests.http.test_coverage import FUNCTION
 from tests.http.test_cut import (
     FUNCTIONS,
@@ -55,7 +55,7 @@ OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
 LEAVES = {"lance-create-table": {"task"}}
 """Tables in which a write that is refused may leave rows: the task that sweeps what a killed writer would leave."""
 
-World = tuple[Node, dict[str, str]]
+World = tuple[DriverNode, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield node, names
 
 
-def make_boss(node: Node) -> None:
+def make_boss(node: DriverNode) -> None:
     """Make a user who owns the metalake through a group; once it has left the group, the user may still look at most things."""
     node.done("POST", f"{LAKE}/users", {"name": "boss"})
     grant(node, "boss", LOOKS, kind="METALAKE", on="lake")
@@ -76,14 +76,14 @@ def make_boss(node: Node) -> None:
     node.done("PUT", f"{LAKE}/owners/METALAKE/lake", {"name": "chiefs", "type": "GROUP"})
 
 
-def changed_since(node: Node, rows: Rows) -> set[str]:
+def changed_since(node: DriverNode, rows: Rows) -> set[str]:
     """The tables of a node's store whose rows are other ones by now."""
     return {table for table, now in rows_of(node).items() if now != rows[table]}
 
 
 def carried_out(
-    node: Node, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: Step, **caller: str
-) -> tuple[Answer, set[str]]:
+    node: DriverNode, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: InterferencePoint, **caller: str
+) -> tuple[DriverAnswer, set[str]]:
     """Stop a write at a step, where another request is carried out; returns its answer, and the tables that it changed."""
 
     async def act() -> None:
@@ -101,13 +101,15 @@ def cells(left_out: set[str]) -> list[object]:
     return [
         pytest.param(each, step, id=f"{each}-{step.value}")
         for each in WRITES
-        for step in Step
-        if each not in left_out and not (each in FILES_FIRST and step is Step.SUBMIT)
+        for step in InterferencePoint
+        if each not in left_out and not (each in FILES_FIRST and step is InterferencePoint.SUBMIT)
     ]
 
 
 @pytest.mark.parametrize("operation, step", cells(set(NOT_BY_OWNERSHIP)))
-def test_a_right_that_goes(world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step) -> None:
+def test_a_right_that_goes(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
+) -> None:
     """A caller who leaves the group that allowed a write, after the decision, and may only look from then on, is refused, and nothing is changed."""
     node, names = world
     leave = Write("DELETE", f"{CHIEFS}/boss")
@@ -124,7 +126,9 @@ def test_a_right_that_goes(world: World, monkeypatch: pytest.MonkeyPatch, operat
 
 
 @pytest.mark.parametrize("operation, step", cells(WITHOUT_CREDENTIAL | OWN_ALONE))
-def test_a_credential_that_goes(world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step) -> None:
+def test_a_credential_that_goes(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
+) -> None:
     """A token that is revoked after the decision opens nothing any more: 401, and nothing is changed."""
     node, names = world
     token = node.post(f"{OWN}/tokens", {"name": "short"}).json()
@@ -265,9 +269,9 @@ def test_every_write_loses_its_name() -> None:
 @pytest.mark.parametrize(
     "operation, number", [(each, number) for each, found in AWAY.items() for number in range(len(found))]
 )
-@pytest.mark.parametrize("step", Step, ids=lambda each: each.value)
+@pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
 def test_a_name_that_moves(
-    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, number: int, step: Step
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, number: int, step: InterferencePoint
 ) -> None:
     """What has another name by now is not found: the write is refused and nothing is changed."""
     node, names = world
@@ -284,7 +288,7 @@ def test_a_name_that_moves(
     assert changed <= LEAVES.get(operation, set())
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: DriverAnswer) -> bool:
     """Say whether an answer is a refusal, or tells of nothing dropped, or of nothing done in any item of a bulk request."""
     if answer.status != 200:
         return answer.status in (400, 403, 404, 409)
@@ -303,10 +307,10 @@ PROTECTED = {
 """Drops, and what is protected before their transaction."""
 
 
-@pytest.mark.parametrize("step", Step, ids=lambda each: each.value)
+@pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
 @pytest.mark.parametrize("operation", PROTECTED)
 def test_a_drop_of_something_protected(
-    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
     """What is protected after a drop was decided stays: the drop is refused and nothing is changed."""
     node, names = world
@@ -325,14 +329,14 @@ def test_a_drop_of_something_protected(
 
 
 @pytest.mark.parametrize("operation", sorted(FILES_FIRST))
-def test_files_that_were_changed(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_files_that_were_changed(node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     """A right that goes after a table's files were changed refuses nothing: the change is there, so it is told of and answered."""
     names = furnish(node)
     make_boss(node)
     leave = Write("DELETE", f"{CHIEFS}/boss")
 
     answer, changed = carried_out(
-        node, monkeypatch, fill(WRITES[operation], names), other=leave, step=Step.SUBMIT, user="boss"
+        node, monkeypatch, fill(WRITES[operation], names), other=leave, step=InterferencePoint.SUBMIT, user="boss"
     )
 
     assert answer.status == 200, answer

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.backends import Database
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.services.browsing import Model
+from tests.services.browsing import BrowsingModel
 
 OWNERS = f"{API}/lake/owners"
 LANCE = "/lance/v1/namespace"
@@ -20,14 +20,14 @@ CALLERS = ("ana", "ben", "cleo")
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A lake in which `main.P.Q.t` and `main.R.S` lie beside much else, and three users with rights in some places."""
     with wire.node_over(tmp_path_factory.mktemp("browsing")) as node:
         fill(node)
         yield node
 
 
-def fill(node: Node) -> None:
+def fill(node: DriverNode) -> None:
     """Make random namespaces and tables, and give each caller rights on some, and some of them for their own."""
     chosen = random.Random(7)
     spaces = [
@@ -57,17 +57,17 @@ def fill(node: Node) -> None:
     node.done("PUT", f"{OWNERS}/table/{quote('main.R:S.t')}", {"name": "cleo", "type": "USER"})
 
 
-def model(node: Node, user: str) -> Model:
+def model(node: DriverNode, user: str) -> BrowsingModel:
     """What the user's lists show, by the rows of the store."""
-    return Model(Database("sqlite", str(next(Path(node.data).rglob("*.db")))).sql, user)
+    return BrowsingModel(Database("sqlite", str(next(Path(node.data).rglob("*.db")))).sql, user)
 
 
-def names_of(answer: Answer) -> list[tuple[str, ...]] | None:
+def names_of(answer: DriverAnswer) -> list[tuple[str, ...]] | None:
     """The paths in a list of Iceberg's; None for a refusal."""
     return None if answer.status == 403 else [tuple(each) for each in answer.json()["namespaces"]]
 
 
-def by_pages(node: Node, parent: tuple[str, ...], user: str) -> list[tuple[str, ...]] | None:
+def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple[str, ...]] | None:
     """Go through a list of Iceberg's by pages of two."""
     found: list[tuple[str, ...]] = []
     token = ""
@@ -84,7 +84,7 @@ def by_pages(node: Node, parent: tuple[str, ...], user: str) -> list[tuple[str, 
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_lists_of_catalogs(lake: Node, user: str) -> None:
+def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
     """Gravitino's and Lance's lists name the catalog; Gravitino's details only where the caller may load it."""
     expected = model(lake, user).catalogs()
     details = lake.get(f"{API}/lake/catalogs?details=true", user=user).json()["catalogs"]
@@ -96,7 +96,7 @@ def test_lists_of_catalogs(lake: Node, user: str) -> None:
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_lists_of_namespaces(lake: Node, user: str) -> None:
+def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
     """Iceberg's, Gravitino's and Lance's lists are those of the model at every place, whole and by pages; refused where it refuses."""
     truth = model(lake, user)
     for (catalog, *parent), parent_id in truth.containers().items():
@@ -116,7 +116,7 @@ def test_lists_of_namespaces(lake: Node, user: str) -> None:
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_dataverses(lake: Node, user: str) -> None:
+def test_dataverses(lake: DriverNode, user: str) -> None:
     """`Metadata.Dataverse` has what a walk by lists comes to; of a name alone it tells no time."""
     truth = model(lake, user)
     statement = "select value d from Metadata.`Dataverse` d"
@@ -132,7 +132,7 @@ def test_dataverses(lake: Node, user: str) -> None:
         assert ("1970" in found[name]) == (not truth.sees(containers[path]))
 
 
-def test_a_name_is_all_that_is_shown(lake: Node) -> None:
+def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
     """Neither the namespace that is named nor its tables, owner or properties can be read, nor anything changed, as before."""
     path, schema = wire.space_path("P"), f"{API}/lake/catalogs/main/schemas/P"
     for answer in (

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from limnos.http.cloudevents import BATCH_BYTES_MAX, SECRET_PREFIX, batches_of, event_of, message_id, signed_headers
 from limnos.model.kinds import Kind
-from limnos.services.lookup.telling import Told
+from limnos.services.lookup.change_publishing import PublishedChange
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "change-feed.md"
-TOLD = Told(3, 7, 1, "move", Kind.TABLE, 9, None, ("main", "a.b", "t"), None, "ana", "r", 1_795_217_411_120)
+TOLD = PublishedChange(3, 7, 1, "move", Kind.TABLE, 9, None, ("main", "a.b", "t"), None, "ana", "r", 1_795_217_411_120)
 SECRET = base64.b64encode(b"k" * 32).decode()
 Check = Callable[[str, dict[str, str], bytes], bool]
 

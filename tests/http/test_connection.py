@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 import pytest
 
 from tests.http.iceberg.wire import SCHEMA
-from tests.http.sockets import WAIT_S, Served, Wire, request
+from tests.http.sockets import WAIT_S, ServedNode, SocketWire, request
 
 pytestmark = pytest.mark.integration
 
@@ -26,10 +26,10 @@ def lane(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[ServedNode]:
     """A node with table `a.t`, and `a.big` whose metadata has several megabytes."""
-    node = Served(tmp_path_factory.mktemp("served"), lane=lane)
-    with closing(Wire(node.port)) as wire:
+    node = ServedNode(tmp_path_factory.mktemp("served"), lane=lane)
+    with closing(SocketWire(node.port)) as wire:
         big = {f"k{number}": "x" * 1000 for number in range(6000)}
         for path, body in (
             (SPACES, {"namespace": ["a"]}),
@@ -43,21 +43,21 @@ def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Ser
 
 
 @pytest.fixture
-def wire(served: Served) -> Iterator[Wire]:
+def wire(served: ServedNode) -> Iterator[SocketWire]:
     """A fresh connection."""
-    connection = Wire(served.port)
+    connection = SocketWire(served.port)
     yield connection
     connection.close()
 
 
-def still_serves(served: Served) -> bool:
+def still_serves(served: ServedNode) -> bool:
     """Say whether a new connection is answered."""
-    with closing(Wire(served.port)) as wire:
+    with closing(SocketWire(served.port)) as wire:
         wire.send(request("GET", TABLE))
         return wire.answer().status == 200
 
 
-def test_keep_alive(wire: Wire) -> None:
+def test_keep_alive(wire: SocketWire) -> None:
     """One connection carries request after request, of every kind of answer."""
     seen = []
     for method, path in (
@@ -75,7 +75,7 @@ def test_keep_alive(wire: Wire) -> None:
     assert wire.held == b""
 
 
-def test_pipelined_requests(wire: Wire) -> None:
+def test_pipelined_requests(wire: SocketWire) -> None:
     """Requests sent in one go are answered one after the other, in their order, with nothing between."""
     paths = [TABLE, f"{TABLES}/gone", SPACES, TABLES] * 5
 
@@ -88,7 +88,7 @@ def test_pipelined_requests(wire: Wire) -> None:
     assert wire.held == b""
 
 
-def test_pipelined_writes_and_reads(wire: Wire) -> None:
+def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
     """A read that is pipelined behind a write sees what the write did."""
     name = json.dumps({"namespace": ["pipelined"]}).encode()
 
@@ -101,7 +101,7 @@ def test_pipelined_writes_and_reads(wire: Wire) -> None:
     assert answers == [200, 204, 204, 404]
 
 
-def test_head(wire: Wire) -> None:
+def test_head(wire: SocketWire) -> None:
     """HEAD of a route that only has GET tells the length of the body and sends none; the next answer follows at once."""
     wire.send(request("GET", TABLES) + request("HEAD", TABLES) + request("GET", TABLE))
 
@@ -114,7 +114,7 @@ def test_head(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("piece", [1_000_000, 1, 50])
-def test_a_wish_for_another_protocol_is_passed_over(wire: Wire, piece: int) -> None:
+def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int) -> None:
     """Java's own client asks for HTTP/2 with each request: its bodies arrive, however they are cut, and so does what comes behind."""
     wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
@@ -133,7 +133,7 @@ def test_a_wish_for_another_protocol_is_passed_over(wire: Wire, piece: int) -> N
     assert wire.held == b""
 
 
-def test_not_modified(wire: Wire) -> None:
+def test_not_modified(wire: SocketWire) -> None:
     """304 has neither body nor length, and the connection goes on behind it."""
     wire.send(request("GET", TABLE))
     etag = wire.answer().headers["etag"]
@@ -146,7 +146,7 @@ def test_not_modified(wire: Wire) -> None:
     assert following.status == 200
 
 
-def test_what_was_asked_before_is_answered_the_same(wire: Wire) -> None:
+def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
     """The same bytes again, alone, behind others, before others or in pieces: each request has its answer, and each its own id."""
     load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
     ids = set[str]()
@@ -168,7 +168,7 @@ def test_what_was_asked_before_is_answered_the_same(wire: Wire) -> None:
     assert wire.held == b""
 
 
-def test_what_is_like_what_was_asked_before_is_looked_at(served: Served) -> None:
+def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> None:
     """A request that ends as the last one did, or begins so, is another one: what it asks for is what it gets."""
     usual = request("GET", TABLE)
     for other, status in (
@@ -182,7 +182,7 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: Served) -> None
         (usual.replace(b"/t HTTP", b"/t\0 HTTP"), 400),
         (request("GET", TABLE, b"\r\n\r\n"), 200),
     ):
-        with closing(Wire(served.port)) as each:
+        with closing(SocketWire(served.port)) as each:
             for sent in (usual, usual, usual, other):
                 each.send(sent)
                 answer = each.answer()
@@ -193,7 +193,7 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: Served) -> None
 
 
 @pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
-def test_what_follows_a_request_that_had_more_behind_it(wire: Wire, second: str, holds: bytes) -> None:
+def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second: str, holds: bytes) -> None:
     """Of two requests that came in one piece nothing is remembered that would swallow the second when they come again."""
     two = request("GET", TABLE) + request("GET", second)
     for _ in range(4):
@@ -204,7 +204,7 @@ def test_what_follows_a_request_that_had_more_behind_it(wire: Wire, second: str,
 
 
 @pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
-def test_connection_close(wire: Wire, path: str) -> None:
+def test_connection_close(wire: SocketWire, path: str) -> None:
     """Who asks to close gets the whole answer first, and then the end."""
     wire.send(request("GET", path, connection="close"))
 
@@ -216,7 +216,7 @@ def test_connection_close(wire: Wire, path: str) -> None:
     assert wire.ended()
 
 
-def test_http_1_0(wire: Wire) -> None:
+def test_http_1_0(wire: SocketWire) -> None:
     """A client of the older version gets its answer and the end."""
     wire.send(request("GET", TABLE).replace(b"HTTP/1.1", b"HTTP/1.0"))
 
@@ -224,7 +224,7 @@ def test_http_1_0(wire: Wire) -> None:
     assert wire.ended()
 
 
-def test_second_head_is_looked_at_though_the_first_was_ordinary(served: Served, wire: Wire) -> None:
+def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNode, wire: SocketWire) -> None:
     """What is remembered of a connection lets in nothing but the very same fields, of the same version."""
     usual = request("GET", TABLE)
     for other, status in (
@@ -232,7 +232,7 @@ def test_second_head_is_looked_at_though_the_first_was_ordinary(served: Served, 
         (usual.replace(b"\r\n\r\n", b"\r\norigin: http://evil.example.com\r\n\r\n"), 403),
         (usual.replace(b"GET ", b"GET http://evil.example.com", 1), 421),
     ):
-        with closing(Wire(served.port)) as each:
+        with closing(SocketWire(served.port)) as each:
             for _ in range(2):
                 each.send(usual)
                 assert each.answer().status == 200
@@ -246,7 +246,7 @@ def test_second_head_is_looked_at_though_the_first_was_ordinary(served: Served, 
     assert wire.ended()
 
 
-def test_large_answers(wire: Wire) -> None:
+def test_large_answers(wire: SocketWire) -> None:
     """Answers of several megabytes come whole, also when they are pipelined with small ones."""
     wire.send(request("GET", f"{TABLES}/big") + request("GET", TABLE) + request("GET", f"{TABLES}/big"))
 
@@ -259,7 +259,7 @@ def test_large_answers(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("size", [60_000, 200_000, 1_048_000, 1_049_000, 4_000_000])
-def test_large_request(wire: Wire, size: int) -> None:
+def test_large_request(wire: SocketWire, size: int) -> None:
     """A body of any length is read whole, sent in one go or piece by piece."""
     body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * size}}]}).encode()
     data = request("POST", TABLE, body)
@@ -274,7 +274,7 @@ def test_large_request(wire: Wire, size: int) -> None:
     assert len(json.loads(whole.body)["metadata"]["properties"]["k"]) == size
 
 
-def test_chunked_request(wire: Wire) -> None:
+def test_chunked_request(wire: SocketWire) -> None:
     """A body that comes in chunks is put together, whatever its pieces are."""
     body = json.dumps({"removals": [], "updates": {"way": "chunked"}}).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[:1], body[1:7], body[7:]))
@@ -287,7 +287,7 @@ def test_chunked_request(wire: Wire) -> None:
     assert json.loads(loaded.body)["properties"]["way"] == "chunked"
 
 
-def test_chunked_request_over_the_limit(served: Served, wire: Wire) -> None:
+def test_chunked_request_over_the_limit(served: ServedNode, wire: SocketWire) -> None:
     """A chunked body that goes over the limit is 413 as soon as it does."""
     wire.send(request("POST", SPACES, b"", transfer_encoding="chunked"))
     piece = b"x" * (1 << 20)
@@ -302,7 +302,7 @@ def test_chunked_request_over_the_limit(served: Served, wire: Wire) -> None:
     assert still_serves(served)
 
 
-def test_declared_length_over_the_limit(served: Served, wire: Wire) -> None:
+def test_declared_length_over_the_limit(served: ServedNode, wire: SocketWire) -> None:
     """A body whose declared length is over the limit is 413 before it is sent."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30)))
 
@@ -312,7 +312,7 @@ def test_declared_length_over_the_limit(served: Served, wire: Wire) -> None:
     assert still_serves(served)
 
 
-def test_expect_continue(wire: Wire) -> None:
+def test_expect_continue(wire: SocketWire) -> None:
     """A client that asks first is told to go on, and then answered."""
     body = json.dumps({"removals": ["way"]}).encode()
 
@@ -325,16 +325,16 @@ def test_expect_continue(wire: Wire) -> None:
     assert answer.status == 200
 
 
-def test_expect_continue_that_is_refused(wire: Wire) -> None:
+def test_expect_continue_that_is_refused(wire: SocketWire) -> None:
     """A client that asks first and is refused by its headers alone gets the refusal, not the leave to send."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30), expect="100-continue"))
 
     assert wire.head()[0] == 413
 
 
-def test_slow_reader(served: Served) -> None:
+def test_slow_reader(served: ServedNode) -> None:
     """A client that reads slowly gets all of it, and others are served meanwhile."""
-    with closing(Wire(served.port, receive_bytes=4096)) as slow:
+    with closing(SocketWire(served.port, receive_bytes=4096)) as slow:
         slow.send(request("GET", f"{TABLES}/big") * 3)
         time.sleep(0.2)
         others = [still_serves(served) for _ in range(5)]
@@ -345,7 +345,7 @@ def test_slow_reader(served: Served) -> None:
     assert len(answers[0].body) > 6_000_000
 
 
-def test_slow_sender(wire: Wire) -> None:
+def test_slow_sender(wire: SocketWire) -> None:
     """A request that comes byte by byte is a request."""
     for byte in request("GET", TABLE):
         wire.send(bytes([byte]))
@@ -354,10 +354,10 @@ def test_slow_sender(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("read", [0, 100_000])
-def test_client_that_goes_away_while_it_is_answered(served: Served, read: int) -> None:
+def test_client_that_goes_away_while_it_is_answered(served: ServedNode, read: int) -> None:
     """A client that hangs up in the middle of a large answer disturbs nobody."""
     for _ in range(5):
-        with closing(Wire(served.port, receive_bytes=4096)) as gone:
+        with closing(SocketWire(served.port, receive_bytes=4096)) as gone:
             gone.send(request("GET", f"{TABLES}/big") * 4)
             if read:
                 gone.socket.recv(read)
@@ -365,10 +365,10 @@ def test_client_that_goes_away_while_it_is_answered(served: Served, read: int) -
     assert still_serves(served)
 
 
-def test_client_that_goes_away_before_its_body_is_complete(served: Served, wire: Wire) -> None:
+def test_client_that_goes_away_before_its_body_is_complete(served: ServedNode, wire: SocketWire) -> None:
     """A request whose body never ends changes nothing."""
     body = json.dumps({"namespace": ["half"]}).encode()
-    with closing(Wire(served.port)) as gone:
+    with closing(SocketWire(served.port)) as gone:
         gone.send(request("POST", SPACES, body)[:-5])
         time.sleep(0.05)
 
@@ -377,16 +377,16 @@ def test_client_that_goes_away_before_its_body_is_complete(served: Served, wire:
     assert wire.answer(bodiless=True).status == 404
 
 
-def test_client_that_goes_away_after_its_request(served: Served) -> None:
+def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
     """A change whose client hangs up without waiting is made whole or not at all, and can be looked up."""
     body = json.dumps({"name": "unheard", "schema": SCHEMA}).encode()
-    with closing(Wire(served.port)) as gone:
+    with closing(SocketWire(served.port)) as gone:
         gone.send(request("POST", TABLES, body))
     ends = time.monotonic() + WAIT_S
 
     status = 0
     while status != 200 and time.monotonic() < ends:
-        with closing(Wire(served.port)) as wire:
+        with closing(SocketWire(served.port)) as wire:
             wire.send(request("GET", f"{TABLES}/unheard"))
             status = wire.answer().status
 
@@ -403,7 +403,7 @@ def test_client_that_goes_away_after_its_request(served: Served) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_no_http(served: Served, wire: Wire, junk: bytes) -> None:
+def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> None:
     """Bytes that are no HTTP are answered 400 by the parser and hung up on; others are served."""
     wire.send(junk)
 
@@ -411,7 +411,7 @@ def test_what_is_no_http(served: Served, wire: Wire, junk: bytes) -> None:
     assert still_serves(served)
 
 
-def test_raw_path_reaches_the_routes(wire: Wire) -> None:
+def test_raw_path_reaches_the_routes(wire: SocketWire) -> None:
     """Escapes are not undone on the way: `%2F` in a name is not a slash, `%1F` separates levels."""
     body = json.dumps({"namespace": ["sla/sh", "b"]}).encode()
 
@@ -426,7 +426,7 @@ def test_raw_path_reaches_the_routes(wire: Wire) -> None:
     assert json.loads(answers[1].body)["namespace"] == ["sla/sh", "b"]
 
 
-def test_unread_body_does_not_become_a_request(wire: Wire) -> None:
+def test_unread_body_does_not_become_a_request(wire: SocketWire) -> None:
     """A body that its route does not read is passed over, and the next request is read as one."""
     wire.send(
         request("GET", TABLE, b"GET /nonsense HTTP/1.1\r\n\r\n")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.http.driver import API, PROGRAM, Answer, Node
+from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode
 from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
 from tests.http.lance.wire import arrow
@@ -164,9 +164,9 @@ def allowed() -> dict[Asked, str]:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, Answer]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, DriverAnswer]]:
     """What every caller got for every operation. Who is refused must leave no trace in the store or the warehouse."""
-    found: dict[Asked, Answer] = {}
+    found: dict[Asked, DriverAnswer] = {}
     listed = allowed()
     with wire.node_over(tmp_path_factory.mktemp("coverage")) as node:
         prepare(node)
@@ -183,7 +183,7 @@ def _key(caller: str, operation: Operation) -> Asked:
     return caller, f"{operation.method} {operation.path}"
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make what the paths name."""
     wire.make_table(node, "a", "t")
     wire.make_view(node, "a", "v")
@@ -196,7 +196,7 @@ def prepare(node: Node) -> None:
     node.done("POST", f"{API}/lake/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS})
 
 
-def ask(node: Node, operation: Operation, headers: dict[str, str | None]) -> Answer:
+def ask(node: DriverNode, operation: Operation, headers: dict[str, str | None]) -> DriverAnswer:
     """Ask for an operation, with its body."""
     return node.ask(operation.method, operation.target, BODIES.get(operation.name), **headers)  # type: ignore[arg-type]
 
@@ -208,7 +208,7 @@ def test_every_body_is_known() -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
-def test_nobody_gets_through(answers: dict[Asked, Answer], caller: str, operation: Operation) -> None:
+def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, operation: Operation) -> None:
     """Who may do nothing is refused with 401, 403 or 404 in the protocol's shape, unless the list says why not."""
     key = _key(caller, operation)
     answer = answers[key]
@@ -229,7 +229,7 @@ def test_list_only_shrinks() -> None:
     assert set(found) <= {_key(caller, each) for caller in CALLERS for each in OPERATIONS}
 
 
-def test_lists_shrink_to_nothing(answers: dict[Asked, Answer]) -> None:
+def test_lists_shrink_to_nothing(answers: dict[Asked, DriverAnswer]) -> None:
     """A list that a member may ask for is empty of everything but what is the member's own."""
     for (caller, operation), answer in answers.items():
         if caller == "member" and operation.startswith("GET /api/metalakes/{m}/") and 200 <= answer.status < 300:

@@ -18,9 +18,9 @@ from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from tests.http.admin.test_tasks import poisoned, work
-from tests.http.driver import API, OWN, PROGRAM, Node, let_jobs, node_at
+from tests.http.driver import API, OWN, PROGRAM, DriverNode, let_jobs, node_at
 from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
@@ -244,7 +244,7 @@ def operations() -> set[str]:
     return {name.removesuffix("-default-catalog") for name in found}
 
 
-def furnish(node: Node) -> dict[str, str]:
+def furnish(node: DriverNode) -> dict[str, str]:
     """Make what the writes are about; returns what can't be known before: ids, and a metadata file without a table."""
     poisoned(node)
     work(node)
@@ -306,7 +306,7 @@ def furnish(node: Node) -> dict[str, str]:
     }
 
 
-def _furnish_imports(node: Node) -> tuple[dict, dict]:
+def _furnish_imports(node: DriverNode) -> tuple[dict, dict]:
     """Begin an import, and bring another one to its last record."""
     lines = node.get(f"{OWN}/metalakes/pond/export?format=json").body
     begun, read = (node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json() for name in ("first", "second"))
@@ -314,7 +314,7 @@ def _furnish_imports(node: Node) -> tuple[dict, dict]:
     return begun, read
 
 
-def _furnish_leaves(node: Node) -> None:
+def _furnish_leaves(node: DriverNode) -> None:
     """Make a catalog of each other type, and something in it."""
     node.done("POST", f"{LAKE}/catalogs", {"name": "models", "type": "MODEL"})
     node.done("POST", f"{LAKE}/catalogs/models/schemas", {"name": "a"})
@@ -332,7 +332,7 @@ def _furnish_leaves(node: Node) -> None:
         node.done("POST", f"{LAKE}/catalogs/{kind}s/schemas/a/{kind}s", {"name": "x"})
 
 
-def _furnish_runs(node: Node) -> None:
+def _furnish_runs(node: DriverNode) -> None:
     """Make a pipeline that nobody runs, one with a run, and one with a run that failed."""
     let_jobs(node)
     node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "program"}})
@@ -344,7 +344,7 @@ def _furnish_runs(node: Node) -> None:
     node.done("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/finish", {"attempt": 1, "state": "failed"})
 
 
-def cut_after_commit(node: Node, patch: pytest.MonkeyPatch, *, marks: int = 0) -> list[int]:
+def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int = 0) -> list[int]:
     """Let the next commit succeed, behind so many that change nothing yet, and nothing of the store after it.
 
     Returns a list that notes the commit.
@@ -352,7 +352,7 @@ def cut_after_commit(node: Node, patch: pytest.MonkeyPatch, *, marks: int = 0) -
     store, commits = node.built.services.store, []
 
     def gone() -> NoReturn:
-        raise Unavailable("The database does not answer: try again")
+        raise ServiceUnavailable("The database does not answer: try again")
 
     for name in ("gate", "load", "moment"):
         real = getattr(store, name)
@@ -400,7 +400,7 @@ BEFORE = {"lance-create-table": 1, "rotate-storage-keys": 1}
 """Commits before the last: of what is to be swept if its process is killed, of a catalog's secrets before a webhook's."""
 
 
-def test_a_rotation_that_is_cut_says_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that goes between two secrets leaves some under the newest key: neither nothing nor all, and the next rotation does the rest."""
     furnish(node)
     method, target, body = WRITES["rotate-storage-keys"]
@@ -425,7 +425,7 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str
 
 
 @pytest.fixture
-def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[Node, dict[str, str]]]:
+def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[DriverNode, dict[str, str]]]:
     """A node over the directory as it was made: at the same path, as places of tables are absolute."""
     data, kept, names = seed
     rmtree(data)
@@ -437,7 +437,7 @@ def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[Node, d
 
 @pytest.mark.parametrize("operation", WRITES)
 def test_what_was_committed_is_answered(
-    furnished: tuple[Node, dict[str, str]], monkeypatch: pytest.MonkeyPatch, operation: str
+    furnished: tuple[DriverNode, dict[str, str]], monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
     node, names = furnished

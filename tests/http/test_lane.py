@@ -16,10 +16,10 @@ import pytest
 import uvicorn
 import uvloop
 
-from limnos.http.connection import LaneProtocol, _resumed
+from limnos.http.client_timeouts import client_timeouts_of
+from limnos.http.connection import FastPathProtocol, _resume_coroutine
 from limnos.http.deadlines import Deadlines
-from limnos.http.door import Door
-from limnos.http.patience import patience_of
+from limnos.http.head_admission import HeadAdmission
 
 if TYPE_CHECKING:
     from limnos.http.response import Answer
@@ -33,7 +33,7 @@ async def begun(work: Callable[[], Awaitable[object]]) -> object:
     waits_for = coroutine.send(None)  # type: ignore[attr-defined]
 
     async def rest() -> object:
-        return await _resumed(coroutine, waits_for)  # type: ignore[arg-type]
+        return await _resume_coroutine(coroutine, waits_for)  # type: ignore[arg-type]
 
     return await asyncio.create_task(rest())
 
@@ -91,8 +91,8 @@ class Application:
     def __init__(self, answer: Callable[[], Awaitable[Answer]], *, at_once: bool) -> None:
         self._answer = answer
         self._at_once = at_once
-        self.door = Door()
-        self.patience = patience_of(10, 10)
+        self.door = HeadAdmission()
+        self.patience = client_timeouts_of(10, 10)
         self.deadlines = Deadlines(10)
         self.kept = SimpleNamespace(is_on=False, inline=at_once)
 
@@ -124,7 +124,7 @@ def served(application: Application, *requests: bytes) -> list[bytes]:
 
     async def story() -> list[bytes]:
         listening = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(application, http=LaneProtocol, loop="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
+        config = uvicorn.Config(application, http=FastPathProtocol, loop="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         answers = await asyncio.gather(

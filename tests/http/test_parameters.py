@@ -17,7 +17,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names.errors import InvalidName
 from scripts.generate_openapi import read_of, unwrap
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 
 PROTOCOLS: tuple[Protocol, ...] = (
     IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AsterixProtocol(), AdminProtocol(),
@@ -56,7 +56,7 @@ def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Rout
     assert not set(route.query) & set(route.query_ignored)
 
 
-def test_every_change_refuses_an_unknown_parameter(open_node: Node) -> None:
+def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> None:
     """Each operation that may change something answers 400 in its protocol's shape, naming the parameter and those it knows."""
     taken = []
     for protocol, route in ROUTES:
@@ -71,7 +71,7 @@ def test_every_change_refuses_an_unknown_parameter(open_node: Node) -> None:
     assert taken == []
 
 
-def test_no_operation_takes_a_parameter_twice(open_node: Node) -> None:
+def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
     """Of two parameters with one name neither counts, where the name decides something: reads, too, answer 400."""
     taken = []
     for protocol, route in ROUTES:
@@ -85,7 +85,7 @@ def test_no_operation_takes_a_parameter_twice(open_node: Node) -> None:
     assert taken == []
 
 
-def test_two_parents_are_refused(open_node: Node) -> None:
+def test_two_parents_are_refused(open_node: DriverNode) -> None:
     """A list below two parents is no list below the last one; an unknown parameter of a read is passed over."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     for name in ("a", "b"):
@@ -99,7 +99,7 @@ def test_two_parents_are_refused(open_node: Node) -> None:
     assert unknown.status == 200
 
 
-def test_a_cascade_is_refused_and_drops_nothing(open_node: Node) -> None:
+def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
     """Iceberg's drop of a namespace refuses to cascade by name, and takes a cascade that is off."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     open_node.done("POST", spaces, {"namespace": ["a"]})

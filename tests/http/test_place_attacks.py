@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Answer, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, creation, table_path, view_body
 from tests.http.lance.wire import ROOT as LANCE
 from tests.objects import objects
@@ -30,7 +30,7 @@ OWNERS = ("own", "other catalog", "other metalake")
 class World(NamedTuple):
     """A node with two metalakes, and a directory that both of them may use."""
 
-    node: Node
+    node: DriverNode
     bucket: str
     counter: Iterator[int]
 
@@ -59,7 +59,7 @@ SITES = {"own": FIRST, "other catalog": Site("lake", "2"), "other metalake": Sit
 PROVIDERS = {"ice": ("relational", "lakehouse-iceberg"), "vec": ("relational", "lakehouse-generic"), "fil": ("fileset", None)}  # fmt: skip
 
 
-def catalog_make(node: Node, metalake: str, name: str, sort: str, **properties: str) -> Answer:
+def catalog_make(node: DriverNode, metalake: str, name: str, sort: str, **properties: str) -> DriverAnswer:
     """Make a catalog of a sort."""
     kind, provider = PROVIDERS[sort]
     body = {"name": name, "type": kind, "properties": properties} | ({"provider": provider} if provider else {})
@@ -71,46 +71,46 @@ def name_of(world: World) -> str:
     return f"x{next(world.counter)}"
 
 
-def make_table(world: World, site: Site, location: str, **properties: str) -> Answer:
+def make_table(world: World, site: Site, location: str, **properties: str) -> DriverAnswer:
     """Make an Iceberg table at a location."""
     body = {"name": name_of(world), "schema": SCHEMA, "location": location, "properties": properties}
     return world.node.post(f"{site.iceberg()}/namespaces/n/tables", body)
 
 
-def make_data_path(world: World, site: Site, location: str, *, key: str = "write.data.path") -> Answer:
+def make_data_path(world: World, site: Site, location: str, *, key: str = "write.data.path") -> DriverAnswer:
     """Make an Iceberg table whose data files go to a location, while it lies elsewhere."""
     return make_table(world, site, f"{world.bucket}/own{next(world.counter)}", **{key: location})
 
 
-def make_object_path(world: World, site: Site, location: str) -> Answer:
+def make_object_path(world: World, site: Site, location: str) -> DriverAnswer:
     """Make an Iceberg table with an object storage layout at a location."""
     return make_data_path(world, site, location, key="write.object-storage.path")
 
 
-def make_view(world: World, site: Site, location: str) -> Answer:
+def make_view(world: World, site: Site, location: str) -> DriverAnswer:
     """Make a view at a location."""
     return world.node.post(f"{site.iceberg()}/namespaces/n/views", view_body(name_of(world), location=location))
 
 
-def make_lance_table(world: World, site: Site, location: str) -> Answer:
+def make_lance_table(world: World, site: Site, location: str) -> DriverAnswer:
     """Declare a Lance table at a location."""
     path = f"{LANCE}/table/{site.catalog('vec')}$n${name_of(world)}"
     assert site.metalake == "lake", "Lance REST serves one metalake"
     return world.node.post(f"{path}/declare", {"location": location})
 
 
-def make_fileset(world: World, site: Site, location: str, *, kind: str = "MANAGED") -> Answer:
+def make_fileset(world: World, site: Site, location: str, *, kind: str = "MANAGED") -> DriverAnswer:
     """Make a fileset at a location."""
     body = {"name": name_of(world), "type": kind, "storageLocation": location}
     return world.node.post(f"{API}/{site.metalake}/catalogs/{site.catalog('fil')}/schemas/n/filesets", body)
 
 
-def make_external(world: World, site: Site, location: str) -> Answer:
+def make_external(world: World, site: Site, location: str) -> DriverAnswer:
     """Make an external fileset at a location."""
     return make_fileset(world, site, location, kind="EXTERNAL")
 
 
-def make_dropped(world: World, site: Site, location: str) -> Answer:
+def make_dropped(world: World, site: Site, location: str) -> DriverAnswer:
     """Make a table at a location and drop it: it lies in the trash."""
     made = make_table(world, site, location)
     if made.status == 200:
@@ -119,22 +119,22 @@ def make_dropped(world: World, site: Site, location: str) -> Answer:
     return made
 
 
-def make_root(world: World, site: Site, location: str) -> Answer:
+def make_root(world: World, site: Site, location: str) -> DriverAnswer:
     """Make a catalog for Iceberg tables whose warehouse is a location."""
     return catalog_make(world.node, site.metalake, name_of(world), "ice", warehouse=location)
 
 
-def make_fileset_root(world: World, site: Site, location: str) -> Answer:
+def make_fileset_root(world: World, site: Site, location: str) -> DriverAnswer:
     """Make a catalog for filesets at a location."""
     return catalog_make(world.node, site.metalake, name_of(world), "fil", location=location)
 
 
-def make_directory(world: World, site: Site, location: str) -> Answer:
+def make_directory(world: World, site: Site, location: str) -> DriverAnswer:
     """Make a catalog that shows the Lance tables of a directory."""
     return catalog_make(world.node, site.metalake, name_of(world), "vec", **{"lance-directory": location})
 
 
-MAKERS: dict[str, Callable[[World, Site, str], Answer]] = {
+MAKERS: dict[str, Callable[[World, Site, str], DriverAnswer]] = {
     "table": make_table,
     "data path": make_data_path,
     "object path": make_object_path,
@@ -159,17 +159,19 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     data = tmp_path_factory.mktemp("places")
     if request.param == "disk":
         (bucket := data / "bucket").mkdir()
-        with serving(f"file://{bucket}", data / "data", Storage(allowed_roots=(f"file://{bucket}",)), {}) as found:
+        with serving(
+            f"file://{bucket}", data / "data", StorageSection(allowed_roots=(f"file://{bucket}",)), {}
+        ) as found:
             yield found
         return
     with objects() as store:
-        storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+        storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
         with serving("s3://lake", data / "data", storage, store.properties) as found:
             yield found
 
 
 @contextmanager
-def serving(bucket: str, data: Path, storage: Storage, known: dict[str, str]) -> Iterator[World]:
+def serving(bucket: str, data: Path, storage: StorageSection, known: dict[str, str]) -> Iterator[World]:
     """Serve a node whose catalogs may use a bucket."""
     with node_at(data, storage=storage) as node:
         node.done("POST", API, {"name": "pond", "comment": ""})
@@ -269,7 +271,7 @@ def spellings(location: str) -> list[str]:
 
 @pytest.mark.parametrize("maker", [make_fileset, make_external, make_view, make_table, make_data_path])
 def test_no_spelling_of_a_table_s_location_is_another_place(
-    world: World, maker: Callable[[World, Site, str], Answer]
+    world: World, maker: Callable[[World, Site, str], DriverAnswer]
 ) -> None:
     """Whatever the scheme, case, dots, percent signs and slashes: the place is the table's."""
     location, _ = restricted_table(world)

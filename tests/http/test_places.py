@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.model.places import PlaceKind
-from limnos.services.storage import place_settling
-from limnos.services.storage.place_settling import conflicts_told, places_refresh, places_settle
+from limnos.model.storage_locations import LocationKind
+from limnos.services.storage import location_reconciliation
+from limnos.services.storage.location_reconciliation import describe_conflicts, locations_reconcile, locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import creation, make_space, view_body
 
 SPACE = "/iceberg/v1/lake.main/namespaces/s"
@@ -22,7 +22,7 @@ TABLES = f"{SPACE}/tables"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": "long"}]}
 
 
-def files_over(node: Node, root: str) -> str:
+def files_over(node: DriverNode, root: str) -> str:
     """Make a catalog for filesets over a directory, with a schema; returns where its filesets are made."""
     body = {"name": "files", "type": "fileset", "properties": {"allowed-locations": root}}
     node.done("POST", f"{API}/lake/catalogs", body)
@@ -30,23 +30,23 @@ def files_over(node: Node, root: str) -> str:
     return f"{API}/lake/catalogs/files/schemas/s/filesets"
 
 
-def table(node: Node, name: str, *, user: str = "admin", **more: object) -> Answer:
+def table(node: DriverNode, name: str, *, user: str = "admin", **more: object) -> DriverAnswer:
     """Ask for a table."""
     return node.ask("POST", TABLES, {"name": name, "schema": SCHEMA, **more}, user=user)
 
 
-def where(answer: Answer) -> str:
+def where(answer: DriverAnswer) -> str:
     """Where a table lies."""
     assert answer.status == 200, answer.body
     return str(answer["metadata"]["location"])
 
 
-def warehouse_of(node: Node) -> str:
+def warehouse_of(node: DriverNode) -> str:
     """The warehouse of `main`."""
     return str(node.done("GET", f"{API}/lake/catalogs/main")["catalog"]["properties"]["warehouse"])
 
 
-def run(node: Node, statement: str) -> None:
+def run(node: DriverNode, statement: str) -> None:
     """Change the store as an older release left it."""
     store = node.built.services.store
     node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
@@ -54,7 +54,7 @@ def run(node: Node, statement: str) -> None:
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
-def test_no_fileset_opens_a_tables_files(node: Node, kind: str, spelling: str) -> None:
+def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: str) -> None:
     """Whoever may make filesets over the same directory gets none at, above or below a table, however its location is spelled."""
     make_space(node, "s")
     location = where(table(node, "t"))
@@ -68,7 +68,7 @@ def test_no_fileset_opens_a_tables_files(node: Node, kind: str, spelling: str) -
 
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
-def test_no_table_opens_a_filesets_files(node: Node, kind: str) -> None:
+def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
     """Whoever may make tables gets none at, above or below a fileset, by a create, a staged create or a data path."""
     make_space(node, "s")
     root = f"{warehouse_of(node)}/files"
@@ -85,7 +85,7 @@ def test_no_table_opens_a_filesets_files(node: Node, kind: str) -> None:
     assert [each.status for each in (*refused, sent_there)] == [400] * 7
 
 
-def test_data_paths_are_places(node: Node) -> None:
+def test_data_paths_are_places(node: DriverNode) -> None:
     """A table sends writers to a free place below its catalog's roots alone, at its creation and at each commit."""
     make_space(node, "s")
     root = warehouse_of(node)
@@ -106,7 +106,7 @@ def test_data_paths_are_places(node: Node) -> None:
     assert table(node, "third", location=f"{root}/shared/v/x").status == 400
 
 
-def test_every_door_claims_what_it_brings(node: Node) -> None:
+def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
     """A data path or location that comes by a transaction, a staged create, a register or a view is nobody else's from then on."""
     make_space(node, "s")
     mine, root = table(node, "mine"), warehouse_of(node)
@@ -116,7 +116,7 @@ def test_every_door_claims_what_it_brings(node: Node) -> None:
     def sends_to(name: str) -> dict[str, object]:
         return {"action": "set-properties", "updates": {"write.data.path": f"{root}/shared/{name}"}}
 
-    def in_transaction(name: str, requirements: list[object], updates: list[object]) -> Answer:
+    def in_transaction(name: str, requirements: list[object], updates: list[object]) -> DriverAnswer:
         table_change = {
             "identifier": {"namespace": ["s"], "name": name},
             "requirements": requirements,
@@ -124,7 +124,7 @@ def test_every_door_claims_what_it_brings(node: Node) -> None:
         }
         return node.post(change, {"table-changes": [table_change]})
 
-    def registers(name: str, place: str, *, overwrite: bool) -> Answer:
+    def registers(name: str, place: str, *, overwrite: bool) -> DriverAnswer:
         location = f"{root}/{place}"
         told = {**mine["metadata"], "location": location, "table-uuid": str(uuid4())}
         told["properties"] = {"write.data.path": f"{root}/shared/{place}"}
@@ -157,7 +157,7 @@ def test_every_door_claims_what_it_brings(node: Node) -> None:
     assert [table(node, "late", location=f"{root}/{name}/x").status for name in taken] == [400] * len(taken)
 
 
-def test_no_metalake_reaches_another(node: Node) -> None:
+def test_no_metalake_reaches_another(node: DriverNode) -> None:
     """No warehouse, root or directory of a catalog lies at, above or below what another metalake has, nor in the server's own."""
     make_space(node, "s")
     location, root = where(table(node, "t")), warehouse_of(node)
@@ -178,7 +178,7 @@ def test_no_metalake_reaches_another(node: Node) -> None:
     assert not any("s.t" in each.body.decode() for each in named.values())
 
 
-def test_a_directory_shows_nobody_elses_tables(node: Node) -> None:
+def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
     """A catalog that shows a directory lies beside other catalogs' warehouses and objects, and nothing of theirs comes into it."""
     make_space(node, "s")
     root = warehouse_of(node)
@@ -201,7 +201,7 @@ def test_a_directory_shows_nobody_elses_tables(node: Node) -> None:
     assert (covered.status, shown.status, into.status) == (400, 200, 400)
 
 
-def test_what_was_let_go_of_stays_taken(node: Node) -> None:
+def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
     """A dropped table's metadata file is registered by its owner alone, also when it left the trash and its files stand."""
     make_space(node, "s")
     made = table(node, "t")
@@ -218,7 +218,7 @@ def test_what_was_let_go_of_stays_taken(node: Node) -> None:
     assert (hers.status, own.status) == (400, 200)
 
 
-def test_a_purge_frees_the_places_where_no_file_is_left(node: Node) -> None:
+def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> None:
     """While files are being deleted nothing is made there; then the location is free, and a data path with a file is its owner's alone."""
     make_space(node, "s")
     path = f"{warehouse_of(node)}/shared/t"
@@ -236,7 +236,7 @@ def test_a_purge_frees_the_places_where_no_file_is_left(node: Node) -> None:
     assert (early.status, early.headers.get("retry-after"), late) == (503, "5", [200, 400])
 
 
-def test_of_two_staged_creates_at_one_place_one_is_made(node: Node) -> None:
+def test_of_two_staged_creates_at_one_place_one_is_made(node: DriverNode) -> None:
     """Both are staged, as nothing lies there; the commit that comes second is refused, and its table is not there."""
     make_space(node, "s")
     at = f"{warehouse_of(node)}/both"
@@ -256,20 +256,20 @@ def test_of_two_staged_creates_at_one_place_one_is_made(node: Node) -> None:
     assert [node.get(f"{TABLES}/{name}").status for name in ("hers", "mine")] == [200, 404]
 
 
-def unsettled(node: Node) -> None:
+def unsettled(node: DriverNode) -> None:
     """Leave the register as the migration of an older store does: without roots, and with the row that says so."""
-    run(node, f"DELETE FROM place WHERE kind IN ({PlaceKind.WAREHOUSE}, {PlaceKind.ALLOWED_LOCATION})")
+    run(node, f"DELETE FROM place WHERE kind IN ({LocationKind.WAREHOUSE}, {LocationKind.ALLOWED_LOCATION})")
     run(node, "INSERT INTO place VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
 
 
-def settle(node: Node) -> list[dict[str, object]]:
+def settle(node: DriverNode) -> list[dict[str, object]]:
     """Start again; returns what is told of places that break a rule."""
     services = node.built.services
-    node.runner.run(places_settle(services))
-    return node.runner.run(services.store.submit(upkeep_permit("t"), conflicts_told))
+    node.runner.run(locations_reconcile(services))
+    return node.runner.run(services.store.submit(upkeep_permit("t"), describe_conflicts))
 
 
-def test_an_old_table_at_the_root_keeps_nobody_out(node: Node) -> None:
+def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
     """After an upgrade it is told with its name and how to mend it, and tables are made below it as before."""
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "old"))
@@ -284,7 +284,7 @@ def test_an_old_table_at_the_root_keeps_nobody_out(node: Node) -> None:
     assert table(node, "new").status == 200
 
 
-def test_an_old_fileset_over_a_table_opens_nothing(node: Node, tmp_path: Path) -> None:
+def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: Path) -> None:
     """A fileset that an older release let lie over a table lists and opens no files, until that is mended."""
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
@@ -299,17 +299,17 @@ def test_an_old_fileset_over_a_table_opens_nothing(node: Node, tmp_path: Path) -
     made = table(node, "t2")
     run(
         node,
-        f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind = {PlaceKind.EXTERNAL_FILESET}",
+        f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind = {LocationKind.EXTERNAL_FILESET}",
     )
-    node.runner.run(places_refresh(node.built.services))
+    node.runner.run(locations_refresh(node.built.services))
 
     assert (before.status, after.status, made.status, node.get(listing).status) == (200, 403, 200, 200)
     assert [each["name"] for each in told] == ["lake.files.s.f"]
 
 
-def test_marks_end_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark of a mended place ends though those of others, which come before it, stand."""
-    monkeypatch.setattr(place_settling, "UNMARK_PAGE", 1)
+    monkeypatch.setattr(location_reconciliation, "UNMARK_PAGE", 1)
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
     filesets = files_over(node, root)
@@ -319,18 +319,18 @@ def test_marks_end_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> 
     unsettled(node)
     before = len(settle(node))
     run(node, f"UPDATE place SET location = '{root}/second' WHERE location = '{location}/second'")
-    node.runner.run(places_refresh(node.built.services))
+    node.runner.run(locations_refresh(node.built.services))
 
-    assert (before, len(node.built.services.defaults.place_conflicts.ids)) == (2, 1)
+    assert (before, len(node.built.services.defaults.location_conflicts.ids)) == (2, 1)
 
 
-def test_what_an_older_node_makes_beside_is_taken_in(node: Node) -> None:
+def test_what_an_older_node_makes_beside_is_taken_in(node: DriverNode) -> None:
     """A table without a place gets one at the next round of upkeep, and guards it from then on."""
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))
     run(node, f"DELETE FROM place WHERE location = '{location}'")
-    node.runner.run(places_refresh(node.built.services))
+    node.runner.run(locations_refresh(node.built.services))
     answer = node.post(filesets, {"name": "f", "type": "external", "storageLocation": location})
 
     assert answer.status == 400

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from limnos.http import throttle
-from limnos.http.throttle import ADDRESSES_MAX, BURST, PER_S, Throttle, address_of
-from limnos.model.errors import Throttled, Unauthenticated
-from tests.http.driver import API, OWN, Node
+from limnos.http.throttle import ADDRESSES_MAX, BURST, PER_S, CredentialThrottle, address_of
+from limnos.model.errors import AuthenticationFailed, TooManyAttempts
+from tests.http.driver import API, OWN, DriverNode
 
 if TYPE_CHECKING:
     from limnos.telemetry.request_log import RequestLog
 
-WRONG = Unauthenticated("The token is wrong")
+WRONG = AuthenticationFailed("The token is wrong")
 
 
 @dataclass
@@ -52,13 +52,13 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
     """Whether each of several answers was that there are too many."""
-    return [isinstance(ask(), Throttled) for _ in range(many)]
+    return [isinstance(ask(), TooManyAttempts) for _ in range(many)]
 
 
 def test_allowance_is_a_burst_and_then_a_rate() -> None:
     """So many at once are told that they are wrong, the next that they are too many; time gives the allowance back."""
     clock = Clock()
-    door = Throttle(now=clock)
+    door = CredentialThrottle(now=clock)
 
     first = statuses(BURST + 5, lambda: door.answer("a", WRONG))
     clock.now += 3 / PER_S
@@ -73,7 +73,7 @@ def test_allowance_is_a_burst_and_then_a_rate() -> None:
 
 def test_addresses_have_allowances_of_their_own() -> None:
     """Who is too often wrong harms nobody at another address."""
-    door = Throttle(now=Clock())
+    door = CredentialThrottle(now=Clock())
     statuses(BURST + 1, lambda: door.answer("10.0.0.1", WRONG))
 
     assert statuses(1, lambda: door.answer("10.0.0.2", WRONG)) == [False]
@@ -90,7 +90,7 @@ def test_half_of_ipv6_is_one_address(peer: str, address: str) -> None:
 
 def test_memory_is_bounded() -> None:
     """Many addresses are remembered as long as there is room; who was quiet for longest is forgotten first."""
-    door = Throttle(now=Clock())
+    door = CredentialThrottle(now=Clock())
     statuses(BURST + 1, lambda: door.answer("first", WRONG))
 
     for i in range(ADDRESSES_MAX + 10):
@@ -105,7 +105,7 @@ def test_memory_is_bounded() -> None:
 def test_log_has_one_line_a_second(log: Log) -> None:
     """The first wrong credential is told at once, those of the next second together, what is left when the server stops."""
     clock = Clock()
-    door = Throttle(now=clock)
+    door = CredentialThrottle(now=clock)
 
     for i in range(1000):
         clock.now = i / 400
@@ -118,9 +118,9 @@ def test_log_has_one_line_a_second(log: Log) -> None:
 
 
 @pytest.mark.parametrize("path", ["/iceberg/v1/lake.main/namespaces", f"{API}/lake", f"{OWN}/whoami"])
-def test_too_many_wrong_credentials(node: Node, log: Log, path: str) -> None:
+def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> None:
     """Each protocol says 401 to a wrong token, then 429 and when to come again; a right one passes all the while."""
-    node.built.application.throttle = Throttle(now=Clock())
+    node.built.application.throttle = CredentialThrottle(now=Clock())
     token = node.done("POST", f"{OWN}/tokens", {})["token"]
     wrong = [node.get(path, user=None, authorization="Bearer lim_1_wrong") for _ in range(BURST + 5)]
 
@@ -133,10 +133,10 @@ def test_too_many_wrong_credentials(node: Node, log: Log, path: str) -> None:
     assert [line["count"] for line in log.lines] == [1]
 
 
-def test_requests_held_up_are_sampled_in_their_log(node: Node) -> None:
+def test_requests_held_up_are_sampled_in_their_log(node: DriverNode) -> None:
     """Of requests that are 429 one a second has a line, whatever becomes of others meanwhile."""
     clock = Clock()
-    node.built.application.throttle = Throttle(burst=0, now=clock)
+    node.built.application.throttle = CredentialThrottle(burst=0, now=clock)
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
 
@@ -148,9 +148,9 @@ def test_requests_held_up_are_sampled_in_their_log(node: Node) -> None:
     assert [line[6] for line in lines] == [429, 429, 429, 200]
 
 
-def test_refusals_of_known_callers_are_not_counted(node: Node) -> None:
+def test_refusals_of_known_callers_are_not_counted(node: DriverNode) -> None:
     """Neither no credential nor a user without rights, nor a token that was revoked, is a wrong credential."""
-    node.built.application.throttle = Throttle(burst=0)
+    node.built.application.throttle = CredentialThrottle(burst=0)
     made = node.done("POST", f"{OWN}/tokens", {})
     node.done("DELETE", f"{OWN}/tokens/{made['id']}")
     for user in (None, "stranger"):

@@ -14,7 +14,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 from limnos.client import Client
 from tests.integration.live import LiveServer, serving
-from tests.objects import BUCKET, Objects, authorized
+from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 pytestmark = [
     pytest.mark.integration,
@@ -26,14 +26,14 @@ SIGNED = {"header.X-Iceberg-Access-Delegation": "remote-signing", "py-io-impl": 
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """The store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with a catalog there that gives out credentials, and signs; ana may read its tables."""
     data = tmp_path_factory.mktemp("authorized") / "data"
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
@@ -74,7 +74,7 @@ def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> Rest
 
 
 @pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])
-def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: Objects, more: dict[str, str]) -> None:
+def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStoreServer, more: dict[str, str]) -> None:
     """Tables are made, written, read, overwritten and read by who may only read, by credentials or signatures alone; each of these is the store's to look at."""
     space = "signed" if more else "vended"
     client = catalog(server, **more)
@@ -92,7 +92,7 @@ def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: Objects, mo
     assert client.load_table(f"{space}.t").scan().to_arrow().num_rows == 4
 
 
-def test_credentials_end_and_are_renewed(server: LiveServer, store: Objects) -> None:
+def test_credentials_end_and_are_renewed(server: LiveServer, store: ObjectStoreServer) -> None:
     """One table's open it alone: not the sibling whose place only begins alike, nor another's; ended ones open nothing, renewed ones do."""
     client = catalog(server)
     client.create_namespace("ends")

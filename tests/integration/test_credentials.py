@@ -13,7 +13,7 @@ from pyiceberg.exceptions import OAuthError, UnauthorizedError
 
 from limnos.client import Client
 from limnos.client.values import NewSecret
-from tests.integration.duck import attached
+from tests.integration.duckdb_client import attached
 from tests.integration.live import LiveServer, serving
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from limnos.client import Client
-from tests.integration.duck import attached
+from tests.integration.duckdb_client import attached
 from tests.integration.live import LIMNOS, LiveServer, serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "connectors.md"

@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 
 from limnos.client import Client
 from tests.integration.live import LiveServer, serving
-from tests.objects import BUCKET, Objects, objects
+from tests.objects import BUCKET, ObjectStoreServer, objects
 
 pytestmark = [
     pytest.mark.integration,
@@ -34,14 +34,14 @@ WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
     with objects() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def cloud(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def cloud(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with an Iceberg and a Lance catalog in the store, which give out credentials; what is dropped there is gone at once."""
     data = tmp_path_factory.mktemp("cloud") / "data"
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
@@ -86,7 +86,7 @@ def until(done: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_pyiceberg_works_with_what_it_is_given(store: Objects, cloud: LiveServer) -> None:
+def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """Create, append and scan with vended credentials alone; a reader's append is refused by the store, and commits nothing."""
     admin = load_catalog("ice", type="rest", uri=f"{cloud.uri}/iceberg", warehouse="ice", token=cloud.token)
     admin.create_namespace("shop")
@@ -103,7 +103,7 @@ def test_pyiceberg_works_with_what_it_is_given(store: Objects, cloud: LiveServer
     assert len(admin.load_table("shop.items").snapshots()) == 1
 
 
-def test_lance_works_with_what_it_is_given(store: Objects, cloud: LiveServer) -> None:
+def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """Pylance and lancedb write and read a storage-managed table and a managed one with vended credentials alone; a reader can't write."""
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "own"]))
@@ -129,7 +129,7 @@ def test_lance_works_with_what_it_is_given(store: Objects, cloud: LiveServer) ->
     assert found.search([0.0, 1.0], vector_column_name="vector").limit(1).to_list()[0]["text"] == "a cat"
 
 
-def test_rows_by_way_of_the_server(store: Objects, cloud: LiveServer) -> None:
+def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """Created, inserted, merged, indexed, updated, deleted and queried in the store, by clients that never touch it."""
     namespace_of(cloud).create_namespace(CreateNamespaceRequest(id=["vec", "far"]))
     before = sum(number for name, number in store.asked.items() if name != "sts")
@@ -154,7 +154,7 @@ def test_rows_by_way_of_the_server(store: Objects, cloud: LiveServer) -> None:
     until(lambda: store.names(prefix) == [f"{prefix}/mine.txt", f"{prefix}2/data/other"])
 
 
-def test_what_went_past_the_server_is_moved_aside(store: Objects, cloud: LiveServer) -> None:
+def test_what_went_past_the_server_is_moved_aside(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """A managed table's versions are final once committed; a version written by path with the owner's keys is never shown."""
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "strict"]))

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import types as spark
 
 from limnos.client import Client, DeniedError, NotFoundError, RefusedError
-from limnos.model.errors import BadRequest, Forbidden, NotFound
-from limnos.spark.lance.home import Home
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
+from limnos.spark.lance.server_access import ServerAccess
 from limnos.spark.lance.source import LanceSource, source_of
 from limnos.spark.lance.writing import LanceWriter
 from tests.integration.live import LiveServer
@@ -49,7 +49,7 @@ def space(admin: Client, request: pytest.FixtureRequest) -> str:
 
 def source(server: LiveServer, path: str, *, token: str | None = None, **options: str) -> LanceSource:
     """A session's source, for one table."""
-    home = Home(server.uri, "lake", token=token or server.token)
+    home = ServerAccess(server.uri, "lake", token=token or server.token)
     return source_of(home)({"path": path, **options})
 
 
@@ -199,7 +199,7 @@ def test_who_may_read_may_not_write(server: LiveServer, admin: Client, space: st
         source(server, path, token=token).writer(COLUMNS, False)
     admin.roles.allow(user, ["use_catalog", "use_schema", "select_table"], on="lance", kind="catalog")
     assert source(server, path, token=token).schema().fieldNames() == ["id", "vector"]
-    with pytest.raises(Forbidden, match="MODIFY_TABLE"):
+    with pytest.raises(PermissionDenied, match="MODIFY_TABLE"):
         source(server, path, token=token).writer(COLUMNS, False)
     with pytest.raises(DeniedError):
         source(server, f"{path}2", token=token).writer(COLUMNS, False)

@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from pyiceberg.catalog import load_catalog
 
 from limnos.client import Client
-from limnos.client.values import Named
+from limnos.client.values import NamedPrincipals
 from tests.integration.live import LiveServer, serving
-from tests.objects import BUCKET, Objects, authorized
+from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 pytestmark = [
     pytest.mark.integration,
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 class Reader:
     """Somebody of a restricted table, over HTTP and at the store."""
 
-    def __init__(self, server: LiveServer, store: Objects, user: str) -> None:
+    def __init__(self, server: LiveServer, store: ObjectStoreServer, user: str) -> None:
         with Client(server.uri, token=server.token) as client:
             token = client.tokens.create(user=user).token
         self.http = httpx2.Client(base_url=server.uri, headers={"Authorization": f"Bearer {token}"}, timeout=300)
@@ -83,14 +83,14 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """The store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with table `shop.t` in two catalogs: `ice` gives credentials out and signs, `signs` only signs. It is restricted for ana and, otherwise, for bob."""
     data = tmp_path_factory.mktemp("restricted") / "data"
     with pytest.MonkeyPatch.context() as patch:
@@ -120,10 +120,10 @@ def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                     kind="table",
                     filter="city = 'Rome'",
                     masks={"card": "show-last-4"},
-                    to=Named(users=("ana",)),
+                    to=NamedPrincipals(users=("ana",)),
                 )
                 client.restrictions.set(
-                    "b", f"{name}.shop.t", kind="table", filter="city = 'Oslo'", to=Named(users=("bob",))
+                    "b", f"{name}.shop.t", kind="table", filter="city = 'Oslo'", to=NamedPrincipals(users=("bob",))
                 )
             for user in ("ana", "bob"):
                 client.roles.grant_to_user(user, ["readers"])
@@ -131,7 +131,7 @@ def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def ana(server: LiveServer, store: Objects) -> Iterator[Reader]:
+def ana(server: LiveServer, store: ObjectStoreServer) -> Iterator[Reader]:
     """Ana."""
     made = Reader(server, store, "ana")
     yield made
@@ -139,14 +139,14 @@ def ana(server: LiveServer, store: Objects) -> Iterator[Reader]:
 
 
 @pytest.fixture(scope="module")
-def bob(server: LiveServer, store: Objects) -> Iterator[Reader]:
+def bob(server: LiveServer, store: ObjectStoreServer) -> Iterator[Reader]:
     """Bob."""
     made = Reader(server, store, "bob")
     yield made
     made.http.close()
 
 
-def _own(store: Objects, catalog: str = "ice") -> list[str]:
+def _own(store: ObjectStoreServer, catalog: str = "ice") -> list[str]:
     """The names of everything that is the table's: metadata, lists, a manifest, data."""
     found = [name for name in store.names(f"{catalog}/") if "restricted-reads" not in name]
     assert len(found) >= 5
@@ -170,7 +170,7 @@ def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
     assert "/restricted-reads/" in file
 
 
-def test_they_open_nothing_else(ana: Reader, bob: Reader, store: Objects) -> None:
+def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServer) -> None:
     """Neither the table's own files, nor what others may see of it, nor any writing: not even of the files that they read."""
     plan, others = ana.planned(), _files(bob.planned())
     (own,) = _files(plan)
@@ -188,7 +188,7 @@ def test_they_open_nothing_else(ana: Reader, bob: Reader, store: Objects) -> Non
 
 @pytest.mark.parametrize("by", [VENDED, SIGNED])
 @pytest.mark.parametrize("catalog", ["ice", "signs"])
-def test_no_door_gives_more(ana: Reader, store: Objects, catalog: str, by: str) -> None:
+def test_no_door_gives_more(ana: Reader, store: ObjectStoreServer, catalog: str, by: str) -> None:
     """Loading gives no credentials, refreshing is refused, and nothing is signed, for the table's files or for those made for her."""
     loaded = ana.ask("GET", by=by, catalog=catalog)
     assert loaded.status_code == 200
@@ -205,7 +205,7 @@ def test_no_door_gives_more(ana: Reader, store: Objects, catalog: str, by: str) 
         assert answer.status_code == 403, answer.text
 
 
-def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: Objects) -> None:
+def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: ObjectStoreServer) -> None:
     """No answer to whom a restriction binds has the catalog's own keys, its role, or a name of the table's files."""
     answers = [
         ana.ask("GET"),
@@ -219,7 +219,7 @@ def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: Objects) -> No
         assert not [each for each in (*store.keys, "role/tables", *own) if each in answer.text]
 
 
-def test_they_end(ana: Reader, store: Objects) -> None:
+def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
     """Credentials of a plan that have ended open nothing; the next plan brings others, for the same file."""
     plan = ana.planned()
     store.end_all()
@@ -229,7 +229,7 @@ def test_they_end(ana: Reader, store: Objects) -> None:
     assert isinstance(ana.outcome(plan, "get_object", file), str)
 
 
-def test_no_place_of_hers_is_there(ana: Reader, store: Objects) -> None:
+def test_no_place_of_hers_is_there(ana: Reader, store: ObjectStoreServer) -> None:
     """No table of her own, staged or made, lies at the restricted one's place, in it, above it, or where files are set aside: she would get credentials for it."""
     data = next(name for name in _own(store) if name.endswith(".parquet"))
     table = data.rpartition("/data/")[0]

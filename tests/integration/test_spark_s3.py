@@ -19,7 +19,7 @@ import pytest
 
 from limnos.client import Client
 from tests.integration.live import LiveServer, serving
-from tests.objects import BUCKET, Objects, authorized
+from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 CATALOGS = ("vended", "signed")
@@ -73,14 +73,14 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """The store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with two catalogs there: one gives out credentials, one signs; ana may read the tables of both."""
     data = tmp_path_factory.mktemp("spark-s3") / "data"
     keys = {key: value for key, value in store.properties.items() if key != "s3-role-arn"}
@@ -127,7 +127,7 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
-def test_spark_has_no_keys_of_its_own(shell: Shell, store: Objects, catalog: str) -> None:
+def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, catalog: str) -> None:
     """Tables are made, written, altered and read, by who may read only too, and each request to the store is under this server's word."""
     shell.rows(f"CREATE NAMESPACE {catalog}.a")
     shell.rows(f"CREATE TABLE {catalog}.a.t (id BIGINT, text STRING) USING iceberg")
@@ -144,7 +144,7 @@ def test_spark_has_no_keys_of_its_own(shell: Shell, store: Objects, catalog: str
     assert own >= ({"s3:GetObject", "s3:PutObject"} if catalog == "vended" else set())
 
 
-def test_a_table_made_of_rows(shell: Shell, store: Objects) -> None:
+def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
     """A table that is made in one step with its rows has credentials before it is there."""
     shell.rows("CREATE NAMESPACE vended.made")
     shell.rows("CREATE TABLE vended.made.t USING iceberg AS SELECT id FROM range(100)")
@@ -153,7 +153,7 @@ def test_a_table_made_of_rows(shell: Shell, store: Objects) -> None:
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
-def test_files_beside_are_refused(shell: Shell, store: Objects, server: LiveServer, catalog: str) -> None:
+def test_files_beside_are_refused(shell: Shell, store: ObjectStoreServer, server: LiveServer, catalog: str) -> None:
     """A table is not told to write its rows into the place of another one, whose name only begins alike; it goes on where it lies."""
     shell.rows(f"CREATE NAMESPACE {catalog}.beside")
     for name in ("t", "t2"):
@@ -182,7 +182,7 @@ def renewed(server: LiveServer) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(RENEWED))
 
 
-def test_spark_renews_credentials(shell: Shell, store: Objects, server: LiveServer) -> None:
+def test_spark_renews_credentials(shell: Shell, store: ObjectStoreServer, server: LiveServer) -> None:
     """A table that Spark has loaded once is read after the sessions of that time have ended, under credentials that it asked for by the route that renews them."""
     store.life_s = LIFE_S
     try:

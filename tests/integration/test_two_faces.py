@@ -16,7 +16,16 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.types import StringType
 
-from tests.integration.altered import Alter, Json, Model, Refused, drawn, for_gravitino, for_pyiceberg, wrong
+from tests.integration.alter_model import (
+    Alter,
+    AlterRefused,
+    Json,
+    TableModel,
+    drawn,
+    for_gravitino,
+    for_pyiceberg,
+    wrong,
+)
 from tests.integration.live import LiveServer
 from tests.integration.test_pyiceberg import connect
 from tests.nodes.wire import GRAVITINO, PREFIX, Wire
@@ -53,7 +62,7 @@ def faces(server: LiveServer) -> Iterator[Faces]:
         yield Faces(wire, catalog, "faces")
 
 
-def make(faces: Faces, table: str, model: Model, *, over_gravitino: bool) -> None:
+def make(faces: Faces, table: str, model: TableModel, *, over_gravitino: bool) -> None:
     """Make the table of a model, over one face or the other."""
     if over_gravitino:
         body = {"name": table, "columns": [column.gravitino() for column in model.columns], "properties": {}}
@@ -64,13 +73,13 @@ def make(faces: Faces, table: str, model: Model, *, over_gravitino: bool) -> Non
     faces.wire.do("POST", f"{PREFIX}/namespaces/{faces.space}/tables", {"name": table, "schema": schema})
 
 
-def append(faces: Faces, table: str, model: Model) -> None:
+def append(faces: Faces, table: str, model: TableModel) -> None:
     """Add a row by PyIceberg."""
     there = faces.catalog.load_table((faces.space, table))
     there.append(pa.Table.from_pylist([model.write()], schema=there.schema().as_arrow()))
 
 
-def alter_over_gravitino(faces: Faces, table: str, model: Model, *, dice: random.Random) -> None:
+def alter_over_gravitino(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
     """Send one to three changes at once; one of four such requests has something wrong in it, and changes nothing."""
     wanted, alters = copy.deepcopy(model), list[Alter]()
     for _ in range(dice.randint(1, 3)):
@@ -80,7 +89,7 @@ def alter_over_gravitino(faces: Faces, table: str, model: Model, *, dice: random
     spoilt = dice.random() < 0.25
     if spoilt:
         alters.append(wrong(wanted, dice))
-        with pytest.raises(Refused):
+        with pytest.raises(AlterRefused):
             wanted.apply(alters[-1])
     body = {"updates": [for_gravitino(each) for each in alters]}
     answer = faces.wire.do("PUT", faces.gravitino(table), body, fine=(400,))
@@ -89,7 +98,7 @@ def alter_over_gravitino(faces: Faces, table: str, model: Model, *, dice: random
         model.__dict__.update(wanted.__dict__)
 
 
-def alter_over_iceberg(faces: Faces, table: str, model: Model, *, dice: random.Random) -> None:
+def alter_over_iceberg(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
     """Commit one change by PyIceberg."""
     alter = drawn(model, dice, over_gravitino=False)
     there = faces.catalog.load_table((faces.space, table))
@@ -106,7 +115,7 @@ def alter_over_iceberg(faces: Faces, table: str, model: Model, *, dice: random.R
     model.apply(alter)
 
 
-def faces_agree(faces: Faces, table: str, model: Model) -> None:
+def faces_agree(faces: Faces, table: str, model: TableModel) -> None:
     """Both faces tell the columns, their ids, comments and properties of the model."""
     told = cast("Json", faces.wire.do("GET", faces.gravitino(table)).body["table"])
     columns = [
@@ -126,9 +135,9 @@ def faces_agree(faces: Faces, table: str, model: Model) -> None:
         assert comment == model.comment
 
 
-def told(faces: Faces, number: int) -> Model:
+def told(faces: Faces, number: int) -> TableModel:
     """Tell a story: make a table, alter it over both faces, with rows in between, and look at it after each alter."""
-    dice, model, table = random.Random(number), Model(), f"t{number}"
+    dice, model, table = random.Random(number), TableModel(), f"t{number}"
     make(faces, table, model, over_gravitino=number % 2 == 0)
     for turn in range(TURNS):
         if turn % ROW_EVERY == 0:
@@ -151,7 +160,7 @@ def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) ->
 
 def test_both_faces_at_once_lose_nothing(faces: Faces, server: LiveServer) -> None:
     """Two writers over each face add columns to one table at once: every acknowledged column is there, no id twice."""
-    model = Model()
+    model = TableModel()
     make(faces, "both", model, over_gravitino=True)
 
     def over_gravitino(writer: int) -> list[str]:

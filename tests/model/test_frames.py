@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.model.frames import BrokenFrame, frame_at, framed
+from limnos.model.frames import BrokenFrame, frame_at, frame_message
 
 
 @given(st.lists(st.binary(max_size=300)))
 def test_what_was_framed_comes_back(messages: list[bytes]) -> None:
     """One after the other, and no frame ends before it is all there."""
-    data = b"".join(framed(each) for each in messages)
+    data = b"".join(frame_message(each) for each in messages)
     at, found = 0, []
     while at < len(data):
         frame = frame_at(data, at)

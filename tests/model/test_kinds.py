@@ -6,7 +6,16 @@ import re
 from pathlib import Path
 
 import limnos
-from limnos.model.kinds import APART, CONTAINERS, KINDS, LEAVES, SECURABLE, Form, Home, Kind
+from limnos.model.kinds import (
+    CONTAINERS,
+    KINDS,
+    METALAKE_OBJECTS,
+    NAMESPACE_OBJECTS,
+    SECURABLES,
+    Kind,
+    KindGroup,
+    ZoneKind,
+)
 
 STORED = {
     "METALAKE": 1, "CATALOG": 2, "NAMESPACE": 3, "TABLE": 4, "VIEW": 5, "FILESET": 6, "TOPIC": 7, "MODEL": 8,
@@ -24,10 +33,10 @@ def test_numbers_never_change() -> None:
 def test_groups_follow_from_the_table() -> None:
     """A kind is in just the groups that its line says."""
     assert CONTAINERS == (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
-    assert set(LEAVES) == {kind for kind in Kind if kind.form is Form.LEAF}
-    assert all(kind.home is Home.CATALOG and kind.is_node for kind in LEAVES)
-    assert all(kind.home is Home.METALAKE for kind in APART)
-    assert not {kind for kind in SECURABLE if kind.form in (Form.PRINCIPAL, Form.CREDENTIAL)}
+    assert set(NAMESPACE_OBJECTS) == {kind for kind in Kind if kind.form is KindGroup.LEAF}
+    assert all(kind.home is ZoneKind.CATALOG and kind.is_node for kind in NAMESPACE_OBJECTS)
+    assert all(kind.home is ZoneKind.METALAKE for kind in METALAKE_OBJECTS)
+    assert not {kind for kind in SECURABLES if kind.form in (KindGroup.PRINCIPAL, KindGroup.CREDENTIAL)}
 
 
 def test_nobody_orders_kinds_by_number() -> None:

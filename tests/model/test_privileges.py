@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import IllegalPrivilege
-from limnos.model.kinds import LEAVES, Kind
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.privileges import (
     BINDS,
-    Condition,
+    GrantCondition,
     Privilege,
     check_binding,
     check_conditions,
@@ -58,7 +58,7 @@ def test_unknown_privilege_names_the_known() -> None:
 
 def test_conditions_are_read_in_any_case() -> None:
     """Allow and deny are read in any case; anything else is refused."""
-    assert (parse_condition("ALLOW"), parse_condition("deny")) == (Condition.ALLOW, Condition.DENY)
+    assert (parse_condition("ALLOW"), parse_condition("deny")) == (GrantCondition.ALLOW, GrantCondition.DENY)
     with pytest.raises(IllegalPrivilege, match="use ALLOW or DENY"):
         parse_condition("maybe")
 
@@ -81,7 +81,7 @@ def test_conditions_are_read_in_any_case() -> None:
         (Privilege.RUN_JOB, {Kind.METALAKE}),
         (
             Privilege.MANAGE_GRANTS,
-            CONTAINERS | set(LEAVES),
+            CONTAINERS | set(NAMESPACE_OBJECTS),
         ),
     ],
 )
@@ -143,6 +143,6 @@ def test_fitting_bindings_pass(privilege: Privilege, kind: Kind, catalog_type: s
 
 def test_both_conditions_on_one_object_are_refused() -> None:
     """The same privilege allowed and denied on one object is a mistake; said twice alike it is not."""
-    check_conditions([(Privilege.USE_SCHEMA, Condition.ALLOW)] * 2, "main.a")
+    check_conditions([(Privilege.USE_SCHEMA, GrantCondition.ALLOW)] * 2, "main.a")
     with pytest.raises(IllegalPrivilege, match=r"USE_SCHEMA is both allowed and denied on main\.a"):
-        check_conditions([(Privilege.USE_SCHEMA, c) for c in Condition], "main.a")
+        check_conditions([(Privilege.USE_SCHEMA, c) for c in GrantCondition], "main.a")

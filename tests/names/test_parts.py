@@ -12,7 +12,7 @@ from limnos.names.parts import (
     check_metalake_name,
     check_part,
     check_some_levels,
-    quoted,
+    quote_for_message,
 )
 from tests.names.strategies import levels, parts, refusal
 
@@ -163,7 +163,7 @@ def test_gravitino_names_refused(name: str) -> None:
 
 def test_text_is_shown_on_one_line() -> None:
     """A message shows control characters escaped and cuts long text."""
-    assert quoted("a b") == "'a b'"
-    assert quoted("a\nb\x1f") == r"'a\nb\x1f'"
-    assert quoted("\ud800") == r"'\ud800'"
-    assert quoted("a" * 100) == "'" + "a" * 77 + "...'"
+    assert quote_for_message("a b") == "'a b'"
+    assert quote_for_message("a\nb\x1f") == r"'a\nb\x1f'"
+    assert quote_for_message("\ud800") == r"'\ud800'"
+    assert quote_for_message("a" * 100) == "'" + "a" * 77 + "...'"

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.whole import complaints
-from tests.nodes.stores import Cluster
-from tests.nodes.world import World
+from tests.faults.store_integrity import complaints
+from tests.nodes.stores import PostgresCluster
+from tests.nodes.world import NodesWorld
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesWorld]:
     """Two nodes over one store, started at once on an empty one; at the end the store must be whole."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
-        with World(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
+        with NodesWorld(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
             yield running
             running.stop_writing()
             assert complaints(running.database) == []

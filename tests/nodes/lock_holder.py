@@ -9,31 +9,31 @@ from pathlib import Path
 from limnos.model.errors import LockLost
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp.locking import Locks
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.services.sqlpp.statement_locks import StatementLocks
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.store.postgres import PostgresStore
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
-from limnos.view.gate import InlineGate, SharedGate
-from limnos.view.view import View
+from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
+from limnos.view.view import StoreView
 
 LEASE_MS = 1_500
-WISH = LockWish(
+WISH = LockRequest(
     LockKey(7, LockKind.DATASET, DataverseName.create(("sales", "east")), "orders"), LockMode.EXCLUSIVE_MODIFY
 )
 
 
-def open_locks(database: str) -> Locks:
+def open_locks(database: str) -> StatementLocks:
     """The locks of a node on a database, by its address or path."""
-    view = View(bytes_max=1 << 20)
+    view = StoreView(bytes_max=1 << 20)
     if "://" in database:
         store = PostgresStore(database)
-        return Locks(SharedGate(view, store, cold_reads_max=4), store, lease_ms=LEASE_MS)
+        return StatementLocks(SharedFreshnessGate(view, store, cold_reads_max=4), store, lease_ms=LEASE_MS)
     file = SqliteStore(Path(database))
-    return Locks(InlineGate(view, file), file, lease_ms=LEASE_MS)
+    return StatementLocks(InlineFreshnessGate(view, file), file, lease_ms=LEASE_MS)
 
 
-async def write(locks: Locks, token: int) -> str:
+async def write(locks: StatementLocks, token: int) -> str:
     """Write a row under a lock; says how it ended."""
 
     def mutation(tx: Tx) -> None:

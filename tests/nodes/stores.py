@@ -25,7 +25,7 @@ START_TRIES = 60
 _locks = tempfile.TemporaryDirectory(prefix="limnos-locks-")  # as long as the process lives
 
 
-class Cluster:
+class PostgresCluster:
     """A PostgreSQL of one's own, which may be killed and started again."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ def database_of(kind: str) -> Iterator[str | None]:
     if kind == "sqlite":
         yield None
         return
-    cluster = Cluster()
+    cluster = PostgresCluster()
     try:
         yield cluster.database()
     finally:

@@ -13,7 +13,7 @@ import pytest
 
 from limnos.store.migrate import migrate
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, properties_body, table_body, table_path
 
 HOUR_S = 3600
@@ -31,15 +31,17 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[PostgresCluster]:
     """The database's server."""
-    running = Cluster()
+    running = PostgresCluster()
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module", params=[HOUR_S, -HOUR_S], ids=["ahead", "behind"])
-def pair(request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    request: pytest.FixtureRequest, cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     """Both nodes."""
     directory, database = tmp_path_factory.mktemp("clocks"), cluster.database()
     migrate(database)

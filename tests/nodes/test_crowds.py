@@ -22,7 +22,7 @@ from tests.nodes.wire import (
     table_body,
     table_path,
 )
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 WRITERS = 64
 COMMITS = 3
@@ -35,7 +35,7 @@ Report = Callable[[str, object], None]
 
 
 def crowd(
-    world: World, title: str, *, work: list[Callable[[Wire], list[int]]], report: Report, nodes: int = 2
+    world: NodesWorld, title: str, *, work: list[Callable[[Wire], list[int]]], report: Report, nodes: int = 2
 ) -> Statuses:  # fmt: skip
     """Let callers work at the same time, spread over both nodes, each on a connection of its own; count the answers."""
     wires = [Wire(world.nodes[i % nodes].uri, user="admin") for i in range(len(work))]
@@ -77,7 +77,7 @@ def granter(number: int, space: str) -> Callable[[Wire], list[int]]:
     return lambda wire: [wire.ask("PUT", paths[turn % 2], body).status for turn in range(TURNS)]
 
 
-def roles(world: World, space: str, count: int) -> None:
+def roles(world: NodesWorld, space: str, count: int) -> None:
     """Make a namespace, and a role for each granter."""
     world.namespace(space)
     for number in range(count):
@@ -85,7 +85,7 @@ def roles(world: World, space: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_writers_of_one_table(world: World, record_property: Report, nodes: int) -> None:
+def test_writers_of_one_table(world: NodesWorld, record_property: Report, nodes: int) -> None:
     """64 callers set properties of one table: all are served, and every property is there."""
     world.namespace(f"crowd{nodes}")
     world.table(f"crowd{nodes}", "t")
@@ -99,7 +99,7 @@ def test_writers_of_one_table(world: World, record_property: Report, nodes: int)
     assert len([name for name in metadata["properties"] if name[0] == "p"]) == WRITERS * COMMITS
 
 
-def test_creators_beside_granters(world: World, record_property: Report) -> None:
+def test_creators_beside_granters(world: NodesWorld, record_property: Report) -> None:
     """8 callers make tables while 8 grant and revoke: whose permits go stale again and again get through as well."""
     roles(world, "beside", GRANTERS)
     work = [creator(number, "beside") for number in range(CREATORS)]
@@ -110,7 +110,7 @@ def test_creators_beside_granters(world: World, record_property: Report) -> None
     assert told == {200: (CREATORS + GRANTERS) * TURNS}
 
 
-def test_granters_alone(world: World, record_property: Report) -> None:
+def test_granters_alone(world: NodesWorld, record_property: Report) -> None:
     """16 callers grant and revoke on one object: none is refused, and each role has what its last turn says."""
     roles(world, "alone", 2 * GRANTERS)
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.app.receivers import Receiver, receiving
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body
 
 WITHIN_S = 90
@@ -29,7 +29,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def nodes(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) -> Iterator[list[Process]]:
     """Two nodes over one store that may send to the receiver."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     database = cluster.database() if cluster else None
     env = {"LIMNOS__EVENTS__ALLOWED_URLS": receiver.url, "LIMNOS__EVENTS__TIMEOUT_S": "2"}
     found = [Process(tmp_path / "data", log=tmp_path / f"node{i}.log", database=database, env=env) for i in (0, 1)]

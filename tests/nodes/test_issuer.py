@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from tests.integration.live import LIMNOS
 from tests.issuer import AUDIENCE, TERMINAL, Issuer, issuing
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import GRAVITINO, PREFIX, Wire, namespace_body, rights_body, rights_path
 
 ROUNDS = 10
@@ -35,7 +35,7 @@ def nodes(
     request: pytest.FixtureRequest, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Process, Process]]:
     """Two nodes over one store that take the issuer's tokens and tokens of their own, and no name that is only said."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     told = {
         "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from tests.http.lance.wire import manifest
-from tests.nodes.wire import Lost, Wire
-from tests.nodes.world import World
+from tests.nodes.wire import ConnectionLost, Wire
+from tests.nodes.world import NodesWorld
 
 WRITERS = 16
 COMMITS = max(2, int(os.environ.get("LIMNOS_TEST_ROUNDS", "0")) // 5)
@@ -34,7 +34,7 @@ END = b"LANC"
 class Writer:
     """One writer at one node, which may be gone at any moment."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: NodesWorld, number: int) -> None:
         self.world = world
         self.number = number
         self.wire: Wire | None = None
@@ -46,7 +46,7 @@ class Writer:
                 if self.wire is None:
                     self.wire = Wire(self.world.nodes[self.number % 2].uri, user="admin")
                 answer = self.wire.ask("POST", path, body)
-            except (Lost, OSError):
+            except (ConnectionLost, OSError):
                 self.close()
                 if "create" in path:
                     return 0, {}
@@ -110,7 +110,7 @@ class Writer:
         return any(again) and not all(again)
 
 
-def declared(world: World, *names: str) -> dict[str, Path]:
+def declared(world: NodesWorld, *names: str) -> dict[str, Path]:
     """Make tables whose versions the server keeps; returns where their manifests lie."""
     found = {}
     with closing(Writer(world, 0)) as maker:
@@ -121,7 +121,7 @@ def declared(world: World, *names: str) -> dict[str, Path]:
     return found
 
 
-def disturbed(world: World, directories: list[Path], done: threading.Event) -> int:
+def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event) -> int:
     """Lay manifests past the server, and kill a node and start it again, until the writers are done; returns how many were laid."""
     laid, killed, started = 0, 0, time.monotonic()
     while not done.is_set():
@@ -141,7 +141,7 @@ def disturbed(world: World, directories: list[Path], done: threading.Event) -> i
 
 
 @pytest.mark.parametrize("names", [("one",), ("a", "b", "c")], ids=["one table", "three at once"])
-def test_every_acknowledged_row_is_there_once(world: World, names: tuple[str, ...]) -> None:
+def test_every_acknowledged_row_is_there_once(world: NodesWorld, names: tuple[str, ...]) -> None:
     """16 writers at two nodes, one of them killed: versions without a gap, each on the one before, every row once, nothing past the server."""
     tables = declared(world, *names)
     done = threading.Event()

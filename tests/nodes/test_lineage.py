@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.nodes.wire import OWN, Wire
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 LINEAGE = f"{OWN}/metalakes/lake/lineage"
 ROUNDS = 20
@@ -24,7 +24,7 @@ def sources(wire: Wire, path: str) -> list[str]:
     return [".".join(each["path"]) if "path" in each else each["kind"] for each in found["nodes"][1:]]  # type: ignore[index]
 
 
-def test_each_node_tells_what_the_other_was_told(world: World) -> None:
+def test_each_node_tells_what_the_other_was_told(world: NodesWorld) -> None:
     """An event, a rename, a grant and its end on one node are in the next answer of the other."""
     world.namespace("ln")
     for name in ("s", "t"):

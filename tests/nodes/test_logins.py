@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import GRAVITINO, OWN, Wire
 
 WORDS = "a few words of my own"
@@ -21,7 +21,7 @@ def nodes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Process, Process]]:
     """Two nodes over one store that believe no name that is only said."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     env = {"LIMNOS__ACCESS__AUTHENTICATION": "token"}
     database = cluster.database() if cluster else None

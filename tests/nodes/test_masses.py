@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.store.schema import metadata
-from tests.faults.figures import note, timed
+from tests.faults.measurements import note, timed
 from tests.faults.rig import Rig
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import (
     GRAVITINO,
     PREFIX,
@@ -38,7 +38,7 @@ FAR = 1 << 52
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One node, on each backend."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
         with Rig(tmp_path_factory.mktemp("masses"), cluster.database() if cluster else None) as running:
             yield running

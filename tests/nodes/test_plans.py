@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.nodes.planned import PARTS, files_of, plan, restriction_path, table_with_parts, tasks_of
+from tests.nodes.planned_tables import PARTS, files_of, plan, restriction_path, table_with_parts, tasks_of
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import GRAVITINO, Wire
 
 ROUNDS = 3
@@ -42,7 +42,7 @@ class Pair:
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """The nodes."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     database = cluster.database() if cluster else None
     nodes = [Process(directory / "data", log=directory / f"{i}.log", database=database, env=BESIDE) for i in (0, 1)]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.nodes.test_two_nodes import load, race
 from tests.nodes.wire import OWN, Wire, properties_body, table_path
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 ROUNDS = 8
 BEATS = 64
@@ -18,7 +18,7 @@ LAKE = f"{OWN}/metalakes/lake"
 FINE = (400, 403, 404, 409)
 
 
-def begin(world: World, name: str) -> str:
+def begin(world: NodesWorld, name: str) -> str:
     """Declare a pipeline and start a run of it."""
     run = str(uuid4())
     world.admin(0).do("PUT", f"{LAKE}/pipelines/{name}", {"declaration": {}})
@@ -26,14 +26,14 @@ def begin(world: World, name: str) -> str:
     return run
 
 
-def state(world: World, run: str) -> tuple[object, object]:
+def state(world: NodesWorld, run: str) -> tuple[object, object]:
     """State and attempt, as both nodes tell them."""
     told = [world.admin(at).do("GET", f"{LAKE}/runs/{run}").body for at in (0, 1)]
     assert told[0]["state"] == told[1]["state"]
     return told[0]["state"], told[0]["attempt"]
 
 
-def finish(world: World, run: str, word: str, attempt: int) -> None:
+def finish(world: NodesWorld, run: str, word: str, attempt: int) -> None:
     """Say what became of it."""
     world.admin(0).do("POST", f"{LAKE}/runs/{run}/finish", {"attempt": attempt, "state": word})
 
@@ -46,12 +46,12 @@ def publish(wire: Wire, run: str, attempt: int, path: tuple[str, str], by: str) 
     return wire.do("POST", f"{LAKE}/catalogs/main/transactions", {"operations": operations}, fine=FINE).status
 
 
-def by_of(world: World, *path: str) -> object:
+def by_of(world: NodesWorld, *path: str) -> object:
     """Who wrote the table's property last."""
     return load(world.admin(1), table_path(*path))["properties"].get("by")  # type: ignore[attr-defined]
 
 
-def test_one_of_two_starts(world: World) -> None:
+def test_one_of_two_starts(world: NodesWorld) -> None:
     """Starts of one pipeline at once, on both nodes: one runs, the others hear which; the same id on both is one run."""
     world.admin(0).do("PUT", f"{LAKE}/pipelines/starts", {"declaration": {}})
     for number in range(ROUNDS):
@@ -72,7 +72,7 @@ def test_one_of_two_starts(world: World) -> None:
         finish(world, winner, "failed", 1)
 
 
-def test_one_of_two_resumes(world: World) -> None:
+def test_one_of_two_resumes(world: NodesWorld) -> None:
     """Of several processes that resume a run after the same attempt one has it; no attempt is given twice."""
     run = begin(world, "resumes")
     for attempt in range(1, ROUNDS):
@@ -86,7 +86,7 @@ def test_one_of_two_resumes(world: World) -> None:
         assert state(world, run) == ("running", attempt + 1)
 
 
-def test_two_attempts_publish(world: World) -> None:
+def test_two_attempts_publish(world: NodesWorld) -> None:
     """An attempt that was superseded never publishes, however close the two come; the table is that of who did."""
     world.namespace("attempts")
     for number in range(ROUNDS):
@@ -106,7 +106,7 @@ def test_two_attempts_publish(world: World) -> None:
 
 
 @pytest.mark.parametrize("rival", ["cancel", "fail", "publish"])
-def test_a_publish_and_its_rival(world: World, rival: str) -> None:
+def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
     """What comes first counts: the tables have moved if, and only if, the run is published."""
     space = f"rival_{rival}"
     world.namespace(space)
@@ -133,7 +133,7 @@ def test_a_publish_and_its_rival(world: World, rival: str) -> None:
     assert sum(seen.values()) == ROUNDS
 
 
-def test_a_crowd_of_beats(world: World) -> None:
+def test_a_crowd_of_beats(world: NodesWorld) -> None:
     """Sixty-four runs that beat at once, on both nodes, are all heard, while tables are committed to; the feed has none of it."""
     runs = [begin(world, f"beats{number}") for number in range(BEATS)]
     world.namespace("crowd")

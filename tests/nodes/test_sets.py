@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tests.http.iceberg.wire import creation
 from tests.nodes.test_crowds import Report, crowd
 from tests.nodes.wire import OWN, PREFIX, Wire, properties_body, table_path
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "96"))
 """Sets of the model, by all writers together."""
@@ -108,7 +108,7 @@ class Model:
                     self.torn.append(f"{mark} in {first}, and not in {second} after it")
 
 
-def prepare(world: World, space: str, names: list[str]) -> str:
+def prepare(world: NodesWorld, space: str, names: list[str]) -> str:
     """Make tables, and return where others may lie."""
     world.namespace(space)
     for name in names:
@@ -118,7 +118,7 @@ def prepare(world: World, space: str, names: list[str]) -> str:
     return str(metadata["location"]).rpartition("/")[0]
 
 
-def test_random_sets_against_a_model(world: World, record_property: Report) -> None:
+def test_random_sets_against_a_model(world: NodesWorld, record_property: Report) -> None:
     """Eight writers on two nodes send random sets, readers look all the while: each set is in all of its tables or in none."""
     model = Model("model", prepare(world, "model", TABLES))
     readers = [Wire(node.uri, user="admin") for node in world.nodes]
@@ -148,7 +148,7 @@ def test_random_sets_against_a_model(world: World, record_property: Report) -> N
             assert there == (names if status == 204 else frozenset()), f"{mark} was answered {status}"
 
 
-def test_writers_of_large_sets(world: World, record_property: Report) -> None:
+def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> None:
     """32 writers on two nodes, each with the same twenty tables, in opposite orders: nobody waits in a circle, none is refused."""
     names = [f"w{number}" for number in range(20)]
     prepare(world, "large", names)
@@ -165,7 +165,7 @@ def test_writers_of_large_sets(world: World, record_property: Report) -> None:
         assert len(marks_of(world.admin(1), "large", name)) == 32
 
 
-def test_set_beside_single_commits(world: World, record_property: Report) -> None:
+def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -> None:
     """Sets on one node beside writers of single tables on the other: neither is kept out by the others."""
     names = [f"b{number}" for number in range(8)]
     prepare(world, "mixed", names)
@@ -192,7 +192,7 @@ def test_set_beside_single_commits(world: World, record_property: Report) -> Non
         assert len(marks_of(world.admin(0), "mixed", name)) == 16
 
 
-def test_opposite_moves(world: World, record_property: Report) -> None:
+def test_opposite_moves(world: NodesWorld, record_property: Report) -> None:
     """Two nodes exchange the same two tables again and again in transactions of three moves: always both are there, under both names."""
     prepare(world, "swap", ["x", "y"])
     uuids = {str(world.admin(0).do("GET", table_path("swap", name)).body["metadata"]["table-uuid"]) for name in "xy"}  # type: ignore[index]

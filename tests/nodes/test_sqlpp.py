@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.nodes.turns import Ask, Turn, follow
+from tests.nodes.change_stories import ChangeTurn, FollowUpRequest, follow
 from tests.nodes.wire import Wire, rights_body, rights_path
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 ROUNDS = min(20, int(os.environ.get("LIMNOS_TEST_ROUNDS", "20")))
 SERVICE = "/query/service"
@@ -24,26 +24,26 @@ def said(admin: Wire, statement: str) -> None:
     admin.do("POST", SERVICE, {"statement": statement})
 
 
-def asks(who: str, status: int, statement: str) -> Ask:
+def asks(who: str, status: int, statement: str) -> FollowUpRequest:
     """Statements, and the status that is right."""
-    return Ask(who, status, "POST", SERVICE, {"statement": statement})
+    return FollowUpRequest(who, status, "POST", SERVICE, {"statement": statement})
 
 
-def dataverses(world: World) -> Iterator[Turn]:
+def dataverses(world: NodesWorld) -> Iterator[ChangeTurn]:
     """Make one and drop it: it is there, and in the metadata, or it is neither."""
     admin = world.nodes[0].token
     while True:
-        yield Turn(
+        yield ChangeTurn(
             "create dataverse",
             lambda wire: said(wire, "create dataverse made.here"),
             (asks(admin, 200, "use made.here"),),
         )
-        yield Turn(
+        yield ChangeTurn(
             "drop dataverse", lambda wire: said(wire, "drop dataverse made.here"), (asks(admin, 400, "use made.here"),)
         )
 
 
-def objects(world: World) -> Iterator[Turn]:
+def objects(world: NodesWorld) -> Iterator[ChangeTurn]:
     """Make and drop a view, a function, a synonym, a type: the other node reads them, or does not know them."""
     admin = world.nodes[0].token
     said(world.admin(), "create dataverse things")
@@ -58,7 +58,7 @@ def objects(world: World) -> Iterator[Turn]:
             kind, _, rest = create.partition(" ")
             name = f"{kind} things.{rest}"
             used = (asks(admin, 200, uses),) if uses else ()
-            yield Turn(
+            yield ChangeTurn(
                 f"create {kind}",
                 lambda wire, name=name: said(wire, f"create {name}"),
                 (*used, asks(admin, 400, f"create {name}")),
@@ -66,14 +66,14 @@ def objects(world: World) -> Iterator[Turn]:
             kind, _, rest = drop.partition(" ")
             name = f"{kind} things.{rest}"
             used = (asks(admin, 400, uses),) if uses else ()
-            yield Turn(
+            yield ChangeTurn(
                 f"drop {kind}",
                 lambda wire, name=name: said(wire, f"drop {name}"),
                 (*used, asks(admin, 400, f"drop {name}")),
             )
 
 
-def rights(world: World) -> Iterator[Turn]:
+def rights(world: NodesWorld) -> Iterator[ChangeTurn]:
     """Revoke a privilege, and grant it again: of a view, of a function, of what may be made in a dataverse."""
     said(
         world.admin(), "create dataverse shown; create view shown.v as select value 1; create function shown.f() { 1 }"
@@ -88,12 +88,12 @@ def rights(world: World) -> Iterator[Turn]:
         for kind, name, privilege, statement, refused in held:
             grant, revoke = (rights_path("sue_role", kind, name, verb) for verb in ("grant", "revoke"))
             body = rights_body(privilege)
-            yield Turn(
+            yield ChangeTurn(
                 f"grant {privilege}",
                 lambda wire, path=grant, body=body: wire.do("PUT", path, body),
                 (asks(user, 200, statement),),
             )
-            yield Turn(
+            yield ChangeTurn(
                 f"revoke {privilege}",
                 lambda wire, path=revoke, body=body: wire.do("PUT", path, body),
                 (asks(user, refused, statement),),
@@ -101,7 +101,9 @@ def rights(world: World) -> Iterator[Turn]:
 
 
 @pytest.mark.parametrize("story", [dataverses, objects, rights], ids=lambda story: story.__name__)
-def test_the_next_statement_elsewhere_is_decided_right(world: World, story: Callable[[World], Iterator[Turn]]) -> None:
+def test_the_next_statement_elsewhere_is_decided_right(
+    world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
+) -> None:
     """After what one node acknowledged, the very next statement on the other is told the right status."""
     asked, wrong = follow(world, story, ROUNDS)
 
@@ -109,7 +111,7 @@ def test_the_next_statement_elsewhere_is_decided_right(world: World, story: Call
     assert asked >= ROUNDS
 
 
-def test_both_nodes_make_and_drop_the_same_dataverse(world: World) -> None:
+def test_both_nodes_make_and_drop_the_same_dataverse(world: NodesWorld) -> None:
     """Each statement is done or refused for what is there; in the end both nodes tell the same, and one drop leaves nothing."""
 
     def rival(number: int) -> Counter[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.backends import Database, Lab
+from tests.backends import Database, StoreLab
 from tests.nodes import lock_holder
 from tests.nodes.lock_holder import WISH, open_locks, write
 
@@ -59,7 +59,7 @@ async def _take(address: str) -> tuple[int, str]:
         await locks.store.close()
 
 
-def test_a_killed_node_holds_nothing(lab: Lab) -> None:
+def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
     """Its lock is taken when its lease is out, whoever waits writes, and nothing is left of it."""
     with other_node(lab.database) as process:
         token = int(said(process))
@@ -73,7 +73,7 @@ def test_a_killed_node_holds_nothing(lab: Lab) -> None:
     assert lab.database.sql("SELECT count(*) FROM sqlpp_lock") == [(0,)]
 
 
-def test_a_node_that_wakes_up_is_fenced(lab: Lab) -> None:
+def test_a_node_that_wakes_up_is_fenced(lab: StoreLab) -> None:
     """It writes as long as it has the lock; stopped past its lease and woken it writes nothing, and the other one's row stands alone."""
     with other_node(lab.database) as process:
         token = int(said(process))

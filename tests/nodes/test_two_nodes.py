@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from tests.nodes.turns import STORIES, Turn, follow
+from tests.nodes.change_stories import STORIES, ChangeTurn, follow
 from tests.nodes.wire import (
     PREFIX,
     Wire,
@@ -19,7 +19,7 @@ from tests.nodes.wire import (
     table_body,
     table_path,
 )
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 ROUNDS = 20
 CLIENTS = 4
@@ -30,7 +30,7 @@ Metadata = dict[str, object]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_quiet_nodes_hear_of_each_other(world: World, story: Callable[[World], Iterator[Turn]]) -> None:
+def test_quiet_nodes_hear_of_each_other(world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]) -> None:
     """What a node may conclude from a store in which nothing moves ends with the other's first acknowledged mutation."""
     asked, wrong = follow(world, story, ROUNDS)
 
@@ -38,7 +38,7 @@ def test_quiet_nodes_hear_of_each_other(world: World, story: Callable[[World], I
     assert asked >= ROUNDS
 
 
-def race(world: World, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:
+def race(world: NodesWorld, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:
     """Let clients run at the same time, spread over both nodes; each has a connection of its own."""
     wires = [Wire(world.nodes[i % 2].uri, user="admin") for i in range(clients)]
     try:
@@ -54,7 +54,7 @@ def load(wire: Wire, path: str) -> Metadata:
     return cast("Metadata", wire.do("GET", path).body["metadata"])
 
 
-def test_no_blind_update_is_lost(world: World) -> None:
+def test_no_blind_update_is_lost(world: NodesWorld) -> None:
     """Commits that demand nothing all end in the table, each in a version of its own, whatever node took them."""
     world.namespace("blind")
     world.table("blind", "t")
@@ -78,7 +78,7 @@ def test_no_blind_update_is_lost(world: World) -> None:
     assert load(world.admin(1), path) == metadata
 
 
-def test_no_checked_update_is_lost(world: World) -> None:
+def test_no_checked_update_is_lost(world: NodesWorld) -> None:
     """Read, add a column, commit if nobody else did: as many columns as successes, with no id given twice."""
     world.namespace("checked")
     world.table("checked", "t")
@@ -118,7 +118,7 @@ def test_no_checked_update_is_lost(world: World) -> None:
     assert {field["name"] for field in fields} == {"id"} | {f"c{i}_{n}" for i in range(CLIENTS) for n in range(COMMITS)}
 
 
-def test_one_wins_a_name(world: World) -> None:
+def test_one_wins_a_name(world: NodesWorld) -> None:
     """Of clients that make a namespace or table of one name at once, one is told yes, all others that it exists."""
     world.namespace("names")
 
@@ -137,7 +137,7 @@ def test_one_wins_a_name(world: World) -> None:
         assert sorted(answers) == [200] + [409] * (CLIENTS - 1)
 
 
-def test_one_wins_a_rename(world: World) -> None:
+def test_one_wins_a_rename(world: NodesWorld) -> None:
     """Of clients that give one table different names at once, one is told yes, and its name is the one that stays."""
     world.namespace("renamed")
     for number in range(COMMITS):
@@ -166,7 +166,7 @@ def test_one_wins_a_rename(world: World) -> None:
         assert there == list(answers)
 
 
-def test_drop_and_commit_agree(world: World) -> None:
+def test_drop_and_commit_agree(world: NodesWorld) -> None:
     """A commit that races with a drop either comes before it or finds nothing: never a document without its table."""
     world.namespace("agree")
     for number in range(COMMITS):

@@ -9,12 +9,12 @@ from typing import Self
 
 import pytest
 
-from tests.faults.whole import complaints
+from tests.faults.store_integrity import complaints
+from tests.nodes.change_stories import STORIES, ChangeTurn, follow
 from tests.nodes.process import Process
-from tests.nodes.stores import Cluster
-from tests.nodes.turns import STORIES, Turn, follow
+from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import Wire
-from tests.nodes.world import World
+from tests.nodes.world import NodesWorld
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "10"))
 SHOWN_MAX = 5
@@ -23,7 +23,7 @@ PROCESS_LETTERS = 12
 """Of a request id: they say which process answered."""
 
 
-class Workers(World):
+class Workers(NodesWorld):
     """Two workers of one server; a caller of a node is one whose connection that worker has."""
 
     def __init__(self, directory: Path, database: str | None) -> None:
@@ -61,7 +61,7 @@ class Workers(World):
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """Two workers, and clients that write all the while; at the end the store must be whole."""
-    cluster = Cluster() if request.param == "postgresql" else None
+    cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
         with Workers(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
             running.write_all_the_while()
@@ -75,7 +75,9 @@ def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_next_request_at_the_other_worker(workers: Workers, story: Callable[[World], Iterator[Turn]]) -> None:
+def test_next_request_at_the_other_worker(
+    workers: Workers, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
+) -> None:
     """After a mutation that one worker acknowledged, the very next request to the other is told the right status."""
     asked, wrong = follow(workers, story, ROUNDS)
 

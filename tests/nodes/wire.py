@@ -15,11 +15,11 @@ UNIT = "%1F"
 BUSY_TRIES = 200
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection broke before the answer came: the request was carried out or not."""
 
 
-class Answer(NamedTuple):
+class WireAnswer(NamedTuple):
     """A status, the decoded body, and the headers in lower case."""
 
     status: int
@@ -53,7 +53,7 @@ class Wire:
         self._headers = {"authorization": f"Bearer {token}" if token is not None else f"Basic {basic}"}
         self.connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
 
-    def ask(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> Answer:
+    def ask(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> WireAnswer:
         """Send one request once, maybe under a key, and wait for its answer. Raises Lost."""
         self.send(method, path, body, key=key)
         return self.receive()
@@ -69,7 +69,7 @@ class Wire:
         except (OSError, http.client.HTTPException) as error:
             raise self._lost(error) from error
 
-    def receive(self) -> Answer:
+    def receive(self) -> WireAnswer:
         """Wait for the answer to what was sent. Raises Lost."""
         try:
             answer = self.connection.getresponse()
@@ -77,13 +77,13 @@ class Wire:
         except (OSError, http.client.HTTPException) as error:
             raise self._lost(error) from error
         found = json.loads(text) if text[:1] == b"{" else {}
-        return Answer(answer.status, found, {name.lower(): value for name, value in answer.getheaders()})
+        return WireAnswer(answer.status, found, {name.lower(): value for name, value in answer.getheaders()})
 
-    def _lost(self, error: Exception) -> Lost:
+    def _lost(self, error: Exception) -> ConnectionLost:
         self.connection.close()
-        return Lost(f"{type(error).__name__} {error}")
+        return ConnectionLost(f"{type(error).__name__} {error}")
 
-    def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> Answer:
+    def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> WireAnswer:
         """Carry out a mutation: come again when told that nothing happened; AssertionError for another refusal."""
         for _ in range(BUSY_TRIES):
             answer = self.ask(method, path, body)

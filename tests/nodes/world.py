@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 BUSY_WITHIN_S = 30
 
 
-class World:
+class NodesWorld:
     """Two nodes that serve one store from one data directory."""
 
     def __init__(self, directory: Path, database: str | None) -> None:

@@ -94,7 +94,7 @@ def _wait_for(port: int, *, process: subprocess.Popen[bytes], log: Path) -> None
 
 
 @dataclass(frozen=True)
-class Cluster:
+class SparkCluster:
     """A standalone master and its workers."""
 
     master: str
@@ -116,7 +116,7 @@ def _is_executor(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[SparkCluster]:
     """A master and workers of one core each, with their logs and scratch space in `directory`."""
     port = free_port()
     spark_class = str(HOME / "bin" / "spark-class")
@@ -129,7 +129,7 @@ def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterato
             started.extend(_worker(spark_class, master, directory=each, memory=memory) for each in places)
             for each in places:
                 _wait_until_told(each / "log", "Successfully registered with master")
-            yield Cluster(master=master, workers=tuple(started))
+            yield SparkCluster(master=master, workers=tuple(started))
         finally:
             for process in started:
                 end(process)
@@ -157,7 +157,7 @@ def _wait_until_told(log: Path, words: str) -> None:
 
 
 @dataclass(frozen=True)
-class Connect:
+class SparkConnectServer:
     """A Spark Connect server: its address, where its web pages are, and its process."""
 
     address: str
@@ -166,7 +166,7 @@ class Connect:
 
 
 @contextmanager
-def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) -> Iterator[Connect]:
+def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) -> Iterator[SparkConnectServer]:
     """A Spark Connect server with Iceberg on its class path, and further settings."""
     port, pages = free_port(), free_port()
     settings = {
@@ -186,4 +186,4 @@ def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) 
         words += ["--conf", f"{key}={value}"]
     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with running(words, log=directory / "connect.log", port=port, SPARK_DAEMON_MEMORY="1500m") as process:
-        yield Connect(address=f"sc://127.0.0.1:{port}", pages=f"http://127.0.0.1:{pages}", process=process)
+        yield SparkConnectServer(address=f"sc://127.0.0.1:{port}", pages=f"http://127.0.0.1:{pages}", process=process)

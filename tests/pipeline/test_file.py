@@ -15,26 +15,26 @@ import pytest
 import yaml
 
 from limnos.pipeline.declaration import (
-    Action,
     Expectation,
+    ExpectationAction,
     Files,
     Jdbc,
     Load,
-    Malformed,
-    Mode,
+    MalformedRowPolicy,
     ParameterType,
     Pipeline,
-    Place,
     PythonStep,
     RuleKind,
+    SourcePosition,
     Sql,
     TableSource,
-    Write,
+    WriteDeclaration,
+    WriteMode,
 )
-from limnos.pipeline.file import load, read, schema_made, schema_text
+from limnos.pipeline.file import build_schema_text, load, read, schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.problems import InvalidPipeline
-from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
+from limnos.pipeline.shapes import Cases, ListOf, MapOf, Record, RecordKey, Shape
 
 Json = Any
 """What JSON holds; its shape is the schema's business."""
@@ -64,7 +64,7 @@ def test_the_shortest_file_is_a_name_a_catalog_and_a_query() -> None:
     assert (pipeline.name, pipeline.catalog, step.table, step.body) == (
         "p", "main", ("main", "a", "t"), Sql(text="SELECT 1"),
     )  # fmt: skip
-    assert step.write == Write(mode=Mode.REPLACE)
+    assert step.write == WriteDeclaration(mode=WriteMode.REPLACE)
 
 
 LONG = """
@@ -116,7 +116,7 @@ def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
     assert flights == Files(path="data/flights.csv.gz", format="csv")
     assert typed == Files(
         path="s3://b/x/*", format="csv", schema="id bigint", options={"header": "true", "n": "1e3"},
-        malformed=Malformed.KEEP,
+        malformed=MalformedRowPolicy.KEEP,
     )  # fmt: skip
     assert airports == TableSource(table=("raw", "n.y", "airports"))
     assert orders == Jdbc(
@@ -128,16 +128,18 @@ def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
         partitions=4,
     )
     assert merged.body == Sql(text="SELECT * FROM orders\n")
-    assert merged.write == Write(mode=Mode.MERGE, keys=("id",), delete_when="op = 'D'", delete_missing=True)
+    assert merged.write == WriteDeclaration(
+        mode=WriteMode.MERGE, keys=("id",), delete_when="op = 'D'", delete_missing=True
+    )
     assert (merged.incremental, merged.partition, merged.sort) == (True, ("days(day)", "bucket(16, id)"), ("day desc",))
     assert [(one.name, one.comment) for one in merged.columns] == [("id", "The number."), ("op", "What.")]
     assert (merged.allowed.drop, merged.allowed.narrow) == (("old",), ("x", "y"))
     assert merged.expectations == (
         Expectation(name="id > 0", kind=RuleKind.ROW, condition="id > 0"),
         Expectation(
-            name="known", kind=RuleKind.ROW, condition="op IS NOT NULL", action=Action.QUARANTINE, tolerated=0.01
+            name="known", kind=RuleKind.ROW, condition="op IS NOT NULL", action=ExpectationAction.QUARANTINE, tolerated=0.01
         ),
-        Expectation(name="unique id op", kind=RuleKind.UNIQUE, columns=("id", "op"), action=Action.WARN),
+        Expectation(name="unique id op", kind=RuleKind.UNIQUE, columns=("id", "op"), action=ExpectationAction.WARN),
         Expectation(
             name="references op", kind=RuleKind.REFERENCES, columns=("op",), table=("raw", "nyc", "airlines"),
             table_columns=("code",),
@@ -161,8 +163,8 @@ def test_history_takes_all_its_keys() -> None:
         )
     ).steps[0]
 
-    assert step.write == Write(
-        mode=Mode.HISTORY, keys=("a", "b"), tracked=("c",), as_of="now()", valid_from="f", valid_to="t",
+    assert step.write == WriteDeclaration(
+        mode=WriteMode.HISTORY, keys=("a", "b"), tracked=("c",), as_of="now()", valid_from="f", valid_to="t",
         current="is_now", delete_missing=True,
     )  # fmt: skip
 
@@ -182,7 +184,7 @@ def test_the_place_of_a_query_is_that_of_its_first_character(text: str) -> None:
     body = _read(_steps(text)).steps[0].body
 
     assert isinstance(body, Sql)
-    assert body.at == Place("p.yaml", *PLACES[text])
+    assert body.at == SourcePosition("p.yaml", *PLACES[text])
 
 
 WRONG = {
@@ -283,7 +285,7 @@ def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path)
     good.write_text("\ufeff" + _steps("a.t: {sql: SELECT 1}"), encoding="utf-8")
     binary.write_bytes(b"pipeline: \xff")
 
-    assert load(good).steps[0].at == Place(str(good), 4, 3)
+    assert load(good).steps[0].at == SourcePosition(str(good), 4, 3)
     for path, told in (
         (binary, "UTF-8"),
         (tmp_path / "no.yaml", "can't be read"),
@@ -338,7 +340,7 @@ def _records(shape: Shape) -> Iterator[Record]:
 
 def test_the_committed_schema_is_the_one_of_the_keys() -> None:
     """`make docs` writes it."""
-    assert schema_text() == schema_made()
+    assert schema_text() == build_schema_text()
 
 
 def test_the_schema_is_one_and_describes_each_key() -> None:
@@ -348,7 +350,7 @@ def test_the_schema_is_one_and_describes_each_key() -> None:
     assert [(record.name, name) for record in _records(FILE) for name, key in record.keys.items() if not key.told] == []
 
 
-def _example(name: str, key: Key) -> Json:
+def _example(name: str, key: RecordKey) -> Json:
     return yaml.load(key.example, Loader=yaml.BaseLoader if "2026" in key.example else yaml.SafeLoader)[name]
 
 

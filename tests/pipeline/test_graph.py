@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.pipeline.declaration import Parts, Pipeline, Place, Sql, Step
-from limnos.pipeline.graph import downstream, order
+from limnos.pipeline.declaration import Parts, Pipeline, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.graph import downstream, order_steps
 from limnos.pipeline.problems import InvalidPipeline
 
 
-def _step(name: str, *, after: tuple[Parts, ...] = (), line: int = 1, catalog: str = "main") -> Step:
-    return Step(table=(catalog, *name.split(".")), body=Sql(text="SELECT 1"), after=after, at=Place("p.yaml", line, 3))
+def _step(name: str, *, after: tuple[Parts, ...] = (), line: int = 1, catalog: str = "main") -> StepDeclaration:
+    return StepDeclaration(
+        table=(catalog, *name.split(".")), body=Sql(text="SELECT 1"), after=after, at=SourcePosition("p.yaml", line, 3)
+    )
 
 
-def _pipeline(*steps: Step) -> Pipeline:
+def _pipeline(*steps: StepDeclaration) -> Pipeline:
     return Pipeline(name="p", catalog="main", steps=steps)
 
 
@@ -24,7 +26,7 @@ def _reads(**names: str) -> dict[str, frozenset[Parts]]:
 
 
 def _levels(pipeline: Pipeline, reads: dict[str, frozenset[Parts]]) -> list[list[str]]:
-    return [[step.name for step in level] for level in order(pipeline, reads)]
+    return [[step.name for step in level] for level in order_steps(pipeline, reads)]
 
 
 def test_steps_that_need_nothing_of_each_other_share_a_level_in_the_order_written() -> None:
@@ -50,7 +52,7 @@ def test_a_circle_is_told_step_by_step() -> None:
     pipeline = _pipeline(_step("a.user"), _step("a.x", line=7), _step("a.y"), _step("a.z"))
 
     with pytest.raises(InvalidPipeline) as refused:
-        order(pipeline, _reads(user="x", x="y", y="z", z="x"))
+        order_steps(pipeline, _reads(user="x", x="y", y="z", z="x"))
 
     assert str(refused.value) == (
         "p.yaml:7:3: steps in a circle: a.x reads a.y reads a.z reads a.x; one of them must not read the other"
@@ -60,27 +62,27 @@ def test_a_circle_is_told_step_by_step() -> None:
 def test_a_step_that_reads_its_own_table_is_told_what_to_write() -> None:
     """The smallest circle has words of its own."""
     with pytest.raises(InvalidPipeline, match=r"a\.x reads the table that it makes itself; .*write: merge"):
-        order(_pipeline(_step("a.x")), _reads(x="x"))
+        order_steps(_pipeline(_step("a.x")), _reads(x="x"))
 
 
 def test_two_steps_of_one_table_are_both_placed() -> None:
     """Which step is the other one is told by its place."""
     with pytest.raises(InvalidPipeline, match=r"p\.yaml:9:3: two steps make main\.a\.x \(the other one: p\.yaml:2:3\)"):
-        order(_pipeline(_step("a.x", line=2), _step("a.x", line=9)), {})
+        order_steps(_pipeline(_step("a.x", line=2), _step("a.x", line=9)), {})
 
 
 def test_names_that_are_written_alike_are_refused() -> None:
     """A part that holds a dot must not make two steps one in commands and records."""
-    steps = (Step(table=("main", "a", "b.c"), body=Sql(text="SELECT 1")), _step("a.b.c"))
+    steps = (StepDeclaration(table=("main", "a", "b.c"), body=Sql(text="SELECT 1")), _step("a.b.c"))
 
     with pytest.raises(InvalidPipeline, match="two steps make"):
-        order(_pipeline(*steps), {})
+        order_steps(_pipeline(*steps), {})
 
 
 def test_tables_of_other_catalogs_and_without_namespace_are_refused_together() -> None:
     """All that is wrong is told at once, each by name."""
     with pytest.raises(InvalidPipeline) as refused:
-        order(_pipeline(_step("a.x", catalog="other"), _step("alone", line=2)), {})
+        order_steps(_pipeline(_step("a.x", catalog="other"), _step("alone", line=2)), {})
 
     assert [problem.message.split(" ")[0] for problem in refused.value.problems] == ["other.a.x", "main.alone"]
 
@@ -90,7 +92,7 @@ def test_after_that_names_no_step_tells_the_nearest() -> None:
     steps = (_step("a.flights"), _step("a.x", after=(("main", "a", "flight"),)))
 
     with pytest.raises(InvalidPipeline, match=r"names a\.flight, which no step makes; did you mean 'a\.flights'\?"):
-        order(_pipeline(*steps), {})
+        order_steps(_pipeline(*steps), {})
 
 
 def test_downstream_is_the_step_and_all_that_need_it() -> None:
@@ -108,7 +110,7 @@ def test_ten_thousand_steps_in_a_row_are_ordered() -> None:
     pipeline = _pipeline(*(_step(f"a.t{index}") for index in reversed(range(size))))
     reads = {f"a.t{index}": frozenset({("main", "a", f"t{index - 1}")}) for index in range(1, size)}
 
-    levels = order(pipeline, reads)
+    levels = order_steps(pipeline, reads)
 
     assert [level[0].name for level in levels] == [f"a.t{index}" for index in range(size)]
 
@@ -123,7 +125,7 @@ def test_each_need_lies_in_an_earlier_level_and_none_could_be_earlier(
     shuffle.shuffle(names)  # type: ignore[attr-defined]
     reads = {f"a.t{one}": frozenset(("main", "a", f"t{other}") for other in before[one]) for one in before}
 
-    levels = order(_pipeline(*(_step(f"a.t{one}") for one in names)), reads)
+    levels = order_steps(_pipeline(*(_step(f"a.t{one}") for one in names)), reads)
 
     level = {step.name: index for index, steps in enumerate(levels) for step in steps}
     assert len(level) == len(before)

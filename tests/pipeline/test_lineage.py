@@ -9,59 +9,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.client import ClientError
-from limnos.pipeline.engine.plan_columns import Origin
+from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.lineage import (
     TOLD_MAX,
-    Lineage,
-    Source,
-    event,
-    lineage_of_told,
-    of_tables,
-    report,
+    LineageSource,
+    QueryLineage,
+    decode_lineage,
+    encode_lineage,
+    lineage_event,
+    lineage_of_tables,
+    report_lineage,
     table_source,
-    told,
 )
 
-ORDERS, FILE = table_source(("main", "raw", "orders")), Source("file", "/data/orders.csv")
-FOUND = Lineage(
+ORDERS, FILE = table_source(("main", "raw", "orders")), LineageSource("file", "/data/orders.csv")
+FOUND = QueryLineage(
     inputs=(ORDERS, FILE),
     columns={
-        "id": (Origin(ORDERS, "id", "IDENTITY", True),),
-        "twice": (Origin(FILE, "amount", "TRANSFORMATION", True), Origin(ORDERS, "day", "CONDITIONAL", False)),
+        "id": (ColumnOrigin(ORDERS, "id", "IDENTITY", True),),
+        "twice": (
+            ColumnOrigin(FILE, "amount", "TRANSFORMATION", True),
+            ColumnOrigin(ORDERS, "day", "CONDITIONAL", False),
+        ),
     },
-    rows=(Origin(ORDERS, "day", "FILTER", False),),
+    rows=(ColumnOrigin(ORDERS, "day", "FILTER", False),),
 )
 TABLE = ("main", "marts", "x y")
 _names = st.text(max_size=8)
 _sources = st.one_of(
-    st.builds(Source, _names, _names),
+    st.builds(LineageSource, _names, _names),
     st.lists(_names, min_size=2, max_size=4).map(lambda parts: table_source(tuple(parts))),
 )
 
 
 @st.composite
-def _lineages(draw: st.DrawFn) -> Lineage:
+def _lineages(draw: st.DrawFn) -> QueryLineage:
     inputs = draw(st.lists(_sources, max_size=4, unique=True))
     one = st.builds(
-        Origin, st.sampled_from(inputs or [ORDERS]), _names, st.sampled_from(["IDENTITY", "FILTER"]), st.booleans()
+        ColumnOrigin,
+        st.sampled_from(inputs or [ORDERS]),
+        _names,
+        st.sampled_from(["IDENTITY", "FILTER"]),
+        st.booleans(),
     )
     origins = st.lists(one, min_size=1, max_size=3).map(tuple)
-    return Lineage(inputs=tuple(inputs), columns=draw(st.dictionaries(_names, origins)), rows=draw(origins))
+    return QueryLineage(inputs=tuple(inputs), columns=draw(st.dictionaries(_names, origins)), rows=draw(origins))
 
 
 @given(_lineages())
-def test_a_record_says_it_all(lineage: Lineage) -> None:
+def test_a_record_says_it_all(lineage: QueryLineage) -> None:
     """What is spelled in a run's record, as JSON, is read back the same."""
-    assert lineage_of_told(json.loads(json.dumps(told(lineage)))) == lineage
+    assert decode_lineage(json.loads(json.dumps(encode_lineage(lineage)))) == lineage
 
 
 def test_what_is_too_long_keeps_its_tables() -> None:
     """A step does not fail for what can be said of its columns: of a table too wide the sources alone are kept."""
     columns = {f"column_{number}": FOUND.columns["twice"] for number in range(TOLD_MAX // 40)}
-    record = told(Lineage(inputs=FOUND.inputs, columns=columns))
+    record = encode_lineage(QueryLineage(inputs=FOUND.inputs, columns=columns))
 
     assert len(json.dumps(record)) < 1000
-    assert lineage_of_told(record) == Lineage(inputs=FOUND.inputs, columns={})
+    assert decode_lineage(record) == QueryLineage(inputs=FOUND.inputs, columns={})
 
 
 @pytest.mark.parametrize(
@@ -71,11 +78,13 @@ def test_what_is_too_long_keeps_its_tables() -> None:
 )  # fmt: skip
 def test_what_another_program_wrote_there_is_passed_over(record: dict[str, object]) -> None:
     """A run can be published though its record holds something else."""
-    assert lineage_of_told(record) is None
+    assert decode_lineage(record) is None
 
 
 def _event(*targets: tuple[str, ...]) -> dict[str, object]:
-    return event(metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", targets=targets, lineage=FOUND)
+    return lineage_event(
+        metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", targets=targets, lineage=FOUND
+    )
 
 
 def test_the_event() -> None:
@@ -128,8 +137,8 @@ class _Refusing:
 def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Whatever becomes of the lineage, the step was published; where there is nothing to tell, nothing is sent."""
     known = {"pipeline": "p", "run_id": "r", "step": "s", "targets": [("main", "a", "t")]}
-    refused = report(_Refusing(), lineage=of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
-    silent = report(None, lineage=Lineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
+    refused = report_lineage(_Refusing(), lineage=lineage_of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
+    silent = report_lineage(None, lineage=QueryLineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
 
     assert (refused, silent) == (None, None)
     assert "main.a.t" in caplog.text

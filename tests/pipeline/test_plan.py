@@ -14,13 +14,13 @@ import pytest
 from limnos.cli.main import main
 from limnos.client import Client
 from limnos.client.errors import NotFoundError
+from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.file import read
-from limnos.pipeline.marks import INPUTS
-from limnos.pipeline.others import declare, require_own_tables
-from limnos.pipeline.others import known as pipelines_known
-from limnos.pipeline.plan import Checked, check, plan
+from limnos.pipeline.plan import CheckResult, check, plan
 from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.table_conflicts import find_declaration as pipelines_known
+from limnos.pipeline.table_conflicts import put_declaration, require_own_tables
 from tests.integration.live import LiveServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -70,7 +70,7 @@ def ana(server: LiveServer, admin: Client, request: pytest.FixtureRequest) -> It
         yield client
 
 
-def _told(checked: Checked) -> list[str]:
+def _told(checked: CheckResult) -> list[str]:
     return [str(problem) for problem in checked.problems]
 
 
@@ -225,7 +225,7 @@ def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namesp
 
     require_own_tables(admin, pipeline)
     with pytest.raises(InvalidPipeline, match=f"is a table of pipeline '{other}'"):
-        declare(overtaken, pipeline, told=rival, before=before)  # type: ignore[arg-type]
+        put_declaration(overtaken, pipeline, told=rival, before=before)  # type: ignore[arg-type]
 
     if known:
         assert (admin.pipelines.load(name).declaration, admin.pipelines.load(name).comment) == (

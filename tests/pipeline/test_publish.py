@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from limnos.pipeline.outcomes import Branch
-from limnos.pipeline.publish import publication
+from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.publish import publish_operations
 
-BRANCH = Branch(
+BRANCH = StepBranch(
     table=("main", "a", "t"), name="run_0_1", uuid="u", schema_id=3, base=7, head=9, is_new=False, columns_to_drop=()
 )
 
 
 def test_each_table_asserts_what_the_run_began_from() -> None:
     """Identity, schema, the head of `main` and of the branch are asserted, then `main` moves and the branch goes."""
-    (operation,) = publication([BRANCH])
+    (operation,) = publish_operations([BRANCH])
 
     assert operation["path"] == ["a", "t"]
     assert operation["requirements"] == [
@@ -33,14 +33,14 @@ def test_each_table_asserts_what_the_run_began_from() -> None:
 
 def test_new_table_asserts_that_it_has_no_main() -> None:
     """A table that nobody has published has no `main` to be at a snapshot."""
-    (operation,) = publication([replace(BRANCH, base=None)])
+    (operation,) = publish_operations([replace(BRANCH, base=None)])
 
     assert {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None} in operation["requirements"]
 
 
 def test_branch_that_wrote_nothing_is_only_removed() -> None:
     """Where nothing was written `main` stays, and is still asserted."""
-    (operation,) = publication([replace(BRANCH, head=7)])
+    (operation,) = publish_operations([replace(BRANCH, head=7)])
 
     assert operation["updates"] == [{"action": "remove-snapshot-ref", "ref-name": "run_0_1"}]
     assert len(operation["requirements"]) == 4
@@ -71,7 +71,7 @@ def test_columns_are_dropped_in_the_same_commit(column: str, left: list[str]) ->
     """A new schema without the column comes before the move, under a number that no schema has."""
     branch = replace(BRANCH, columns_to_drop=(column,))
 
-    (operation,) = publication([branch], metadata={branch.table: METADATA})
+    (operation,) = publish_operations([branch], metadata={branch.table: METADATA})
 
     schema = operation["updates"][0]["schema"]
     assert [each["name"] for each in schema["fields"]] == left
@@ -90,8 +90,8 @@ def test_drop_without_right_metadata_is_refused() -> None:
     branch = replace(BRANCH, columns_to_drop=("nope",))
 
     with pytest.raises(ValueError, match="its metadata is needed"):
-        publication([branch])
+        publish_operations([branch])
     with pytest.raises(ValueError, match="has changed since"):
-        publication([branch], metadata={branch.table: METADATA | {"current-schema-id": 4}})
+        publish_operations([branch], metadata={branch.table: METADATA | {"current-schema-id": 4}})
     with pytest.raises(ValueError, match="is not in the table"):
-        publication([branch], metadata={branch.table: METADATA})
+        publish_operations([branch], metadata={branch.table: METADATA})

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from limnos.pipeline.run.ended import EXIT_CODES, Why
+from limnos.pipeline.run.result import EXIT_CODES, EndReason
 from tests.cli.test_docs import COMMANDS
 from tests.integration.live import LiveServer
 
@@ -33,7 +33,7 @@ def test_airflows_command_is_one_of_ours() -> None:
 
     assert example.COMMAND[:3] == ("limnos", "pipeline", "run")
     assert {word for word in example.COMMAND if word.startswith("--")} <= flags
-    assert EXIT_CODES[Why.DATA] == example.BROKEN_DATA
+    assert EXIT_CODES[EndReason.DATA] == example.BROKEN_DATA
     assert shlex.split(example.script())[0] == "limnos"
 
 

@@ -15,7 +15,7 @@ SHOWING = (
 )  # fmt: skip
 
 
-class Model:
+class BrowsingModel:
     """A user's lists in one metalake, from all rows of the store, with no code of the product."""
 
     def __init__(self, query: Query, user: str) -> None:

@@ -9,24 +9,24 @@ from typing import Any, TypeVar
 import pytest
 
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.iceberg.tables import table_create
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scope
-from tests.backends import Lab, sqlite_copy
+from limnos.services.request.request_view import RequestScope
+from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, fill, new_table
 
 T = TypeVar("T")
 
 
-class Desk:
+class ServiceDesk:
     """A node with short words for what tests do."""
 
-    def __init__(self, lab: Lab, *, access: bool = True, believes_basic: bool = True) -> None:
+    def __init__(self, lab: StoreLab, *, access: bool = True, believes_basic: bool = True) -> None:
         self.lab = lab
         self.node = Node(lab.store, access=access, believes_basic=believes_basic)
 
@@ -43,23 +43,28 @@ class Desk:
         for name in names:
             self.run(principal_add(self.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
 
-    def namespace(self, *levels: str, user: str = ADMIN, scope: Scope = MAIN) -> None:
+    def namespace(self, *levels: str, user: str = ADMIN, scope: RequestScope = MAIN) -> None:
         """Make a namespace."""
         self.run(namespace_create(self.ctx(user), scope, levels=levels, properties={}))
 
-    def table(self, *levels: str, user: str = ADMIN, scope: Scope = MAIN) -> None:
+    def table(self, *levels: str, user: str = ADMIN, scope: RequestScope = MAIN) -> None:
         """Make a table."""
         self.run(table_create(self.ctx(user), scope, namespace=levels[:-1], request=new_table(levels[-1])))
 
     def allow(
-        self, user: str, kind: Kind, full_name: str, *privileges: Privilege, condition: Condition = Condition.ALLOW
+        self,
+        user: str,
+        kind: Kind,
+        full_name: str,
+        *privileges: Privilege,
+        condition: GrantCondition = GrantCondition.ALLOW,
     ) -> None:
         """Grant privileges through a role named after the user, made and given when it is first needed."""
         role = f"of {user}"
         if not self.lab.database.sql("SELECT 1 FROM role WHERE name = ? AND deleted = 0", role):
             self.run(role_create(self.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
             self.run(roles_give(self.ctx(), metalake=LAKE, kind=Kind.USER, name=user, roles=(role,)))
-        wish = Wish(kind, full_name, tuple((privilege, condition) for privilege in privileges))
+        wish = PrivilegeRequest(kind, full_name, tuple((privilege, condition) for privilege in privileges))
         self.run(privileges_grant(self.ctx(), metalake=LAKE, role=role, wish=wish))
 
     def rows(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
@@ -68,17 +73,17 @@ class Desk:
 
 
 @pytest.fixture
-def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[Lab]:
+def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
     """A lab on a fresh SQLite file."""
-    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     yield lab
     lab.close()
 
 
 @pytest.fixture
-def desk(file_lab: Lab) -> Iterator[Desk]:
+def desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
     """A lake with catalog `main`, and users ana and bob without rights."""
-    desk = Desk(file_lab)
+    desk = ServiceDesk(file_lab)
     desk.run(fill(desk.ctx()))
     desk.users("ana", "bob")
     yield desk

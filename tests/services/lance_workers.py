@@ -7,45 +7,45 @@ from pathlib import Path
 
 import msgspec
 
-from limnos.services.lance.work import Errand
-from limnos.sources.lance.questions import Written
+from limnos.services.lance.workers import WorkerTask
+from limnos.sources.lance.questions import LanceWriteResult
 
-DONE = Written(1, "uuid", inserted=3)
+DONE = LanceWriteResult(1, "uuid", inserted=3)
 
 
-class Workers:
+class FakeLanceWorkers:
     """Processes that write a manifest, or do as a test has them; each errand is kept."""
 
-    def __init__(self, act: Callable[[Errand], Awaitable[None]] | None = None) -> None:
+    def __init__(self, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> None:
         self._act = act
         self.asked: list[dict[str, object]] = []
 
-    async def _done(self, errand: Errand) -> None:
-        self.asked.append({"name": errand.name.decode(), **msgspec.json.decode(errand.question)})
-        await errand.begin()
+    async def _done(self, worker_task: WorkerTask) -> None:
+        self.asked.append({"name": worker_task.name.decode(), **msgspec.json.decode(worker_task.question)})
+        await worker_task.begin()
         if self._act is not None:
-            await self._act(errand)
+            await self._act(worker_task)
 
-    async def ask(self, errand: Errand) -> bytes:
+    async def ask(self, worker_task: WorkerTask) -> bytes:
         """Answer as the question wants."""
-        await self._done(errand)
-        return b"3" if errand.name == b"Count" else msgspec.json.encode(DONE)
+        await self._done(worker_task)
+        return b"3" if worker_task.name == b"Count" else msgspec.json.encode(DONE)
 
-    async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
+    async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
         """Take the body, then have a version there."""
         async for _ in body:
             pass
-        await self._done(errand)
-        (Path(errand.table) / "_versions").mkdir(parents=True, exist_ok=True)
+        await self._done(worker_task)
+        (Path(worker_task.table) / "_versions").mkdir(parents=True, exist_ok=True)
         return msgspec.json.encode(DONE)
 
-    async def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
+    async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
         """Give two pieces, and then another one as the test has it."""
-        self.asked.append({"name": errand.name.decode()})
+        self.asked.append({"name": worker_task.name.decode()})
         yield b"one"
         yield b"two"
         if self._act is not None:
-            await self._act(errand)
+            await self._act(worker_task)
             yield b"three"
 
     def close(self) -> None:

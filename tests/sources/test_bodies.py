@@ -11,8 +11,8 @@ import pytest
 
 from limnos.model.errors import BadRequest, TooLarge
 from limnos.sources.lance import writing
-from limnos.sources.lance.bodies import Body, Cut
-from limnos.sources.lance.questions import Count, Write, Written
+from limnos.sources.lance.bodies import BodyCutShort, BodyPieces
+from limnos.sources.lance.questions import Count, LanceWriteResult, Write
 from limnos.sources.lance.reading import count
 from limnos.sources.wire import COMPLETE, CUT, MORE
 
@@ -48,9 +48,11 @@ def location(tmp_path: Path) -> str:
     return f"file://{tmp_path}/t"
 
 
-def write(location: str, data: bytes, *, end: bytes = COMPLETE, size: int = 1000, limit: int = 1 << 20) -> Written:
+def write(
+    location: str, data: bytes, *, end: bytes = COMPLETE, size: int = 1000, limit: int = 1 << 20
+) -> LanceWriteResult:
     """Append what comes in pieces of a size."""
-    body = Body(Told(data, end=end, size=size))  # type: ignore[arg-type]
+    body = BodyPieces(Told(data, end=end, size=size))  # type: ignore[arg-type]
     return writing.write(Write(location, {}, mode="append", batch_bytes_max=limit), body)
 
 
@@ -108,7 +110,7 @@ def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
     assert places[-2] == len(data) - END, "the last batch ends where the end of the stream begins"
 
     for place in (*places, places[1] + 100):
-        with pytest.raises(Cut):
+        with pytest.raises(BodyCutShort):
             write(location, data[:place], end=CUT)
 
     assert not Path(location.removeprefix("file://"), "_versions").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.sources.connectors.broker_settings import broker_settings
+from limnos.sources.connectors.kafka_settings import kafka_settings
 
 ALLOWED = ("a.example.com:9092", "b.example.com:9093", "[::1]:9092")
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p\\"w\\\\d";'
@@ -18,7 +18,7 @@ def _properties(servers: str = "A.example.com:9092", **passed: str) -> dict[str,
 
 def test_brokers_are_read() -> None:
     """One or several, with spaces, IPv6 in brackets; without a word on security it is plain text."""
-    found = broker_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
+    found = kafka_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
 
     assert [str(each) for each in found.servers] == list(ALLOWED)
     assert found.security == {"security.protocol": "PLAINTEXT"}
@@ -26,8 +26,8 @@ def test_brokers_are_read() -> None:
 
 def test_login_of_java_clients_is_read() -> None:
     """User and password come from the login line, with its escapes; the library's own words do as well."""
-    login = broker_settings(_properties(**SASL), allowed=ALLOWED).security
-    plain = broker_settings(
+    login = kafka_settings(_properties(**SASL), allowed=ALLOWED).security
+    plain = kafka_settings(
         _properties(**SASL | {"sasl.jaas.config": JAAS, "sasl.username": "x", "client.id": "me"}), allowed=ALLOWED
     ).security
 
@@ -43,7 +43,7 @@ def test_certificates_stand_in_the_property() -> None:
         "security.protocol": "ssl", "ssl.truststore.certificates": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "",
     }  # fmt: skip
 
-    assert broker_settings(_properties(**passed), allowed=ALLOWED).security == {
+    assert kafka_settings(_properties(**passed), allowed=ALLOWED).security == {
         "security.protocol": "SSL", "ssl.ca.pem": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "none",
     }  # fmt: skip
 
@@ -56,13 +56,13 @@ def test_certificates_stand_in_the_property() -> None:
 def test_wrong_brokers_are_refused(servers: str) -> None:
     """With the property's name."""
     with pytest.raises(BadRequest, match=r"bootstrap\.servers"):
-        broker_settings(_properties(servers), allowed=ALLOWED)
+        kafka_settings(_properties(servers), allowed=ALLOWED)
 
 
 def test_every_broker_has_to_be_allowed() -> None:
     """One that is not is refused with the flag that would allow it."""
     with pytest.raises(BadRequest, match=r"--allow-source c\.example\.com:9092"):
-        broker_settings(_properties("a.example.com:9092,c.example.com:9092"), allowed=ALLOWED)
+        kafka_settings(_properties("a.example.com:9092,c.example.com:9092"), allowed=ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_every_broker_has_to_be_allowed() -> None:
 def test_other_words_are_refused(passed: dict[str, str], words: str) -> None:
     """What reads files, loads code, or says half of what is needed."""
     with pytest.raises(BadRequest, match=f"(?i){words}"):
-        broker_settings(_properties(**passed), allowed=ALLOWED)
+        kafka_settings(_properties(**passed), allowed=ALLOWED)

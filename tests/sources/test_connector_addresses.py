@@ -6,12 +6,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import POSTGRESQL_PROVIDER
-from limnos.sources.connectors.columns import column_of, default_told, type_of
-from limnos.sources.connectors.registry import Limits, check_source
+from limnos.sources.connectors.columns import column_of, default_json, type_of
+from limnos.sources.connectors.registry import SourceLimits, check_source
 
-LIMITS = Limits(("db:5432", "[::1]:5433"), timeout_s=1.0)
+LIMITS = SourceLimits(("db:5432", "[::1]:5433"), timeout_s=1.0)
 GOOD = {"jdbc-url": "jdbc:postgresql://db/shop", "jdbc-user": "u", "jdbc-password": "p"}
 DIALECT = postgresql.psycopg.dialect()
 
@@ -93,7 +93,7 @@ def test_wrong_columns_are_told(told: dict[str, object]) -> None:
 def test_expressions_are_no_defaults() -> None:
     """Only literals and the time of now."""
     told = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedOperation):
         column_of({"name": "c", "type": "date", "defaultValue": told}, dialect=DIALECT)
 
 
@@ -109,4 +109,4 @@ def test_expressions_are_no_defaults() -> None:
 )
 def test_plain_defaults_are_literals(text: str, value: str) -> None:
     """As the database spells them."""
-    assert default_told(text, "string") == {"type": "literal", "dataType": "string", "value": value}
+    assert default_json(text, "string") == {"type": "literal", "dataType": "string", "value": value}

@@ -7,10 +7,12 @@ import sys
 
 import pytest
 
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.sources.connectors.registry import Limits, check_source, open_source
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
 
-LIMITS = Limits(("a.example.com:9083", "b.example.com:9084", "a.example.com:9092", "a.example.com:3306"), timeout_s=1.0)
+LIMITS = SourceLimits(
+    ("a.example.com:9083", "b.example.com:9084", "a.example.com:9092", "a.example.com:3306"), timeout_s=1.0
+)
 HIVE = {"metastore.uris": "thrift://a.example.com, thrift://B.example.com:9084/"}
 MYSQL = {"jdbc-url": "jdbc:mysql://a.example.com", "jdbc-user": "u", "jdbc-password": "p"}
 KAFKA = {"bootstrap.servers": "a.example.com:9092"}
@@ -35,7 +37,7 @@ def test_a_part_that_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, library, None)
 
     check_source(provider, properties, limits=LIMITS)
-    with pytest.raises(Unsupported, match=rf"pip install -e '\.\[{extra}\]'"):
+    with pytest.raises(UnsupportedOperation, match=rf"pip install -e '\.\[{extra}\]'"):
         open_source(provider, properties, limits=LIMITS)
 
 

@@ -12,16 +12,16 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
     NoCredentialsError,
 )
 
-from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.sources import credentials
-from limnos.sources.credentials import Rights, Role, check_role, policy_of, role_of, taken_on
+from limnos.sources.credentials import AwsRole, FileRights, assume_narrowed_role, check_role, policy_of, role_of
 
 ARN = "arn:aws:iam::123456789012:role/tables"
 ROLE = role_of({"s3-role-arn": ARN}) or pytest.fail("no role")
-BOTH, READS, WRITES = Rights(True, True), Rights(True, False), Rights(False, True)
+BOTH, READS, WRITES = FileRights(True, True), FileRights(True, False), FileRights(False, True)
 
 
-def opened(location: str, rights: Rights = BOTH) -> dict[str, object]:
+def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
     """What a policy opens: resources by action; a list's prefix stands for its resource."""
     policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
     assert policy is not None
@@ -47,7 +47,9 @@ def test_a_role_is_spelled_in_either_way() -> None:
               "s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-endpoint": "http://minio:9000"}  # fmt: skip
     ours = {name.replace("s3-", "s3.", 1): value for name, value in theirs.items()}
 
-    assert role_of(ours) == role_of(theirs) == Role(ARN, "x1", 900, "http://minio:9000", "eu-west-1", ("k", "s", None))
+    assert (
+        role_of(ours) == role_of(theirs) == AwsRole(ARN, "x1", 900, "http://minio:9000", "eu-west-1", ("k", "s", None))
+    )
     assert (role_of({**ours, "s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}) or ROLE).endpoint is None
     assert (role_of({**ours, "s3-token-service-endpoint": "https://sts.here"}) or ROLE).endpoint == "https://sts.here"
     assert "s" not in repr(role_of(theirs)).removeprefix(f"Role({ARN}")
@@ -82,7 +84,7 @@ def test_rights_narrow_a_policy() -> None:
     """Who reads can't write, and who only writes reads what holds no rows."""
     assert set(opened("s3://lake/w/t", READS)) == {"GetBucketLocation", "ListBucket", "GetObject"}
     assert opened("s3://lake/w/t", WRITES)["GetObject"] == ["arn:aws:s3:::lake/w/t/metadata/*"]
-    assert policy_of(ROLE, "s3://lake/w/t", rights=Rights(False, False), open_to_writers=()) is None
+    assert policy_of(ROLE, "s3://lake/w/t", rights=FileRights(False, False), open_to_writers=()) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_a_place_that_a_policy_cannot_name_gets_none(location: str) -> None:
 
 def test_a_policy_is_plain_ascii_in_its_roles_partition() -> None:
     """STS takes no other characters; an ARN of China's partition opens buckets of that."""
-    chinese = Role("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
+    chinese = AwsRole("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
     policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS, open_to_writers=()) or ""
 
     assert policy.isascii()
@@ -126,7 +128,7 @@ def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatc
     """Role, policy, duration and external id go out; what comes is not shown in texts."""
     sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
     monkeypatch.setattr(credentials, "_client", lambda _: sts)
-    found = taken_on(role, "{}")
+    found = assume_narrowed_role(role, "{}")
 
     assert found == ("a", "b", "c", 1_767_225_600_000)
     assert repr(found) == "Credentials(expires_ms=1767225600000)"
@@ -139,8 +141,8 @@ def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatc
     "failure, kind",
     [
         (ClientError({"Error": {"Code": "AccessDenied", "Message": "user/x may not"}}, "AssumeRole"), StorageFailed),
-        (ClientError({"Error": {"Code": "Throttling"}}, "AssumeRole"), Unavailable),
-        (EndpointConnectionError(endpoint_url="http://sts"), Unavailable),
+        (ClientError({"Error": {"Code": "Throttling"}}, "AssumeRole"), ServiceUnavailable),
+        (EndpointConnectionError(endpoint_url="http://sts"), ServiceUnavailable),
         (NoCredentialsError(), StorageFailed),
     ],
 )
@@ -150,7 +152,7 @@ def test_failures_of_sts_are_told_without_its_words(
     """What passes is 'come again', what does not names whom to ask; STS's own words are for the log."""
     monkeypatch.setattr(credentials, "_client", lambda _: Sts(failure))
     with pytest.raises(kind) as caught:
-        taken_on(ROLE, "{}")
+        assume_narrowed_role(ROLE, "{}")
 
     assert str(failure) not in caught.value.message
     assert caught.value.context["cause"] == str(failure)

@@ -26,9 +26,17 @@ from lance_namespace import (
     ListTablesRequest,
 )
 
-from limnos.formats.lance import Layout
-from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, StorageFailed, Unsupported
-from limnos.sources.lance.directories import Directory
+from limnos.formats.lance import DirectoryLayout
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    InvalidTable,
+    NotEmpty,
+    NotFound,
+    StorageFailed,
+    UnsupportedOperation,
+)
+from limnos.sources.lance.directories import LanceDirectory
 from limnos.sources.lance.questions import Describe
 from limnos.sources.lance.reading import describe
 
@@ -44,7 +52,7 @@ def native(root: str, **options: str) -> DirectoryNamespace:
     return DirectoryNamespace(root=root, **{f"storage.{key}": value for key, value in options.items()})
 
 
-def listed(directory: Directory, *levels: str) -> list[str]:
+def listed(directory: LanceDirectory, *levels: str) -> list[str]:
     """The names of the tables in a namespace."""
     return [entry.levels[-1] for entry in directory.tables(levels)]
 
@@ -56,9 +64,9 @@ def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "notes.txt").write_text("not a table")
     (tmp_path / "file").write_text("no folder")
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
 
-    assert (directory.layout, listed(directory)) == (Layout.V0, ["empty", "foreign", "table1"])
+    assert (directory.layout, listed(directory)) == (DirectoryLayout.V0, ["empty", "foreign", "table1"])
     assert not directory.is_declared(directory.find(("table1",)))
     with pytest.raises(InvalidTable, match=r"does not comply with the Lance table format: it is empty"):
         directory.is_declared(directory.find(("empty",)))
@@ -70,21 +78,21 @@ def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
 
 def test_v0_that_we_write_is_read_by_path(tmp_path: Path) -> None:
     """A table that is declared in a V0 directory is a folder of its name, which Lance opens."""
-    directory = Directory(str(tmp_path), layout=Layout.V0)
+    directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V0)
     entry = directory.declare(("docs",))
     lance.write_dataset(ROWS, directory.location(entry), mode="append")
 
     assert lance.dataset(str(tmp_path / "docs")).count_rows() == 2
-    assert listed(Directory(str(tmp_path))) == ["docs"]
-    with pytest.raises(Unsupported, match="no namespaces"):
+    assert listed(LanceDirectory(str(tmp_path))) == ["docs"]
+    with pytest.raises(UnsupportedOperation, match="no namespaces"):
         directory.create_namespace(("a",), {})
-    with pytest.raises(Unsupported, match="each folder is a table"):
+    with pytest.raises(UnsupportedOperation, match="each folder is a table"):
         directory.deregister(("docs",))
 
 
 def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
     """A folder with other files in it stays; a table's own files go."""
-    directory = Directory(str(tmp_path), layout=Layout.V0)
+    directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V0)
     lance.write_dataset(ROWS, str(tmp_path / "mixed"))
     lance.write_dataset(ROWS, str(tmp_path / "own"))
     (tmp_path / "mixed" / "notes.txt").write_text("mine")
@@ -108,14 +116,14 @@ def test_a_directory_is_opened_by_each_form_of_its_path(
     monkeypatch.chdir(tmp_path.parent)
     text = {"absolute": str(tmp_path), "relative": f"./{tmp_path.name}", "file:": f"file://{tmp_path}"}[way]
 
-    assert listed(Directory(root_of(text, here=str(Path.cwd())))) == ["a"]
+    assert listed(LanceDirectory(root_of(text, here=str(Path.cwd())))) == ["a"]
 
 
 def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
     """What LanceDB makes in a directory is listed here; what is declared and written here is opened there."""
     db = lancedb.connect(str(tmp_path))
     db.create_table("theirs", ROWS)
-    directory = Directory(str(tmp_path), layout=Layout.V1)
+    directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V1)
     entry = directory.declare(("ours",))
     assert directory.is_declared(entry)
     lance.write_dataset(ROWS, directory.location(entry), mode="append")
@@ -138,9 +146,13 @@ def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["top"], mode="create")
     theirs.declare_table(DeclareTableRequest(id=["a", "later"], properties={"p": "q"}))
     lance.write_dataset(ROWS, str(tmp_path / "lying.lance"))
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
 
-    assert (directory.layout, directory.namespaces(), directory.namespaces(("a",))) == (Layout.V2, ["a"], ["b c"])
+    assert (directory.layout, directory.namespaces(), directory.namespaces(("a",))) == (
+        DirectoryLayout.V2,
+        ["a"],
+        ["b c"],
+    )
     assert [entry.levels for entry in directory.all_tables()] == [
         ("a", "b c", "t"),
         ("a", "later"),
@@ -159,7 +171,7 @@ def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
 
 def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
     """Namespaces, tables, properties, a rename, a registration and drops are seen by Lance's own namespace."""
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {"k": "v"})
     directory.create_namespace(("a", "b c"), {})
     entry = directory.declare(("a", "b c", "t"), {"p": "q"})
@@ -187,7 +199,7 @@ def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
 
 def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
     """A column that somebody added, and rows of kinds that are not known here, outlive our changes."""
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
     index = lance.dataset(str(tmp_path / "__manifest"))
     index.add_columns(pa.field("note", pa.string()))
@@ -205,11 +217,11 @@ def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
 
 def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
     """Eight at once declare one table and each one of its own: one has the first, nothing of the others is lost."""
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
 
     def both(number: int) -> bool:
-        own = Directory(str(tmp_path))
+        own = LanceDirectory(str(tmp_path))
         own.declare(("a", f"own_{number}"))
         try:
             own.declare(("a", "same"))
@@ -226,7 +238,7 @@ def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
 
 def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
     """Tables and namespaces share names; a missing namespace is told; so is an index that leads out."""
-    directory = Directory(str(tmp_path))
+    directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
     directory.declare(("a", "t"))
 
@@ -251,7 +263,7 @@ def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
 
 def test_a_read_makes_nothing(tmp_path: Path) -> None:
     """A root that is not there has nothing in it, and stays away."""
-    directory = Directory(str(tmp_path / "none"))
+    directory = LanceDirectory(str(tmp_path / "none"))
 
     assert (directory.layout, directory.tables(), directory.namespaces()) == (None, [], [])
     assert not (tmp_path / "none").exists()
@@ -287,25 +299,25 @@ def options() -> Iterator[dict[str, str]]:
         server.kill()
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_directories_in_an_object_store(options: dict[str, str], layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(DirectoryLayout))
+def test_directories_in_an_object_store(options: dict[str, str], layout: DirectoryLayout) -> None:
     """Each layout is written, listed, loaded and dropped in S3 as on a disk; nothing but the rest of others stays."""
     root = f"s3://bucket/{layout}"
-    directory = Directory(root, options=options, layout=layout)
-    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
-    if layout is Layout.V2:
+    directory = LanceDirectory(root, options=options, layout=layout)
+    levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
+    if layout is DirectoryLayout.V2:
         directory.create_namespace(("a",), {"k": "v"})
     entry = directory.declare(levels)
     assert directory.is_declared(entry)
     lance.write_dataset(ROWS, directory.location(entry), mode="append", storage_options=options)
 
-    opened = Directory(root, options=options)
+    opened = LanceDirectory(root, options=options)
     assert opened.layout is layout
     assert [each.levels for each in opened.all_tables()] == [levels]
     found = describe(Describe(opened.location(opened.find(levels)), options))
     assert found is not None
     assert found.version == 1
-    if layout is Layout.V2:
+    if layout is DirectoryLayout.V2:
         assert (
             lance.dataset(
                 namespace_client=native(root, **options), table_id=list(levels), storage_options=options
@@ -331,24 +343,24 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, options: dict[str, str
     return Place(f"s3://bucket/{tmp_path.name}", options)
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_every_layout_of_others_is_read_by_us(place: Place, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(DirectoryLayout))
+def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLayout) -> None:
     """Written by pylance's paths, by LanceDB, by Lance's own namespace: names, columns and rows."""
     root, options = place
-    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
+    levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
     match layout:
-        case Layout.V0:
+        case DirectoryLayout.V0:
             lance.write_dataset(ROWS, f"{root}/docs", storage_options=options or None)
-        case Layout.V1:
+        case DirectoryLayout.V1:
             lancedb.connect(root, storage_options=options or None).create_table("docs", ROWS)
-        case Layout.V2:
+        case DirectoryLayout.V2:
             theirs = native(root, **options)
             theirs.create_namespace(CreateNamespaceRequest(id=["a"]))
             lance.write_dataset(
                 ROWS, namespace_client=theirs, table_id=list(levels), mode="create", storage_options=options or None
             )
     # LanceDB writes an index of its own beside its tables: what a directory shows to be, and what whoever opens it says
-    for directory in (Directory(root, options=options), Directory(root, options=options, layout=layout)):
+    for directory in (LanceDirectory(root, options=options), LanceDirectory(root, options=options, layout=layout)):
         assert [each.levels for each in directory.all_tables()] == [levels]
         location = directory.location(directory.find(levels))
         found = describe(Describe(location, options))
@@ -357,25 +369,25 @@ def test_every_layout_of_others_is_read_by_us(place: Place, layout: Layout) -> N
         assert lance.dataset(location, storage_options=options or None).to_table() == ROWS
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_every_layout_of_ours_is_read_by_others(place: Place, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(DirectoryLayout))
+def test_every_layout_of_ours_is_read_by_others(place: Place, layout: DirectoryLayout) -> None:
     """By pylance at its path, by LanceDB in the directory, by Lance's own namespace and LanceDB on it."""
     root, options = place
-    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
-    directory = Directory(root, options=options, layout=layout)
-    if layout is Layout.V2:
+    levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
+    directory = LanceDirectory(root, options=options, layout=layout)
+    if layout is DirectoryLayout.V2:
         directory.create_namespace(("a",), {})
     location = directory.location(directory.declare(levels))
     lance.write_dataset(ROWS, location, mode="append", storage_options=options or None)
     match layout:
-        case Layout.V0:
+        case DirectoryLayout.V0:
             assert lance.dataset(f"{root}/docs", storage_options=options or None).to_table() == ROWS
-        case Layout.V1:
+        case DirectoryLayout.V1:
             db = lancedb.connect(root, storage_options=options or None)
             assert list(db.table_names()) == ["docs"]
             assert db.open_table("docs").to_arrow() == ROWS
             assert lance.dataset(f"{root}/docs.lance", storage_options=options or None).to_table() == ROWS
-        case Layout.V2:
+        case DirectoryLayout.V2:
             theirs = native(root, **options)
             opened = lance.dataset(namespace_client=theirs, table_id=list(levels), storage_options=options or None)
             assert opened.to_table() == ROWS
@@ -389,4 +401,4 @@ def test_a_store_that_refuses_is_named(options: dict[str, str]) -> None:
     wrong = {**options, "aws_endpoint": "http://127.0.0.1:9"}
 
     with pytest.raises(StorageFailed, match="Cannot list s3://bucket/v1"):
-        Directory("s3://bucket/v1", options=wrong).tables()
+        LanceDirectory("s3://bucket/v1", options=wrong).tables()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import BadRequest, CommitConflict, InvalidTable, LimnosError, NotFound, StorageFailed
-from limnos.sources.lance.failures import failure_of
+from limnos.sources.lance.library_errors import failure_of
 
 LOCAL, REMOTE = "file:///lake/t", "s3://lake/t"
 AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:254:9"

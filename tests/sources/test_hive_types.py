@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.model.errors import BadRequest
-from limnos.sources.connectors.hive_types import type_of, type_told
+from limnos.sources.connectors.hive_types import type_json, type_of
 
 PLAIN = {
     "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
@@ -46,7 +46,7 @@ TYPES = st.recursive(
 @given(TYPES)
 def test_every_type_comes_back_as_it_was_said(kind: object) -> None:
     """However they lie within one another."""
-    assert type_told(type_of(kind, column="c")) == kind
+    assert type_json(type_of(kind, column="c")) == kind
 
 
 @pytest.mark.parametrize("ours, hive", PLAIN.items())
@@ -60,15 +60,15 @@ def test_words(ours: str, hive: str) -> None:
 )  # fmt: skip
 def test_what_has_no_word_is_external(text: str) -> None:
     """It is told as a whole, by Hive's own spelling."""
-    assert type_told(text) == {"type": "external", "catalogString": text}
+    assert type_json(text) == {"type": "external", "catalogString": text}
 
 
 def test_other_spellings_are_read() -> None:
     """Capitals, spaces, and a decimal without sizes; names of fields as they are."""
-    assert type_told("ARRAY < Decimal >") == _list_of("decimal(10,0)")
-    assert type_told("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
-    assert type_told("struct<größe:int , b-c : char( 2 )>") == _struct_of({"größe": "integer", "b-c": "char(2)"})
-    assert type_told("array<" * 40 + "int" + ">" * 40) == {
+    assert type_json("ARRAY < Decimal >") == _list_of("decimal(10,0)")
+    assert type_json("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
+    assert type_json("struct<größe:int , b-c : char( 2 )>") == _struct_of({"größe": "integer", "b-c": "char(2)"})
+    assert type_json("array<" * 40 + "int" + ">" * 40) == {
         "type": "external", "catalogString": "array<" * 40 + "int" + ">" * 40,
     }  # fmt: skip
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from limnos.formats.gravitino import tables as said
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.mysql_states import state_of, text_of
-from limnos.sources.connectors.mysql_tables import Column, Draft, keys_told
-from limnos.sources.connectors.mysql_types import default_sql, default_told, type_of, type_told
+from limnos.sources.connectors.mysql_tables import MysqlColumn, MysqlTableDraft, keys_json
+from limnos.sources.connectors.mysql_types import default_json, default_sql, type_json, type_of
 
 PLAIN = {
     "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
@@ -21,7 +21,7 @@ PLAIN = {
 @pytest.mark.parametrize("ours, theirs", PLAIN.items())
 def test_words(ours: str, theirs: str) -> None:
     """Each plain type has the word that the server has for it, and comes back."""
-    assert (type_of(ours, column="c"), type_told(theirs)) == (theirs, ours)
+    assert (type_of(ours, column="c"), type_json(theirs)) == (theirs, ours)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_words(ours: str, theirs: str) -> None:
 )
 def test_older_spellings(theirs: str, ours: str) -> None:
     """Widths of numbers mean nothing, and sizes of long texts are not told."""
-    assert type_told(theirs) == ours
+    assert type_json(theirs) == ours
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_older_spellings(theirs: str, ours: str) -> None:
 )
 def test_what_has_no_word_is_told_as_it_is(text: str) -> None:
     """With its case, as values have one."""
-    assert type_told(text) == {"type": "external", "catalogString": text}
+    assert type_json(text) == {"type": "external", "catalogString": text}
 
 
 WRONG = (
@@ -89,19 +89,19 @@ def test_defaults_are_said_again_as_they_were(
 
 def test_defaults_are_told() -> None:
     """Literals, the time of now, and what is neither."""
-    assert default_told("'a''b'", "string") == {"type": "literal", "dataType": "string", "value": "a'b"}
-    assert default_told("'1'", "boolean") == {"type": "literal", "dataType": "boolean", "value": "true"}
-    assert default_told("-1.5", "double") == {"type": "literal", "dataType": "double", "value": "-1.5"}
-    assert default_told("(uuid())", "string") == {"type": "unparsed", "unparsedExpression": "(uuid())"}
-    assert [default_told(each, "string") for each in (None, "NULL")] == [None, None]
+    assert default_json("'a''b'", "string") == {"type": "literal", "dataType": "string", "value": "a'b"}
+    assert default_json("'1'", "boolean") == {"type": "literal", "dataType": "boolean", "value": "true"}
+    assert default_json("-1.5", "double") == {"type": "literal", "dataType": "double", "value": "-1.5"}
+    assert default_json("(uuid())", "string") == {"type": "unparsed", "unparsedExpression": "(uuid())"}
+    assert [default_json(each, "string") for each in (None, "NULL")] == [None, None]
 
 
-def _draft() -> Draft:
-    return Draft(
+def _draft() -> MysqlTableDraft:
+    return MysqlTableDraft(
         [
-            Column("a", "int", was="a"),
-            Column("b", "varchar(9)", collation="latin1_bin", was="b"),
-            Column("c", "int", extra="STORED GENERATED", was="c"),
+            MysqlColumn("a", "int", was="a"),
+            MysqlColumn("b", "varchar(9)", collation="latin1_bin", was="b"),
+            MysqlColumn("c", "int", extra="STORED GENERATED", was="c"),
         ],
         ["k"],
     )
@@ -134,7 +134,7 @@ def test_what_would_be_lost_is_refused() -> None:
     draft = _draft()
     draft.carry_out([said.UpdateColumnComment(("c",), "x")])
 
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedOperation):
         draft.statement("s", "t")
 
 
@@ -155,7 +155,7 @@ def test_what_one_statement_cannot_say_is_refused(changes: list[said.TableChange
 def test_keys() -> None:
     """The primary key first; keys over parts of columns or expressions are not told."""
     rows = [("k", "a", None), ("k", "b", None), ("p", "a", 10), ("PRIMARY", "a", None)]
-    assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_told(rows)] == [
+    assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_json(rows)] == [
         ("PRIMARY", "PRIMARY_KEY", [["a"]]), ("k", "UNIQUE_KEY", [["a"], ["b"]]),
     ]  # fmt: skip
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from limnos.model.errors import InvalidTable, NotFound
-from limnos.sources.lance.bodies import Body
-from limnos.sources.lance.changing import restore
-from limnos.sources.lance.opening import place_of
+from limnos.sources.lance.bodies import BodyPieces
+from limnos.sources.lance.mutations import restore
+from limnos.sources.lance.opening import canonical_location
 from limnos.sources.lance.questions import Count, Describe, Restore, Write
 from limnos.sources.lance.reading import count, describe
 from limnos.sources.lance.writing import write
@@ -101,7 +101,7 @@ def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_places_in_an_object_store(base: str, *, is_inside: bool) -> None:
     """What is in the table's own place there, and what is not."""
-    assert place_of(base).is_relative_to(place_of("s3://lake/t")) is is_inside
+    assert canonical_location(base).is_relative_to(canonical_location("s3://lake/t")) is is_inside
 
 
 @pytest.fixture
@@ -146,7 +146,8 @@ def test_rows_are_added_to_the_table_as_it_was_opened(tmp_path: Path, opens: lis
     opens.clear()
 
     done = write(
-        Write(f"file://{place}", {}, mode="append", batch_bytes_max=1 << 20), Body(Told(body.getvalue().to_pybytes()))
+        Write(f"file://{place}", {}, mode="append", batch_bytes_max=1 << 20),
+        BodyPieces(Told(body.getvalue().to_pybytes())),
     )  # type: ignore[arg-type]
 
     assert (done.version, done.inserted, opens) == (2, 1, [None])

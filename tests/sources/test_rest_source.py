@@ -15,30 +15,30 @@ from limnos.model.errors import (
     MissingFile,
     NotEmpty,
     NotFound,
+    PropertyConflict,
+    ServiceUnavailable,
     SourceFailed,
     SourceRefused,
     StateUnknown,
-    Unavailable,
-    Unprocessable,
-    Unsupported,
+    UnsupportedOperation,
 )
 from limnos.sources.connectors import iceberg_rest, rest_session
-from limnos.sources.connectors.capabilities import Call, Names
+from limnos.sources.connectors.capabilities import RestCall, SourceNames
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES, TABLE, TABLES, VIEW, RestSource
-from limnos.sources.connectors.registry import Limits, check_source, open_source
-from tests.scripted import Scripted, Told, scripted
+from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
+from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
-LOAD = Call(f"GET {TABLE}", ("a",), "t", missing="table")
-COMMIT = Call(f"POST {TABLE}", ("a",), "t", body=b"{}", missing="table")
-CREATE = Call(f"POST {TABLES}", ("a",), "t", body=b"{}", taken="table")
-DROP = Call(f"DELETE {NAMESPACE}", ("a",), taken="empty")
+LOAD = RestCall(f"GET {TABLE}", ("a",), "t", missing="table")
+COMMIT = RestCall(f"POST {TABLE}", ("a",), "t", body=b"{}", missing="table")
+CREATE = RestCall(f"POST {TABLES}", ("a",), "t", body=b"{}", taken="table")
+DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), taken="empty")
 
 
 @pytest.fixture
-def script() -> Iterator[Scripted]:
+def script() -> Iterator[ScriptedServer]:
     """A server that says what it has not."""
     with scripted() as found:
-        found.answers["GET /v1/config"] = Told(body={"defaults": {}, "overrides": {}})
+        found.answers["GET /v1/config"] = ScriptedAnswer(body={"defaults": {}, "overrides": {}})
         yield found
 
 
@@ -46,13 +46,13 @@ Opener = Callable[..., RestSource]
 
 
 @pytest.fixture
-def opened(script: Scripted) -> Iterator[Opener]:
+def opened(script: ScriptedServer) -> Iterator[Opener]:
     """Open the source with properties beside its address."""
     made: list[RestSource] = []
 
     def make(*, timeout_s: float = 60.0, **properties: str) -> RestSource:
         stated = {"uri": f"http://127.0.0.1:{script.port}", **properties}
-        limits = Limits((f"127.0.0.1:{script.port}",), timeout_s=timeout_s)
+        limits = SourceLimits((f"127.0.0.1:{script.port}",), timeout_s=timeout_s)
         check_source("iceberg-rest", stated, limits=limits)
         found = open_source("iceberg-rest", stated, limits=limits)
         assert isinstance(found, RestSource)
@@ -64,43 +64,52 @@ def opened(script: Scripted) -> Iterator[Opener]:
         each.close()
 
 
-def test_prefix_and_separator_are_the_sources(script: Scripted, opened: Opener) -> None:
+def test_prefix_and_separator_are_the_sources(script: ScriptedServer, opened: Opener) -> None:
     """Paths are spelled as its configuration says; a level with its separator in it is nothing of its."""
     overrides = {"prefix": "ws/a b", "namespace-separator": "%2E"}
-    script.answers["GET /v1/config?warehouse=w+1"] = Told(body={"defaults": {"prefix": "no"}, "overrides": overrides})
-    script.answers["GET /v1/ws/a%20b/namespaces/x.y%2Fz%2Eä".replace("ä", "%C3%A4")] = Told(body={})
+    script.answers["GET /v1/config?warehouse=w+1"] = ScriptedAnswer(
+        body={"defaults": {"prefix": "no"}, "overrides": overrides}
+    )
+    script.answers["GET /v1/ws/a%20b/namespaces/x.y%2Fz%2Eä".replace("ä", "%C3%A4")] = ScriptedAnswer(body={})
     source = opened(warehouse="w 1", token="word")
 
     with pytest.raises(NotFound):
-        source.exchange(Call(f"GET {NAMESPACE}", ("x.y/z", "ä")))
+        source.exchange(RestCall(f"GET {NAMESPACE}", ("x.y/z", "ä")))
     with pytest.raises(NotFound):
-        source.names(Call(f"GET {NAMESPACES}", ("x", "y.z")))
+        source.names(RestCall(f"GET {NAMESPACES}", ("x", "y.z")))
     assert script.targets() == []
-    script.answers["GET /v1/ws/a%20b/namespaces/x%2Ey%2Fz"] = Told(body={})
-    source.exchange(Call(f"GET {NAMESPACE}", ("x", "y/z")))
-    script.answers["GET /v1/ws/a%20b/namespaces"] = Told(body={"namespaces": [["x", "y", "z"]]})
-    assert source.names(Call(f"GET {NAMESPACES}", ("x", "y"))).names == ["z"]
+    script.answers["GET /v1/ws/a%20b/namespaces/x%2Ey%2Fz"] = ScriptedAnswer(body={})
+    source.exchange(RestCall(f"GET {NAMESPACE}", ("x", "y/z")))
+    script.answers["GET /v1/ws/a%20b/namespaces"] = ScriptedAnswer(body={"namespaces": [["x", "y", "z"]]})
+    assert source.names(RestCall(f"GET {NAMESPACES}", ("x", "y"))).names == ["z"]
     assert script.targets()[1] == "GET /v1/ws/a%20b/namespaces?parent=x.y&pageToken="
     assert {each.headers["authorization"] for each in script.asked} == {"Bearer word"}
 
 
-def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: Scripted, opened: Opener) -> None:
+def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: ScriptedServer, opened: Opener) -> None:
     """HEAD becomes GET, and there are no views."""
     source = opened()
-    script.answers["GET /v1/namespaces/a/tables/t"] = Told(body={"metadata": {}})
+    script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": {}})
 
     assert source.table_exists(("a",), "t")
     assert not source.table_exists(("a",), "none")
-    with pytest.raises(Unsupported):
-        source.exchange(Call(f"GET {VIEW}", ("a",), "v"))
+    with pytest.raises(UnsupportedOperation):
+        source.exchange(RestCall(f"GET {VIEW}", ("a",), "v"))
     assert script.targets() == ["GET /v1/namespaces/a/tables/t", "GET /v1/namespaces/a/tables/none"]
 
 
-def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(script: Scripted, opened: Opener) -> None:
+def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(
+    script: ScriptedServer, opened: Opener
+) -> None:
     """OAuth's client credentials: asked for once, and once more after 401; what is refused again is the source's refusal."""
-    script.answers["POST /v1/oauth/tokens"] = [Told(body={"access_token": f"t{at}"}) for at in range(9)]
+    script.answers["POST /v1/oauth/tokens"] = [ScriptedAnswer(body={"access_token": f"t{at}"}) for at in range(9)]
     source = opened(credential="me:s3:cret", scope="all of it")
-    script.answers["GET /v1/namespaces/a/tables/t"] = [Told(body={}), Told(401, {}), Told(body={}), Told(401, {})]
+    script.answers["GET /v1/namespaces/a/tables/t"] = [
+        ScriptedAnswer(body={}),
+        ScriptedAnswer(401, {}),
+        ScriptedAnswer(body={}),
+        ScriptedAnswer(401, {}),
+    ]
 
     for _ in range(2):
         source.exchange(LOAD)
@@ -111,7 +120,7 @@ def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(scrip
     with pytest.raises(SourceRefused) as refused:
         source.exchange(LOAD)
     assert "cret" not in str(refused.value)
-    script.answers["POST /v1/oauth/tokens"] = Told(400, {"error": "invalid_client"})
+    script.answers["POST /v1/oauth/tokens"] = ScriptedAnswer(400, {"error": "invalid_client"})
     with pytest.raises(SourceRefused):
         opened(credential="me:other").exchange(LOAD)
 
@@ -123,40 +132,42 @@ def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
 @pytest.mark.parametrize(
     "call, told, expected",
     [
-        (LOAD, Told(404, _error("NoSuchTableException")), NotFound),
-        (LOAD, Told(404, b""), NotFound),
-        (LOAD, Told(404, _error("NotFoundException")), MissingFile),
-        (LOAD, Told(404, _error("NoSuchWarehouseException")), SourceFailed),
-        (LOAD, Told(400, _error()), BadRequest),
-        (LOAD, Told(401, _error()), SourceRefused),
-        (LOAD, Told(403, b"<html>"), SourceRefused),
-        (LOAD, Told(406, _error()), Unsupported),
-        (LOAD, Told(422, _error()), Unprocessable),
-        (LOAD, Told(500, _error()), SourceFailed),
-        (LOAD, Told(503, _error()), Unavailable),
-        (LOAD, Told(429, b"", {"retry-after": "7"}), Unavailable),
-        (LOAD, Told(302, b"", {"location": "/v1/namespaces/a/tables/other"}), SourceFailed),
-        (LOAD, Told(200, b"x", {"content-encoding": "gzip"}), SourceFailed),
-        (COMMIT, Told(409, _error("CommitFailedException")), CommitConflict),
-        (COMMIT, Told(409, b""), CommitConflict),
-        (COMMIT, Told(409, _error("AlreadyExistsException")), AlreadyExists),
-        (COMMIT, Told(404, _error("NoSuchTableException")), NotFound),
-        (COMMIT, Told(403, b""), SourceRefused),
-        (COMMIT, Told(429, b""), Unavailable),
-        (COMMIT, Told(503, b"", {"retry-after": "1"}), Unavailable),
-        (COMMIT, Told(503, b""), StateUnknown),
-        (COMMIT, Told(500, _error("CommitStateUnknownException")), StateUnknown),
-        (COMMIT, Told(502, b""), StateUnknown),
-        (COMMIT, Told(302, b"", {"location": "/x"}), StateUnknown),
-        (CREATE, Told(409, b""), AlreadyExists),
-        (CREATE, Told(404, b""), NotFound),
-        (DROP, Told(409, b""), NotEmpty),
-        (DROP, Told(400, _error("NamespaceNotEmptyException")), NotEmpty),
+        (LOAD, ScriptedAnswer(404, _error("NoSuchTableException")), NotFound),
+        (LOAD, ScriptedAnswer(404, b""), NotFound),
+        (LOAD, ScriptedAnswer(404, _error("NotFoundException")), MissingFile),
+        (LOAD, ScriptedAnswer(404, _error("NoSuchWarehouseException")), SourceFailed),
+        (LOAD, ScriptedAnswer(400, _error()), BadRequest),
+        (LOAD, ScriptedAnswer(401, _error()), SourceRefused),
+        (LOAD, ScriptedAnswer(403, b"<html>"), SourceRefused),
+        (LOAD, ScriptedAnswer(406, _error()), UnsupportedOperation),
+        (LOAD, ScriptedAnswer(422, _error()), PropertyConflict),
+        (LOAD, ScriptedAnswer(500, _error()), SourceFailed),
+        (LOAD, ScriptedAnswer(503, _error()), ServiceUnavailable),
+        (LOAD, ScriptedAnswer(429, b"", {"retry-after": "7"}), ServiceUnavailable),
+        (LOAD, ScriptedAnswer(302, b"", {"location": "/v1/namespaces/a/tables/other"}), SourceFailed),
+        (LOAD, ScriptedAnswer(200, b"x", {"content-encoding": "gzip"}), SourceFailed),
+        (COMMIT, ScriptedAnswer(409, _error("CommitFailedException")), CommitConflict),
+        (COMMIT, ScriptedAnswer(409, b""), CommitConflict),
+        (COMMIT, ScriptedAnswer(409, _error("AlreadyExistsException")), AlreadyExists),
+        (COMMIT, ScriptedAnswer(404, _error("NoSuchTableException")), NotFound),
+        (COMMIT, ScriptedAnswer(403, b""), SourceRefused),
+        (COMMIT, ScriptedAnswer(429, b""), ServiceUnavailable),
+        (COMMIT, ScriptedAnswer(503, b"", {"retry-after": "1"}), ServiceUnavailable),
+        (COMMIT, ScriptedAnswer(503, b""), StateUnknown),
+        (COMMIT, ScriptedAnswer(500, _error("CommitStateUnknownException")), StateUnknown),
+        (COMMIT, ScriptedAnswer(502, b""), StateUnknown),
+        (COMMIT, ScriptedAnswer(302, b"", {"location": "/x"}), StateUnknown),
+        (CREATE, ScriptedAnswer(409, b""), AlreadyExists),
+        (CREATE, ScriptedAnswer(404, b""), NotFound),
+        (DROP, ScriptedAnswer(409, b""), NotEmpty),
+        (DROP, ScriptedAnswer(400, _error("NamespaceNotEmptyException")), NotEmpty),
     ],
-    ids=lambda value: value.endpoint if isinstance(value, Call) else str(value[0]) if isinstance(value, Told) else "",
+    ids=lambda value: (
+        value.endpoint if isinstance(value, RestCall) else str(value[0]) if isinstance(value, ScriptedAnswer) else ""
+    ),
 )
 def test_refusals_of_the_source_are_told_in_our_words(
-    script: Scripted, opened: Opener, call: Call, told: Told, expected: type[LimnosError]
+    script: ScriptedServer, opened: Opener, call: RestCall, told: ScriptedAnswer, expected: type[LimnosError]
 ) -> None:
     """What was the caller's doing is the caller's; a change that may have been made is nobody's to call refused."""
     method, path = call.endpoint.split()
@@ -186,12 +197,15 @@ def _says_no_http(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("writes", [_drips, _breaks_off, _says_no_http], ids=lambda each: each.__name__)
 def test_answers_without_an_end_or_a_beginning_are_none(
-    script: Scripted, opened: Opener, monkeypatch: pytest.MonkeyPatch, writes: Callable[[BaseHTTPRequestHandler], None]
+    script: ScriptedServer,
+    opened: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    writes: Callable[[BaseHTTPRequestHandler], None],
 ) -> None:
     """An answer that is too large, breaks off or is no HTTP is none; of a change nobody knows then."""
     monkeypatch.setattr(rest_session, "REPLY_BYTES_MAX", 1 << 20)
     for method in ("GET", "POST"):
-        script.answers[f"{method} /v1/namespaces/a/tables/t"] = Told(writes=writes)
+        script.answers[f"{method} /v1/namespaces/a/tables/t"] = ScriptedAnswer(writes=writes)
     source = opened()
 
     with pytest.raises(SourceFailed):
@@ -205,19 +219,21 @@ def test_answers_without_an_end_or_a_beginning_are_none(
     [b"[]", b"{", {"identifiers": 1}, {"identifiers": [{"namespace": ["b"], "name": "t"}]}, {"identifiers": [{"namespace": ["a"], "name": 1}]}, b"[" * 100_000],
     ids=range(6),
 )  # fmt: skip
-def test_lists_that_are_none_are_refused(script: Scripted, opened: Opener, body: object) -> None:
+def test_lists_that_are_none_are_refused(script: ScriptedServer, opened: Opener, body: object) -> None:
     """So is one that names what lies elsewhere."""
-    script.answers["GET /v1/namespaces/a/tables"] = Told(body=body)
+    script.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body=body)
 
     with pytest.raises(SourceFailed):
         opened().table_names(("a",))
 
 
-def test_pages_are_followed_and_have_an_end(script: Scripted, opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_followed_and_have_an_end(
+    script: ScriptedServer, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All pages are asked for when all is wanted, one when one is; a source whose pages never end is stopped."""
 
-    def page(name: str, token: str | None) -> Told:
-        return Told(body={"identifiers": [{"namespace": ["a"], "name": name}], "next-page-token": token})
+    def page(name: str, token: str | None) -> ScriptedAnswer:
+        return ScriptedAnswer(body={"identifiers": [{"namespace": ["a"], "name": name}], "next-page-token": token})
 
     script.answers["GET /v1/namespaces/a/tables"] = [page("u", "p/2&x=1"), page("t", None)]
     source = opened()
@@ -225,8 +241,8 @@ def test_pages_are_followed_and_have_an_end(script: Scripted, opened: Opener, mo
     assert source.table_names(("a",)) == ["t", "u"]
     assert script.targets()[1] == "GET /v1/namespaces/a/tables?pageToken=p%2F2%26x%3D1"
     script.answers["GET /v1/namespaces/a/tables"] = page("t", "again")
-    one = Call(f"GET {TABLES}", ("a",), query=(("pageToken", ""),))
-    assert source.names(one) == Names(["t"], "again")
+    one = RestCall(f"GET {TABLES}", ("a",), query=(("pageToken", ""),))
+    assert source.names(one) == SourceNames(["t"], "again")
     monkeypatch.setattr(iceberg_rest, "_NAMES_MAX", 50)
     with pytest.raises(SourceFailed):
         source.table_names(("a",))
@@ -234,10 +250,12 @@ def test_pages_are_followed_and_have_an_end(script: Scripted, opened: Opener, mo
 
 @pytest.mark.parametrize(
     "told",
-    [Told(body=b"<html>"), Told(body={"overrides": {"prefix": "../x"}}), Told(404, b""), Told(400, b""), Told(500, b""), Told(body={"endpoints": 1})],
+    [ScriptedAnswer(body=b"<html>"), ScriptedAnswer(body={"overrides": {"prefix": "../x"}}), ScriptedAnswer(404, b""), ScriptedAnswer(400, b""), ScriptedAnswer(500, b""), ScriptedAnswer(body={"endpoints": 1})],
     ids=range(6),
 )  # fmt: skip
-def test_a_configuration_that_is_none_is_no_source(script: Scripted, opened: Opener, told: Told) -> None:
+def test_a_configuration_that_is_none_is_no_source(
+    script: ScriptedServer, opened: Opener, told: ScriptedAnswer
+) -> None:
     """Whatever was asked, the catalog's own properties are wrong, or the source is."""
     script.answers["GET /v1/config"] = told
 
@@ -247,10 +265,10 @@ def test_a_configuration_that_is_none_is_no_source(script: Scripted, opened: Ope
     assert script.targets() == []
 
 
-def test_metadata_that_is_none_is_no_table(script: Scripted, opened: Opener) -> None:
+def test_metadata_that_is_none_is_no_table(script: ScriptedServer, opened: Opener) -> None:
     """Over Gravitino's words a table that cannot be read is the source's fault, not the caller's."""
     for metadata in ({}, {"format-version": 2, "location": "x", "current-schema-id": 1, "schemas": []}, 7):
-        script.answers["GET /v1/namespaces/a/tables/t"] = Told(body={"metadata": metadata})
+        script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": metadata})
         with pytest.raises(SourceFailed):
             opened().table_load(("a",), "t")
 
@@ -268,4 +286,4 @@ def test_wrong_properties_are_told(name: str, value: str) -> None:
     properties = {"uri": "http://127.0.0.1/x", "token": "word", name: value}
 
     with pytest.raises(BadRequest, match=name.replace("credential", "credential|token")):
-        check_source("iceberg-rest", properties, limits=Limits(("127.0.0.1:80",), timeout_s=1.0))
+        check_source("iceberg-rest", properties, limits=SourceLimits(("127.0.0.1:80",), timeout_s=1.0))

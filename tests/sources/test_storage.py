@@ -6,13 +6,15 @@ import sys
 
 import pytest
 
-from limnos.model.errors import Unsupported
-from limnos.sources.lance.storage import Storage
+from limnos.model.errors import UnsupportedOperation
+from limnos.sources.lance.storage import DirectoryStorage
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library that reads folders nobody is sent to look at credentials."""
     monkeypatch.setitem(sys.modules, "fsspec", None)
 
-    with pytest.raises(Unsupported, match=r"^s3://b/p needs a package that is not installed here: .*\[server\]"):
-        Storage("s3://b/p", {}).folders()
+    with pytest.raises(
+        UnsupportedOperation, match=r"^s3://b/p needs a package that is not installed here: .*\[server\]"
+    ):
+        DirectoryStorage("s3://b/p", {}).folders()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.errors import BadRequest, Unavailable, Unsupported
+from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.spark import jars
 
 BODY = b"not really an archive" * 1000
@@ -144,7 +144,7 @@ def test_a_directory_that_takes_no_archive_is_told(
 
     with monkeypatch.context() as patched:
         patched.setattr(jars, "_copy", refuse)
-        with pytest.raises(Unavailable, match=f"{tmp_path}: {jars.os.strerror(number)}.*{jars.CACHE_VARIABLE}"):
+        with pytest.raises(ServiceUnavailable, match=f"{tmp_path}: {jars.os.strerror(number)}.*{jars.CACHE_VARIABLE}"):
             jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
     assert len(repository.asked) == 1
     assert jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path).read_bytes() == BODY
@@ -163,7 +163,7 @@ def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: 
     """An archive with another digest raises, is not tried again, and leaves no file behind."""
     repository.answers = [(200, b"x" * len(BODY))]
 
-    with pytest.raises(Unavailable, match="SHA-256"):
+    with pytest.raises(ServiceUnavailable, match="SHA-256"):
         jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
 
     assert list(tmp_path.glob("*.jar")) == []
@@ -185,7 +185,7 @@ def test_missing_archive_says_where_and_what_to_do(repository: Repository, tmp_p
     """A 404 is final; the message names the URL, the status, the setting, and where to put the file by hand."""
     repository.answers = [(404, b"")]
 
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(ServiceUnavailable) as caught:
         jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
 
     assert len(repository.asked) == 1
@@ -265,7 +265,7 @@ def test_each_runtime_has_its_part_for_s3() -> None:
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "3.5.9"])
 def test_other_spark_lines_are_refused_by_name(version: str) -> None:
     """A PySpark without a proven runtime is refused, naming the version and the one to install."""
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedOperation) as caught:
         jars.runtime_for(version)
 
     assert version in caught.value.message

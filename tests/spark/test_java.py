@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.spark import java
 
 
@@ -88,7 +88,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
     """Without any fitting Java the error names what was passed over and both remedies."""
     fake_java(tmp_path / "jdk11", version="11.0.2")
 
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(ServiceUnavailable) as caught:
         java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "jdk11"), "PATH": ""})
 
     assert "JAVA_HOME: Java 11, Spark needs 17 or 21" in caught.value.message
@@ -98,7 +98,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_wheel")
 def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
     """A JAVA_HOME without a working `java` is named in the error, not run into."""
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(ServiceUnavailable) as caught:
         java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
 
     assert "does not run" in caught.value.message
@@ -164,5 +164,5 @@ def test_a_java_without_the_network_module_is_passed_over(tmp_path: Path) -> Non
     home = tmp_path / "small"
     fake_java(home, version="17.0.9", modules="java.base")
 
-    with pytest.raises(Unavailable, match=r"jdk\.net"):
+    with pytest.raises(ServiceUnavailable, match=r"jdk\.net"):
         java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(home), "PATH": ""})

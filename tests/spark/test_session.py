@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.spark import session
 from limnos.spark.session import (
     EXTENSIONS,
@@ -136,7 +136,7 @@ def test_impossible_credentials_are_refused(token: str | None, user: str | None)
 
 def test_spark_connect_address_is_refused() -> None:
     """`sc://` is no master URL; the error says what is expected instead."""
-    with pytest.raises(Unsupported, match="spark://host:7077"):
+    with pytest.raises(UnsupportedOperation, match="spark://host:7077"):
         session(master="sc://host")
 
 

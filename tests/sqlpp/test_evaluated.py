@@ -12,8 +12,8 @@ from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions import FUNCTIONS
 from limnos.sqlpp.tree import QueryStatement
 from limnos.sqlpp.values.model import type_name
-from tests.sqlpp.asking import World, ask
-from tests.sqlpp.generated import Statements
+from tests.sqlpp.evaluation import NameWorld, ask
+from tests.sqlpp.random_statements import Statements
 
 VALUES = (
     "missing",
@@ -35,7 +35,7 @@ VALUES = (
     "duration('P1M')",
     "9223372036854775807",
 )
-WORLD = World({("Default",): {"t": [{"a": 1, "b": (1, 2)}, {"a": None}, {}]}})
+WORLD = NameWorld({("Default",): {"t": [{"a": 1, "b": (1, 2)}, {"a": None}, {}]}})
 
 
 def test_every_function_takes_every_kind_of_value() -> None:

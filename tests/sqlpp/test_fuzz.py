@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from limnos.sqlpp import SqlppError, outline, parse, render
-from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp.lexer import TokenizedText
 from limnos.sqlpp.tokens import KEYWORDS, SOFT
-from tests.sqlpp.generated import Statements
+from tests.sqlpp.random_statements import Statements
 
 STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 
@@ -60,7 +60,7 @@ def read_or_refuse(text: str) -> None:
 
 def images(text: str) -> list[str]:
     """The tokens of a text, as written."""
-    return [token.image for token in Lexed(text).tokens[:-1]]
+    return [token.image for token in TokenizedText(text).tokens[:-1]]
 
 
 def test_broken_tokens() -> None:

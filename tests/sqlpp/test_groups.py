@@ -8,16 +8,18 @@ from limnos.sqlpp import parse_body
 from limnos.sqlpp.binder import BoundQuery, bind
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions import FUNCTIONS
-from limnos.sqlpp.groups import Grouped
+from limnos.sqlpp.groups import EngineGrouping
 from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.scans import Wanted, prepared
-from limnos.sqlpp.stored import declared
+from limnos.sqlpp.scans import ScanRequirement, prepare_scans
+from limnos.sqlpp.stored import storage_form_of_record
 from limnos.sqlpp.values.model import MISSING, Float, Integer, Value
 from limnos.sqlpp.values.order import key
-from tests.sqlpp.asking import World
+from tests.sqlpp.evaluation import NameWorld
 from tests.sqlpp.test_scans import meets
 
-FORM = declared(type_of("{ id: bigint, g: string?, h: integer?, d: double?, f: float?, in_: { n: bigint }? }"))
+FORM = storage_form_of_record(
+    type_of("{ id: bigint, g: string?, h: integer?, d: double?, f: float?, in_: { n: bigint }? }")
+)
 THINGS: list[Value] = [
     {"id": 1, "g": "a", "h": Integer(2_000_000_000), "d": 0.5, "f": Float(16_777_216), "in_": {"n": 3}, "x": 1},
     {"id": 2, "g": "a", "h": Integer(2_000_000_000), "d": 1.5, "f": Float(1)},
@@ -25,7 +27,7 @@ THINGS: list[Value] = [
     {"id": 4, "g": None, "h": 2, "d": 2.5},
     {"id": 5, "h": None, "d": None, "x": "y"},
 ]
-WORLD = World({("Default",): {"things": THINGS, "none": []}})
+WORLD = NameWorld({("Default",): {"things": THINGS, "none": []}})
 
 
 def at(value: Value, path: tuple[str, ...]) -> Value:
@@ -35,7 +37,7 @@ def at(value: Value, path: tuple[str, ...]) -> Value:
     return value
 
 
-def made(grouped: Grouped, objects: list[Value]) -> list[Value]:
+def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
     """Groups as an engine of columns makes them; an empty column of a group's row is not there."""
     groups: dict[bytes, list[Value]] = {} if grouped.keys else {b"": []}
     for one in objects:
@@ -53,10 +55,10 @@ def made(grouped: Grouped, objects: list[Value]) -> list[Value]:
     return rows
 
 
-def asked(text: str) -> tuple[list[Value], list[Value], tuple[Wanted, ...]]:
+def asked(text: str) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
     """What the evaluator gives, what it gives over groups that were made elsewhere, and what was asked there."""
     bound = bind(parse_body(text), WORLD)
-    expression, wanted = prepared(bound.expression, types=lambda *_: FORM.type)
+    expression, wanted = prepare_scans(bound.expression, types=lambda *_: FORM.type)
 
     def rows(_: tuple[str, ...], number: str) -> list[Value]:
         want = wanted[int(number)]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp import bind, outline, parse_body
-from limnos.sqlpp.binder import NoNames
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, External, decode, encode, text_of, type_of
+from limnos.sqlpp.binder import EmptyNameResolver
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, decode, encode, text_of, type_of
 from limnos.sqlpp.plan import wire
 
 
 def test_a_job_comes_back_from_its_bytes() -> None:
     """With all that it says."""
     orders = DatasetRef(("main", "sales", "east", "orders"), "OPEN { oid: bigint }", (("oid",),))
-    bound = bind(parse_body("{'oid': 1}"), NoNames())
+    bound = bind(parse_body("{'oid': 1}"), EmptyNameResolver())
     plan = wire.encode(bound.expression)
     job = EngineJob(
-        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, source=External("localfs", (("path", "p"),))
+        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, source=ExternalSource("localfs", (("path", "p"),))
     )  # fmt: skip
 
     read = decode(encode(job))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.lexer import SIZE_MAX, Lexed
+from limnos.sqlpp.lexer import SIZE_MAX, TokenizedText
 from limnos.sqlpp.tokens import KEYWORDS, SOFT
 
 
 def cut(text: str) -> list[tuple[str, str]]:
     """The kinds and values of a text's tokens, the end left out."""
-    return [(token.kind, token.value) for token in Lexed(text).tokens[:-1]]
+    return [(token.kind, token.value) for token in TokenizedText(text).tokens[:-1]]
 
 
 def refusal(text: str) -> SqlppError:
     """The error that the text gives."""
     with pytest.raises(SqlppError) as caught:
-        Lexed(text)
+        TokenizedText(text)
     return caught.value
 
 
@@ -93,7 +93,7 @@ def test_where_tokens_end(text: str, kinds: str) -> None:
 
 def test_places() -> None:
     """Lines end with any line end, columns count characters, the end is at the last character."""
-    lexed = Lexed("a\r\n\t'日' 'x\ny' c\rd\n  ")
+    lexed = TokenizedText("a\r\n\t'日' 'x\ny' c\rd\n  ")
 
     assert [tuple(token.place) for token in lexed.tokens] == [(1, 1), (2, 2), (2, 6), (3, 4), (4, 1), (5, 2)]
     assert [lexed.line(number) for number in range(1, 6)] == ["a", "\t'日' 'x", "y' c", "d", "  "]
@@ -101,7 +101,7 @@ def test_places() -> None:
 
 def test_hints_are_kept() -> None:
     """A comment that begins with a plus is kept, with its place; others are not."""
-    hints = Lexed("a /*+ indexnl */ = /* + no */\n /*+b*/ c").hints
+    hints = TokenizedText("a /*+ indexnl */ = /* + no */\n /*+b*/ c").hints
 
     assert [(hint.text, tuple(hint.place)) for hint in hints] == [("indexnl", (1, 3)), ("b", (2, 2))]
 

@@ -12,13 +12,13 @@ from limnos.sqlpp.locks import (
     LockKey,
     LockKind,
     LockMode,
+    LockRequest,
     LockRow,
-    LockWish,
     are_compatible,
-    closes_circle,
     contains,
-    granted,
-    in_the_way,
+    find_blocker,
+    grantable_locks,
+    is_deadlock,
     require_downgrade,
     require_upgrade,
     wishes_of,
@@ -96,8 +96,8 @@ def test_wishes_are_sorted_and_merged() -> None:
     dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
     type_key = key("z", kind=LockKind.DATATYPE)
     asked = [
-        LockWish(dataset, READ), LockWish(type_key, READ), LockWish(dataverse, READ), LockWish(dataset, EXCLUSIVE),
-        LockWish(dataset, MODIFY),
+        LockRequest(dataset, READ), LockRequest(type_key, READ), LockRequest(dataverse, READ), LockRequest(dataset, EXCLUSIVE),
+        LockRequest(dataset, MODIFY),
     ]  # fmt: skip
 
     assert wishes_of(asked) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
@@ -108,44 +108,44 @@ def test_wishes_that_do_not_go_together() -> None:
     with pytest.raises(
         SqlppError, match="ASX1049: Metadata lock cannot be acquired for INDEX_BUILD since it is already"
     ):
-        wishes_of([LockWish(A, MODIFY), LockWish(A, BUILD)])
+        wishes_of([LockRequest(A, MODIFY), LockRequest(A, BUILD)])
 
 
 def test_a_free_key_is_granted() -> None:
     """Whoever is alone gets what it wants; two that go together, too."""
-    assert granted([row(1, None, WRITE)], {1}) == [1]
-    assert granted([row(1, MODIFY), row(2, None, MODIFY), row(3, None, READ)], {2, 3}) == [2, 3]
+    assert grantable_locks([row(1, None, WRITE)], {1}) == [1]
+    assert grantable_locks([row(1, MODIFY), row(2, None, MODIFY), row(3, None, READ)], {2, 3}) == [2, 3]
 
 
 def test_all_or_nothing() -> None:
     """A request with one key in use gets none, and keeps later ones from both."""
     rows = [row(1, WRITE, of=B), row(2, None, WRITE), row(2, None, WRITE, of=B), row(3, None, READ)]
 
-    assert granted(rows, {2, 3}) == []
+    assert grantable_locks(rows, {2, 3}) == []
 
 
 def test_a_waiting_exclusive_holds_back_later_modify() -> None:
     """With MODIFY held and EXCLUSIVE_MODIFY waiting a later MODIFY waits; after it both run."""
     waiting = [row(2, None, EXCLUSIVE), row(3, None, MODIFY), row(4, None, MODIFY)]
 
-    assert granted([row(1, MODIFY), *waiting], {2, 3, 4}) == []
-    assert granted(waiting, {2, 3, 4}) == [2]
-    assert granted(waiting[1:], {3, 4}) == [3, 4]
+    assert grantable_locks([row(1, MODIFY), *waiting], {2, 3, 4}) == []
+    assert grantable_locks(waiting, {2, 3, 4}) == [2]
+    assert grantable_locks(waiting[1:], {3, 4}) == [3, 4]
 
 
 def test_index_builds_and_modifiers_exclude_each_other() -> None:
     """Two index builds run together and hold back a modifier, two modifiers an index build."""
-    assert granted([row(1, None, BUILD), row(2, None, BUILD), row(3, None, MODIFY)], {1, 2, 3}) == [1, 2]
-    assert granted([row(1, None, MODIFY), row(2, None, MODIFY), row(3, None, BUILD)], {1, 2, 3}) == [1, 2]
+    assert grantable_locks([row(1, None, BUILD), row(2, None, BUILD), row(3, None, MODIFY)], {1, 2, 3}) == [1, 2]
+    assert grantable_locks([row(1, None, MODIFY), row(2, None, MODIFY), row(3, None, BUILD)], {1, 2, 3}) == [1, 2]
 
 
 def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
     """It is granted when it is alone; a reader that came later waits for it, and is nobody's who is not asked about."""
     upgrading = row(1, EXCLUSIVE, UPGRADED)
 
-    assert granted([upgrading, row(2, READ), row(3, None, READ)], {1, 3}) == []
-    assert granted([upgrading, row(3, None, READ)], {1, 3}) == [1]
-    assert granted([upgrading, row(3, None, READ)], {3}) == []
+    assert grantable_locks([upgrading, row(2, READ), row(3, None, READ)], {1, 3}) == []
+    assert grantable_locks([upgrading, row(3, None, READ)], {1, 3}) == [1]
+    assert grantable_locks([upgrading, row(3, None, READ)], {3}) == []
 
 
 def test_a_circle_of_upgrades() -> None:
@@ -153,19 +153,19 @@ def test_a_circle_of_upgrades() -> None:
     rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(1, READ, of=B)]
     apart = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
 
-    assert closes_circle(rows, 1)
-    assert closes_circle(rows, 2)
-    assert not closes_circle(apart, 1)
-    assert not closes_circle(rows[:2], 1)
+    assert is_deadlock(rows, 1)
+    assert is_deadlock(rows, 2)
+    assert not is_deadlock(apart, 1)
+    assert not is_deadlock(rows[:2], 1)
 
 
 def test_what_is_in_the_way() -> None:
     """A holder, or an older one that waits; of a younger one nothing is said."""
-    assert in_the_way([row(1, READ), row(2, None, WRITE)], 2) == row(1, READ)
-    assert in_the_way([row(1, MODIFY), row(2, None, EXCLUSIVE), row(3, None, MODIFY)], 3) == row(2, None, EXCLUSIVE)
-    assert in_the_way([row(2, None, WRITE), row(3, None, WRITE)], 2) is None
-    assert in_the_way([row(1, EXCLUSIVE, UPGRADED), row(2, None, READ)], 1) is None
-    assert in_the_way([row(1, EXCLUSIVE, UPGRADED), row(2, READ)], 1) == row(2, READ)
+    assert find_blocker([row(1, READ), row(2, None, WRITE)], 2) == row(1, READ)
+    assert find_blocker([row(1, MODIFY), row(2, None, EXCLUSIVE), row(3, None, MODIFY)], 3) == row(2, None, EXCLUSIVE)
+    assert find_blocker([row(2, None, WRITE), row(3, None, WRITE)], 2) is None
+    assert find_blocker([row(1, EXCLUSIVE, UPGRADED), row(2, None, READ)], 1) is None
+    assert find_blocker([row(1, EXCLUSIVE, UPGRADED), row(2, READ)], 1) == row(2, READ)
 
 
 @pytest.mark.parametrize("held", [None, *LockMode])

@@ -8,12 +8,14 @@ import pytest
 
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.lookups import Index, Lookup, key_in, key_of, lookup_in
-from limnos.sqlpp.stored import declared
+from limnos.sqlpp.lookups import Lookup, LookupIndex, key_in, key_of, lookup_in
+from limnos.sqlpp.stored import storage_form_of_record
 from limnos.sqlpp.values.model import Date, Value
 
-FORM = declared(type_of("{ id: bigint, seen: { day: date, who: uuid, x: double } }"), (("id",), ("seen", "day")))
-MADE = declared(type_of("{ id: uuid }"), (("id",),))
+FORM = storage_form_of_record(
+    type_of("{ id: bigint, seen: { day: date, who: uuid, x: double } }"), (("id",), ("seen", "day"))
+)
+MADE = storage_form_of_record(type_of("{ id: uuid }"), (("id",),))
 ONE = uuid.UUID(int=1)
 
 
@@ -48,7 +50,7 @@ def test_less_is_none(conditions: list[Condition]) -> None:
 
 def test_a_dataset_without_a_key_has_none() -> None:
     """There is nothing to look up."""
-    assert key_in(declared(type_of("{ id: bigint }")), [_is("id", 5)]) is None
+    assert key_in(storage_form_of_record(type_of("{ id: bigint }")), [_is("id", 5)]) is None
 
 
 def test_the_key_of_an_object() -> None:
@@ -56,9 +58,11 @@ def test_the_key_of_an_object() -> None:
     assert key_of(FORM, {"id": 7, "seen": {"day": Date(3), "who": ONE}}) == (_is("id", 7), _is("seen.day", Date(3)))
 
 
-PLACES = declared(type_of("{ id: bigint, n: integer?, name: string?, x: double?, seen: { day: date }? }"), (("id",),))
+PLACES = storage_form_of_record(
+    type_of("{ id: bigint, n: integer?, name: string?, x: double?, seen: { day: date }? }"), (("id",),)
+)
 BY_N, BY_NAME, BY_DAY, BY_X = (
-    Index(name, tuple(tuple(path.split(".")) for path in paths))
+    LookupIndex(name, tuple(tuple(path.split(".")) for path in paths))
     for name, *paths in (("n", "n", "name"), ("name", "name"), ("day", "seen.day"), ("x", "x"))
 )
 
@@ -88,9 +92,9 @@ def test_a_key_goes_before_an_index() -> None:
         ([_is("n", "2")], BY_N),
         ([_is("n", (1, "2"), "in")], BY_N),
         ([_is("x", 1.0)], BY_X),
-        ([_is("what", 1)], Index("open", (("what",),))),
+        ([_is("what", 1)], LookupIndex("open", (("what",),))),
     ],
 )
-def test_an_index_that_does_not_help(conditions: list[Condition], index: Index) -> None:
+def test_an_index_that_does_not_help(conditions: list[Condition], index: LookupIndex) -> None:
     """Nothing is said of its first field, or what the column does not say; real numbers have several names, and what is not declared has no column."""
     assert lookup_in(PLACES, conditions, indexes=[index]) is None

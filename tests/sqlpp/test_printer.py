@@ -9,8 +9,8 @@ import pytest
 from limnos.sqlpp import descendants, outline, parse, parse_body, render, tree
 from limnos.sqlpp.printer import identifier, printed_kinds
 from limnos.sqlpp.tokens import KEYWORDS, SOFT
-from limnos.sqlpp.tree import Node
-from tests.sqlpp.generated import Statements
+from limnos.sqlpp.tree import SyntaxNode
+from tests.sqlpp.random_statements import Statements
 
 STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 
@@ -42,8 +42,8 @@ def test_every_kind_of_node_is_generated() -> None:
 
 def test_every_kind_of_node_can_be_printed() -> None:
     """No kind of node lacks its pieces, names apart, which are text."""
-    kinds = {kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, Node)}
-    bases = {tree.Node, tree.Expression, tree.Statement, tree.TypeExpression, tree.Name}
+    kinds = {kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, SyntaxNode)}
+    bases = {tree.SyntaxNode, tree.Expression, tree.Statement, tree.TypeExpression, tree.DottedName}
 
     assert kinds - bases == printed_kinds()
 

@@ -9,11 +9,11 @@ from limnos.sqlpp.binder import BoundQuery, bind
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.times import date_of
-from limnos.sqlpp.scans import NUMBERED, Wanted, prepared
+from limnos.sqlpp.scans import NUMBERED, ScanRequirement, prepare_scans
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.access import field
 from limnos.sqlpp.values.model import Value
-from tests.sqlpp.asking import World
+from tests.sqlpp.evaluation import NameWorld
 
 PEOPLE: list[Value] = [
     {"id": 1, "name": "Ann", "age": 30, "home": {"zip": "1"}, "tags": ("x", "y")},
@@ -21,12 +21,12 @@ PEOPLE: list[Value] = [
     {"id": 3, "name": None, "age": "old"},
     {"id": 4, "boss": 1, "age": 7},
 ]
-WORLD = World({("Default",): {"people": PEOPLE, "other": [{"id": 1, "of": 2}, {"id": 4, "of": 4}]}})
+WORLD = NameWorld({("Default",): {"people": PEOPLE, "other": [{"id": 1, "of": 2}, {"id": 4, "of": 4}]}})
 
 
-def wanted(text: str, **more: object) -> tuple[Wanted, ...]:
+def wanted(text: str, **more: object) -> tuple[ScanRequirement, ...]:
     """What the scans of a query need."""
-    return prepared(bind(parse_body(text), WORLD).expression, **more)[1]  # type: ignore[arg-type]
+    return prepare_scans(bind(parse_body(text), WORLD).expression, **more)[1]  # type: ignore[arg-type]
 
 
 def conditions(text: str) -> list[tuple[str, str, Value]]:
@@ -45,7 +45,7 @@ def test_fields_that_are_looked_at() -> None:
         is None
     )
     assert wanted("select value 1 from people p")[0].fields == frozenset()
-    assert wanted("array_count(people)")[0] == Wanted(("Default",), "people")
+    assert wanted("array_count(people)")[0] == ScanRequirement(("Default",), "people")
 
 
 def test_fields_of_a_result_may_be_told() -> None:
@@ -116,7 +116,7 @@ def test_a_condition_does_not_cross_an_outer_join() -> None:
 def test_nothing_is_lost(text: str) -> None:
     """With only the fields and objects that are told, the results are the same."""
     bound = bind(parse_body(text), WORLD)
-    expression, needs = prepared(bound.expression)
+    expression, needs = prepare_scans(bound.expression)
 
     def rows(dataverse: tuple[str, ...], number: str) -> list[Value]:
         assert dataverse == NUMBERED

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends import Lab
-from tests.store.world import World, make_world
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, make_world
 
 
 @pytest.fixture
-def world(lab: Lab) -> World:
+def world(lab: StoreLab) -> StoreWorld:
     """A metalake with two catalogs."""
     return make_world(lab)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from limnos.store.pairs import Pairs
-from limnos.store.pairs_lmdb import LmdbPairs
-from limnos.store.pairs_sql import SqlPairs
+from limnos.store.key_value import KeyValueStore
+from limnos.store.key_value_lmdb import LmdbKeyValueStore
+from limnos.store.key_value_sql import SqlKeyValueStore
 
 KINDS = ["lmdb", "sqlite", pytest.param("postgres", marks=pytest.mark.integration)]
-Open = Callable[[], Pairs]
+Open = Callable[[], KeyValueStore]
 
 
 def opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> Open:
     """What opens an empty database of a kind, again and again the same one."""
     if kind == "lmdb":
-        return lambda: LmdbPairs(folder / "records.lmdb")
+        return lambda: LmdbKeyValueStore(folder / "records.lmdb")
     if kind == "sqlite":
-        return lambda: SqlPairs(str(folder / "records.db"))
+        return lambda: SqlKeyValueStore(str(folder / "records.db"))
     address = request.getfixturevalue("postgres_server").empty_database()
-    return lambda: SqlPairs(address)
+    return lambda: SqlKeyValueStore(address)

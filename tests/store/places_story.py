@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import build
-from limnos.config.settings import Database, Iceberg, Server, Settings
-from limnos.config.storage import Storage
+from limnos.app.node_builder import build
+from limnos.config.settings import DatabaseSection, IcebergSection, ServerSection, Settings
+from limnos.config.storage import StorageSection
 from tests.backends import PostgresServer, postgres_server
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import SCHEMA
 from tests.store.upgrade_story import postgres_dump, sqlite_dump
 
@@ -34,7 +34,7 @@ OPENS = {
 CATALOGS = f"{API}/lake/catalogs"
 
 
-def make_catalog(node: Node, name: str, provider: str, *, metalake: str = "lake", **properties: str) -> None:
+def make_catalog(node: DriverNode, name: str, provider: str, *, metalake: str = "lake", **properties: str) -> None:
     """Make a catalog with a schema `s`."""
     kind = "fileset" if provider == "fileset" else "relational"
     body = {"name": name, "type": kind, "properties": properties}
@@ -43,13 +43,13 @@ def make_catalog(node: Node, name: str, provider: str, *, metalake: str = "lake"
         node.done("POST", f"{API}/{metalake}/catalogs/{name}/schemas", {"name": "s"})
 
 
-def make_table(node: Node, catalog: str, name: str, location: str, **properties: str) -> None:
+def make_table(node: DriverNode, catalog: str, name: str, location: str, **properties: str) -> None:
     """Make a table at a location."""
     body = {"name": name, "schema": SCHEMA, "location": location, "properties": properties}
     node.done("POST", f"/iceberg/v1/{catalog}/namespaces/s/tables", body)
 
 
-def tell(node: Node, lake: str) -> None:
+def tell(node: DriverNode, lake: str) -> None:
     """Make places that break each rule, and one object of each kind that breaks none."""
     root = f"file://{lake}"
     make_catalog(node, "sales", "lakehouse-iceberg", warehouse=f"{root}/sales", **OPENS)
@@ -86,21 +86,21 @@ def restored(text: str, *, lake: str, was: str = LAKE) -> str:
 def settings_of(lake: str, database: str | None) -> Settings:
     """The settings of a server whose data and files lie in one directory."""
     return Settings(
-        server=Server(data=f"{lake}/data"),
-        database=Database.model_validate({"url": database}),
-        storage=Storage(allowed_roots=(f"file://{lake}",)),
-        iceberg=Iceberg(verify_metadata_file="never"),
+        server=ServerSection(data=f"{lake}/data"),
+        database=DatabaseSection.model_validate({"url": database}),
+        storage=StorageSection(allowed_roots=(f"file://{lake}",)),
+        iceberg=IcebergSection(verify_metadata_file="never"),
     )
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[Node]:
+def serving(settings: Settings) -> Iterator[DriverNode]:
     """Serve in process, after all that a start does."""
     with asyncio.Runner() as runner:
         built = build(settings)
         try:
             runner.run(bootstrap(built.services, settings))
-            yield Node(built, Path(settings.server.data), runner)
+            yield DriverNode(built, Path(settings.server.data), runner)
         finally:
             runner.run(built.close())
 

@@ -10,10 +10,10 @@ from limnos.store.attachments import attached_objects_read, attached_read
 from limnos.store.changes import changes_read
 from limnos.store.tx import Tx
 from limnos.store.upkeep import orphans_sweep
-from limnos.view.facts import touched
+from limnos.view.facts import touched_keys
 from limnos.view.keys import attached_key
-from tests.backends import Lab
-from tests.store.world import World, add_namespace
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
 
 
 def add_tag(tx: Tx, lake: Node, name: str) -> Node:
@@ -22,7 +22,7 @@ def add_tag(tx: Tx, lake: Node, name: str) -> Node:
     return tx.nodes.create(kind=Kind.TAG, space="tag", name=name, parent_id=lake.id, zone=lake.id, record=record)
 
 
-def test_attachments_come_and_go(lab: Lab, world: World) -> None:
+def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
     """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's key."""
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     told = [
@@ -34,10 +34,10 @@ def test_attachments_come_and_go(lab: Lab, world: World) -> None:
     changes = [each for each in lab.load(changes_read(world.lake.id, 0)) if each.operation in ("attach", "detach")]
 
     assert told == [True, False, True, False]
-    assert [touched(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
+    assert [touched_keys(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
 
 
-def test_objects_are_named_whatever_catalog_they_lie_in(lab: Lab, world: World) -> None:
+def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: StoreWorld) -> None:
     """A tag's objects come with all that is above them; a dropped one is there by its id alone."""
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     space = lab.write(lambda tx: add_namespace(tx, world.side, "a"), zone=world.side.id)
@@ -58,7 +58,7 @@ def test_objects_are_named_whatever_catalog_they_lie_in(lab: Lab, world: World) 
     assert space.id not in after[1]
 
 
-def test_sweep_takes_what_was_dropped(lab: Lab, world: World) -> None:
+def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
     """Rows of a dropped object or a dropped tag go; the others stay."""
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=world.lake.id) for name in ("r", "b"))
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
@@ -72,7 +72,7 @@ def test_sweep_takes_what_was_dropped(lab: Lab, world: World) -> None:
     assert lab.load(attached_read(Kind.TAG, space.id)) == ()
 
 
-def test_columns_and_values(lab: Lab, world: World) -> None:
+def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
     """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which they were written."""
     lake = world.lake.id
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
@@ -107,7 +107,7 @@ def test_columns_and_values(lab: Lab, world: World) -> None:
     assert (gone, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
 
 
-def test_sweep_takes_columns_and_values(lab: Lab, world: World) -> None:
+def test_sweep_takes_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
     """With a table go the attachments of its columns and all values there; with a tag, those of the tag."""
     lake = world.lake.id
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=lake) for name in ("r", "b"))

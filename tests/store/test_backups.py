@@ -10,38 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.principals import Trust
+from limnos.model.principals import TokenTrust
 from limnos.store.backups import BadBackup, backup_restore, backup_write
-from tests.backends import Lab, sqlite_copy
+from tests.backends import StoreLab, sqlite_copy
 from tests.store.test_clock import touch
 
 
 @pytest.fixture
-def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[Lab]:
+def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
     """A lab on an SQLite file, whose store is open and has written."""
-    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     assert lab.write(touch) == 1
     yield lab
     lab.close()
 
 
 @pytest.fixture
-def database(lab: Lab) -> Path:
+def database(lab: StoreLab) -> Path:
     """The file."""
     return Path(lab.database.address)
 
 
-def stop(lab: Lab) -> None:
+def stop(lab: StoreLab) -> None:
     """Stop the server, as far as there is one here."""
     for store in lab._stores:
         lab.run(store.close())
     lab._stores.clear()
 
 
-def token(lab: Lab, name: str) -> int:
+def token(lab: StoreLab, name: str) -> int:
     """Make a token; returns its id."""
     return lab.write(
-        lambda tx: tx.tokens.create(user="ana", name=name, secret_hash=b"x", expires_at=None, trust=Trust.OPEN).id
+        lambda tx: tx.tokens.create(user="ana", name=name, secret_hash=b"x", expires_at=None, trust=TokenTrust.OPEN).id
     )
 
 
@@ -65,7 +65,7 @@ def restore(
     return backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
 
 
-def test_backup_has_what_is_in_the_log(lab: Lab, database: Path, tmp_path: Path) -> None:
+def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A backup of a store in use has its newest change, is one file of mode 600, and is not written over."""
     target = tmp_path / "copies" / "b.db"
     target.parent.mkdir()
@@ -90,7 +90,7 @@ def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plain_copy_is_refused(lab: Lab, database: Path, tmp_path: Path) -> None:
+def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """The file alone, copied beside a running server, lacks its newest change, opens well, and is refused for what it is."""
     copy = tmp_path / "plain.db"
     shutil.copyfile(database, copy)
@@ -107,7 +107,7 @@ def test_plain_copy_is_refused(lab: Lab, database: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("how", ["no database", "cut", "another database", "missing"])
-def test_what_is_no_whole_store_is_refused(lab: Lab, database: Path, tmp_path: Path, how: str) -> None:
+def test_what_is_no_whole_store_is_refused(lab: StoreLab, database: Path, tmp_path: Path, how: str) -> None:
     """What is damaged, or no store at all, replaces nothing."""
     copy = tmp_path / "bad.db"
     backup_write(database, copy)
@@ -128,7 +128,7 @@ def test_what_is_no_whole_store_is_refused(lab: Lab, database: Path, tmp_path: P
     assert revision(database) == 1
 
 
-def test_store_in_use_is_not_replaced(lab: Lab, database: Path, tmp_path: Path) -> None:
+def test_store_in_use_is_not_replaced(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """While a server has the store open nothing is put in its place, and the server goes on."""
     copy = tmp_path / "b.db"
     backup_write(database, copy)
@@ -139,7 +139,7 @@ def test_store_in_use_is_not_replaced(lab: Lab, database: Path, tmp_path: Path) 
     assert lab.write(touch) == 2
 
 
-def test_restore_is_another_store(lab: Lab, database: Path, tmp_path: Path) -> None:
+def test_restore_is_another_store(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """What comes back has a new epoch and new ids; what it replaces is kept beside it, whole."""
     copy = tmp_path / "b.db"
     backup_write(database, copy)
@@ -156,12 +156,12 @@ def test_restore_is_another_store(lab: Lab, database: Path, tmp_path: Path) -> N
     assert lab.database.sql("PRAGMA user_version") == [(0,)]
     assert lab.database.sql("PRAGMA journal_mode") == [("wal",)]
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
-    opened = Lab(lab.database)
+    opened = StoreLab(lab.database)
     assert opened.write(touch) == 2
     opened.close()
 
 
-def test_revoked_token_stays_revoked(lab: Lab, database: Path, tmp_path: Path) -> None:
+def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A token that was revoked since the backup is so after the restore, too; the others go on."""
     kept, lost = token(lab, "kept"), token(lab, "lost")
     copy = tmp_path / "b.db"
@@ -177,7 +177,7 @@ def test_revoked_token_stays_revoked(lab: Lab, database: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("there", ["nothing", "a damaged one"])
-def test_tokens_that_nobody_can_tell_of(lab: Lab, database: Path, tmp_path: Path, keeps: bool, there: str) -> None:
+def test_tokens_that_nobody_can_tell_of(lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str) -> None:
     """Where no store is left that tells which tokens are valid, none is, unless somebody asks for it."""
     made = token(lab, "t")
     copy = tmp_path / "b.db"

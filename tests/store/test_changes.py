@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from limnos.model.entities import Change
+from limnos.model.entities import ChangeRow
 from limnos.model.kinds import Kind
-from limnos.store.changes import NOTHING, UNKNOWN, changes_read
+from limnos.store.changes import NO_CHANGES, UNKNOWN, changes_read
 from limnos.store.migrate import renew_epoch
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune
-from tests.backends import Lab
+from tests.backends import StoreLab
 from tests.store.test_clock import move_access, touch
-from tests.store.world import World, add_namespace
+from tests.store.world import StoreWorld, add_namespace
 
 
-def names(change: Change) -> tuple[object, ...]:
+def names(change: ChangeRow) -> tuple[object, ...]:
     """What a change says about names."""
     return (change.operation, change.old_parent, change.old_name, change.new_parent, change.new_name)
 
 
-def test_feed_tells_old_and_new_names(lab: Lab, world: World) -> None:
+def test_feed_tells_old_and_new_names(lab: StoreLab, world: StoreWorld) -> None:
     """Create, rename, move and drop each name the place that was left and the place that was taken."""
     main = world.main.id
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
@@ -43,7 +43,7 @@ def test_feed_tells_old_and_new_names(lab: Lab, world: World) -> None:
     assert [change.revision for change in feed] == [2, 3, 4, 5]
 
 
-def test_changes_of_one_mutation_are_numbered(lab: Lab, world: World) -> None:
+def test_changes_of_one_mutation_are_numbered(lab: StoreLab, world: StoreWorld) -> None:
     """Several changes of one mutation share its revision and stand in their order, with who and when."""
 
     def several(tx: Tx) -> None:
@@ -63,16 +63,16 @@ def test_changes_of_one_mutation_are_numbered(lab: Lab, world: World) -> None:
     assert rows == [("tester", "request-1")]
 
 
-def test_gate_is_silent_when_nothing_moved(lab: Lab, world: World) -> None:
+def test_gate_is_silent_when_nothing_moved(lab: StoreLab, world: StoreWorld) -> None:
     """A gate that knows every revision is told nothing, whatever moved in other zones."""
     zones = (0, world.lake.id, world.main.id)
     known = [(zone, lab.clock(zone)[0]) for zone in zones]
     lab.write(touch, zone=world.side.id)
 
-    assert lab.gate(known) is NOTHING
+    assert lab.gate(known) is NO_CHANGES
 
 
-def test_gate_tells_changes_since_each_known_revision(lab: Lab, world: World) -> None:
+def test_gate_tells_changes_since_each_known_revision(lab: StoreLab, world: StoreWorld) -> None:
     """For each zone that moved a gate gets its clock and all its changes since, for the others nothing."""
     zones = (0, world.lake.id, world.main.id, world.side.id)
     known = [(zone, lab.clock(zone)[0]) for zone in zones]
@@ -92,7 +92,7 @@ def test_gate_tells_changes_since_each_known_revision(lab: Lab, world: World) ->
     assert len(moved.changes) == 3
 
 
-def test_gate_reads_no_history_of_an_unknown_zone(lab: Lab, world: World) -> None:
+def test_gate_reads_no_history_of_an_unknown_zone(lab: StoreLab, world: StoreWorld) -> None:
     """A zone never asked for before comes with its clock alone, however long its feed."""
     lab.write(touch, zone=world.main.id)
 
@@ -102,22 +102,22 @@ def test_gate_reads_no_history_of_an_unknown_zone(lab: Lab, world: World) -> Non
     assert moved.changes == ()
 
 
-def test_gate_of_a_zone_that_does_not_exist(lab: Lab, world: World) -> None:
+def test_gate_of_a_zone_that_does_not_exist(lab: StoreLab, world: StoreWorld) -> None:
     """A zone that no clock has is not told of."""
-    assert lab.gate([(10**12, UNKNOWN)]) is NOTHING
+    assert lab.gate([(10**12, UNKNOWN)]) is NO_CHANGES
 
 
-def test_gate_tells_every_clock_in_another_epoch(lab: Lab, world: World) -> None:
+def test_gate_tells_every_clock_in_another_epoch(lab: StoreLab, world: StoreWorld) -> None:
     """A view of another epoch is told the new one, also when every revision is the one it knows."""
     known = [(world.main.id, lab.clock(world.main.id)[0])]
 
     moved = lab.gate(known, epoch=lab.epoch() + 1)
 
-    assert moved is not NOTHING
+    assert moved is not NO_CHANGES
     assert moved.epoch == lab.epoch()
 
 
-def test_gate_is_one_statement(lab: Lab, world: World) -> None:
+def test_gate_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
     """The gate costs one statement, however many zones and changes."""
     lab.write(touch, zone=world.main.id)
     store = lab.store
@@ -128,7 +128,7 @@ def test_gate_is_one_statement(lab: Lab, world: World) -> None:
     assert store.statements - before == 1
 
 
-def test_pruning_notes_how_far(lab: Lab, world: World) -> None:
+def test_pruning_notes_how_far(lab: StoreLab, world: StoreWorld) -> None:
     """Pruning removes old rows only after the clock says how far, and keeps what is young."""
     for _ in range(3):
         lab.write(touch, zone=world.main.id)
@@ -141,7 +141,7 @@ def test_pruning_notes_how_far(lab: Lab, world: World) -> None:
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [3]
 
 
-def test_pruning_leaves_no_hole(lab: Lab, world: World) -> None:
+def test_pruning_leaves_no_hole(lab: StoreLab, world: StoreWorld) -> None:
     """When a wall clock went backwards, pruning removes whole beginnings of the feed, never rows out of its middle."""
     for _ in range(4):
         lab.write(touch, zone=world.main.id)
@@ -153,7 +153,7 @@ def test_pruning_leaves_no_hole(lab: Lab, world: World) -> None:
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(3,)]
 
 
-def test_pruning_twice_does_not_forget_how_far(lab: Lab, world: World) -> None:
+def test_pruning_twice_does_not_forget_how_far(lab: StoreLab, world: StoreWorld) -> None:
     """A second pruning that finds nothing leaves the mark of the first."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -163,7 +163,7 @@ def test_pruning_twice_does_not_forget_how_far(lab: Lab, world: World) -> None:
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
 
 
-def test_writes_go_on_after_pruning(lab: Lab, world: World) -> None:
+def test_writes_go_on_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
     """Revisions go on where they were, and the mark stays through later writes."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -172,7 +172,7 @@ def test_writes_go_on_after_pruning(lab: Lab, world: World) -> None:
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
 
 
-def test_restore_starts_an_epoch_that_never_was(lab: Lab, world: World) -> None:
+def test_restore_starts_an_epoch_that_never_was(lab: StoreLab, world: StoreWorld) -> None:
     """Two restores of one backup are two epochs: a view of the first must not take the second for its own."""
     backup = lab.epoch()
     seen = {backup}
@@ -184,7 +184,7 @@ def test_restore_starts_an_epoch_that_never_was(lab: Lab, world: World) -> None:
     assert len(seen) == 6
 
 
-def test_ids_after_a_restore_were_never_drawn(lab: Lab, world: World) -> None:
+def test_ids_after_a_restore_were_never_drawn(lab: StoreLab, world: StoreWorld) -> None:
     """After a restore ids go on above everything that was drawn before it, and stay below 2^53."""
     lost = [lab.write(lambda tx: tx.next_id()) for _ in range(3)]
 
@@ -195,7 +195,7 @@ def test_ids_after_a_restore_were_never_drawn(lab: Lab, world: World) -> None:
     assert lab.write(lambda tx: tx.next_id()) == first + 1
 
 
-def test_ids_never_go_back(lab: Lab, world: World) -> None:
+def test_ids_never_go_back(lab: StoreLab, world: StoreWorld) -> None:
     """A restore on a machine whose clock went back does not draw ids again that the backup had drawn."""
     far = 2**52
     lab.database.sql(

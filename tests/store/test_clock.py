@@ -11,8 +11,8 @@ from limnos.model.errors import AlreadyExists, StalePermit
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft, changes_read
 from limnos.store.tx import Tx
-from tests.backends import Lab
-from tests.store.world import World, add_namespace
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
 
 
 def touch(tx: Tx) -> int:
@@ -27,7 +27,7 @@ def move_access(tx: Tx) -> int:
     return tx.revision
 
 
-def test_revisions_are_dense(lab: Lab, world: World) -> None:
+def test_revisions_are_dense(lab: StoreLab, world: StoreWorld) -> None:
     """Every mutation that changes something takes the next revision of its zone, and of no other."""
     others = [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)]
     first = lab.clock(world.main.id)[0]
@@ -39,7 +39,7 @@ def test_revisions_are_dense(lab: Lab, world: World) -> None:
     assert [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)] == others
 
 
-def test_access_revision_moves_only_when_told(lab: Lab, world: World) -> None:
+def test_access_revision_moves_only_when_told(lab: StoreLab, world: StoreWorld) -> None:
     """The access revision stays through quiet changes, and jumps to the revision of one that moves access."""
     quiet = lab.clock(world.main.id)[1]
     lab.write(touch, zone=world.main.id)
@@ -51,7 +51,7 @@ def test_access_revision_moves_only_when_told(lab: Lab, world: World) -> None:
     assert lab.clock(world.main.id) == (moved + 1, moved)
 
 
-def test_creates_and_renames_of_leaves_are_quiet(lab: Lab, world: World) -> None:
+def test_creates_and_renames_of_leaves_are_quiet(lab: StoreLab, world: StoreWorld) -> None:
     """Creates, alters and leaf renames leave the access revision; drops and told moves do not."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.write_record(node, node.record), zone=world.main.id)
@@ -64,7 +64,7 @@ def test_creates_and_renames_of_leaves_are_quiet(lab: Lab, world: World) -> None
     assert lab.clock(world.main.id) == (4, 4)
 
 
-def test_mutation_without_change_takes_no_revision(lab: Lab, world: World) -> None:
+def test_mutation_without_change_takes_no_revision(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation that changes nothing leaves the clock alone."""
     before = lab.clock(world.main.id)
 
@@ -73,7 +73,7 @@ def test_mutation_without_change_takes_no_revision(lab: Lab, world: World) -> No
     assert lab.clock(world.main.id) == before
 
 
-def test_failed_mutation_leaves_nothing(lab: Lab, world: World) -> None:
+def test_failed_mutation_leaves_nothing(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation that raises after it wrote leaves no row, no change, no revision, no task."""
     before = lab.clock(world.main.id)
 
@@ -91,7 +91,7 @@ def test_failed_mutation_leaves_nothing(lab: Lab, world: World) -> None:
     assert lab.load(changes_read(world.main.id, 0)) == []
 
 
-def test_one_failure_among_many_undoes_its_own_work_only(lab: Lab, world: World) -> None:
+def test_one_failure_among_many_undoes_its_own_work_only(lab: StoreLab, world: StoreWorld) -> None:
     """Of mutations that are submitted together the failing one leaves nothing, the others all their work."""
 
     def add(name: str, *, fails: bool) -> object:
@@ -117,7 +117,7 @@ def test_one_failure_among_many_undoes_its_own_work_only(lab: Lab, world: World)
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [1, 2, 3]
 
 
-def test_concurrent_writers_of_one_zone_share_no_revision(lab: Lab, world: World) -> None:
+def test_concurrent_writers_of_one_zone_share_no_revision(lab: StoreLab, world: StoreWorld) -> None:
     """Forty writers on two nodes get forty different revisions without a gap, and the feed has each once."""
     nodes = [lab.store, lab.open()]
     permit = lab.permit(world.main.id)
@@ -131,7 +131,7 @@ def test_concurrent_writers_of_one_zone_share_no_revision(lab: Lab, world: World
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == list(range(1, 41))
 
 
-def test_concurrent_writers_of_many_zones_end(lab: Lab, world: World) -> None:
+def test_concurrent_writers_of_many_zones_end(lab: StoreLab, world: StoreWorld) -> None:
     """Writers of server, metalake and catalogs at once neither deadlock nor lose a revision."""
     zones = (0, world.lake.id, world.main.id, world.side.id)
     chains = {0: (0,), world.lake.id: zones[:2], world.main.id: zones[:3], world.side.id: (*zones[:2], zones[3])}
@@ -149,7 +149,7 @@ def test_concurrent_writers_of_many_zones_end(lab: Lab, world: World) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: Lab, world: World, place: int) -> None:
+def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: StoreLab, world: StoreWorld, place: int) -> None:
     """A permit decided before access moved in the server's, the metalake's or the catalog's zone is refused."""
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain)
@@ -162,7 +162,7 @@ def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: Lab, world: 
     lab.run(lab.store.submit(lab.permit(*chain), touch))
 
 
-def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: Lab, world: World) -> None:
+def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of the metalake's own zone is refused when access moved in the catalog it was decided in."""
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain, zone=world.lake.id)
@@ -172,7 +172,7 @@ def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: Lab, world: W
         lab.run(lab.store.submit(permit, touch))
 
 
-def test_quiet_changes_keep_permits_fresh(lab: Lab, world: World) -> None:
+def test_quiet_changes_keep_permits_fresh(lab: StoreLab, world: StoreWorld) -> None:
     """Changes that move no access revision, however many, leave permits good."""
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain)
@@ -182,7 +182,7 @@ def test_quiet_changes_keep_permits_fresh(lab: Lab, world: World) -> None:
     assert lab.run(lab.store.submit(permit, touch)) == 2
 
 
-def test_later_mutation_of_a_batch_sees_that_access_moved(lab: Lab, world: World) -> None:
+def test_later_mutation_of_a_batch_sees_that_access_moved(lab: StoreLab, world: StoreWorld) -> None:
     """Of two mutations submitted together under one permit, the second is refused when the first moves access."""
     permit = lab.permit(0, world.lake.id, world.main.id)
 
@@ -198,7 +198,7 @@ def test_later_mutation_of_a_batch_sees_that_access_moved(lab: Lab, world: World
         assert told == [2, 1]
 
 
-def test_no_right_is_used_after_it_was_taken(lab: Lab, world: World) -> None:
+def test_no_right_is_used_after_it_was_taken(lab: StoreLab, world: StoreWorld) -> None:
     """Whatever commits after access moved was decided after it: hammered on two nodes, no stale permit gets through."""
     nodes = [lab.store, lab.open()]
     chain = (0, world.lake.id, world.main.id)
@@ -221,7 +221,7 @@ def test_no_right_is_used_after_it_was_taken(lab: Lab, world: World) -> None:
     assert lab.clock(world.main.id)[0] == len(kept) - 1
 
 
-def test_refused_create_among_creates(lab: Lab, world: World) -> None:
+def test_refused_create_among_creates(lab: StoreLab, world: StoreWorld) -> None:
     """Two creates of one name at once: one wins, the other is told so, on whichever nodes they run."""
     nodes = [lab.store, lab.open()]
     permit = lab.permit(0, world.lake.id, world.main.id)

@@ -8,21 +8,23 @@ import threading
 import msgspec
 import pytest
 
-from limnos.model.entities import Document
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
 from limnos.store.documents import document_bodies_read, document_read
 from limnos.store.tx import Tx
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
 
-def document(node_id: int, *, version: int = 1, location: str | None = None) -> Document:
+def document(node_id: int, *, version: int = 1, location: str | None = None) -> MetadataDocument:
     """A document whose body is bytes that are no text."""
     place = location or f"file:/w/{node_id}"
-    return Document(node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256)))
+    return MetadataDocument(
+        node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256))
+    )
 
 
-def test_document_reads_back(lab: Lab, world: World) -> None:
+def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
     """A document's bytes come back as they were; a missing one is None."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
 
@@ -31,7 +33,7 @@ def test_document_reads_back(lab: Lab, world: World) -> None:
     assert lab.load(document_bodies_read([7, 8])) == {7: document(7).body}
 
 
-def test_swap_takes_the_expected_version_only(lab: Lab, world: World) -> None:
+def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) -> None:
     """A swap replaces the version it was built on and says so; another one it leaves alone."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     newer = msgspec.structs.replace(document(7, version=2), body=b"{}")
@@ -41,7 +43,7 @@ def test_swap_takes_the_expected_version_only(lab: Lab, world: World) -> None:
     assert lab.load(document_read(7)) == newer
 
 
-def test_of_rivals_one_wins(lab: Lab, world: World) -> None:
+def test_of_rivals_one_wins(lab: StoreLab, world: StoreWorld) -> None:
     """Of ten swaps built on one version, on two nodes, one succeeds."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     nodes = [lab.store, lab.open()]
@@ -57,7 +59,7 @@ def test_of_rivals_one_wins(lab: Lab, world: World) -> None:
     assert lab.load(document_read(7)).version == 2
 
 
-def test_location_has_one_table(lab: Lab, world: World) -> None:
+def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
     """A second table at a location is refused on create and on swap, and nothing is written."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
@@ -72,7 +74,7 @@ def test_location_has_one_table(lab: Lab, world: World) -> None:
     assert lab.load(document_read(8)) == document(8)
 
 
-def test_location_is_free_after_a_drop(lab: Lab, world: World) -> None:
+def test_location_is_free_after_a_drop(lab: StoreLab, world: StoreWorld) -> None:
     """Once a document is deleted its location may be taken, as register after drop does."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.delete(7), zone=world.main.id)
@@ -82,7 +84,7 @@ def test_location_is_free_after_a_drop(lab: Lab, world: World) -> None:
     assert lab.load(document_read(7)) is None
 
 
-def test_rivals_for_a_location_in_two_catalogs(lab: Lab, world: World) -> None:
+def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
     """Two tables of two catalogs racing to one location: one is made, the other refused, neither breaks."""
     nodes = [lab.store, lab.open()]
     place = "file:/w/contested"
@@ -99,7 +101,7 @@ def test_rivals_for_a_location_in_two_catalogs(lab: Lab, world: World) -> None:
     assert sorted(type(each).__name__ for each in told) == ["BadRequest", "NoneType"]
 
 
-def test_rival_moves_to_a_location_in_two_catalogs(lab: Lab, world: World) -> None:
+def test_rival_moves_to_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
     """Two tables of two catalogs moving to one location at once: one moves, the other is refused in clear words."""
     nodes = [lab.store, lab.open()]
     place = "file:/w/contested"
@@ -132,7 +134,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize("first, second", [(a.rstrip("/"), b) for a, b in NESTED])
-def test_locations_do_not_nest(lab: Lab, world: World, first: str, second: str) -> None:
+def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
     """A location inside another table's, or around it, is refused on create and on swap, in other catalogs too."""
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
@@ -147,7 +149,7 @@ def test_locations_do_not_nest(lab: Lab, world: World, first: str, second: str) 
 
 
 @pytest.mark.parametrize("first, second", BESIDE)
-def test_neighbours_do_not_nest(lab: Lab, world: World, first: str, second: str) -> None:
+def test_neighbours_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
     """Names that only begin alike, or sort next to each other, are neighbours."""
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
 
@@ -156,7 +158,7 @@ def test_neighbours_do_not_nest(lab: Lab, world: World, first: str, second: str)
     assert lab.load(document_read(8)).location == second
 
 
-def test_a_table_may_move_within_its_own_location(lab: Lab, world: World) -> None:
+def test_a_table_may_move_within_its_own_location(lab: StoreLab, world: StoreWorld) -> None:
     """A table is not in its own way."""
     lab.write(lambda tx: tx.documents.create(document(7, location="file:///w/a")), zone=world.main.id)
     deeper = document(7, version=2, location="file:///w/a/b")
@@ -165,7 +167,7 @@ def test_a_table_may_move_within_its_own_location(lab: Lab, world: World) -> Non
 
 
 @pytest.mark.parametrize("first, second", [("file:///w/a", "file:///w/a/b"), ("file:///w/a/b", "file:///w/a")])
-def test_rivals_that_would_nest_in_two_catalogs(lab: Lab, world: World, first: str, second: str) -> None:
+def test_rivals_that_would_nest_in_two_catalogs(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
     """Of two tables of two catalogs, made at once on two nodes, one inside the other, the later one is refused."""
     nodes, began, ended = [lab.store, lab.open()], threading.Event(), threading.Event()
 

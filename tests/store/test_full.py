@@ -13,17 +13,17 @@ from limnos.model.errors import NoSpace
 from limnos.store.changes import UNKNOWN
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
-from tests.backends import Lab, sqlite_copy
-from tests.disks import Disk
+from tests.backends import StoreLab, sqlite_copy
+from tests.full_disks import Disk
 from tests.store.test_clock import touch
 
 PAYLOAD = "x" * 100_000
 
 
 @pytest.fixture
-def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[Lab]:
+def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
     """A lab on an SQLite file."""
-    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     lab.open()
     yield lab
     lab.close()
@@ -58,7 +58,7 @@ def full(refused: BaseException) -> bool:
     return isinstance(refused, NoSpace) and code == sqlite3.SQLITE_FULL and "Nothing was changed" in str(refused)
 
 
-def test_no_room_at_the_commit(lab: Lab, room: Room) -> None:
+def test_no_room_at_the_commit(lab: StoreLab, room: Room) -> None:
     """A COMMIT that finds no room is a certain refusal, reads go on, and with room the next write is served."""
     lab.write(touch)
 
@@ -78,7 +78,7 @@ def test_no_room_at_the_commit(lab: Lab, room: Room) -> None:
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
-def test_no_room_within_a_statement(lab: Lab, room: Room) -> None:
+def test_no_room_within_a_statement(lab: StoreLab, room: Room) -> None:
     """What a statement must write before the COMMIT finds no room: everyone of the batch is told, nothing is kept."""
     assert isinstance(lab.store, SqliteStore)
     store = lab.store

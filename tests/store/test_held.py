@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from limnos.model.errors import Forbidden, StalePermit
+from limnos.model.errors import PermissionDenied, StalePermit
 from limnos.model.permits import Permit
 from limnos.store.postgres import LOCK_CLASS
-from tests.backends import Lab
+from tests.backends import StoreLab
 from tests.store.test_clock import move_access, touch
-from tests.store.world import World
+from tests.store.world import StoreWorld
 
 if TYPE_CHECKING:
-    from limnos.store.jobs import Decided
+    from limnos.store.mutation_queue import Decided
 
 
-def can_access_move(lab: Lab, zone: int) -> bool:
+def can_access_move(lab: StoreLab, zone: int) -> bool:
     """Say whether another process could move access in a zone now, without waiting."""
     if lab.database.kind == "sqlite":
         rival = sqlite3.connect(lab.database.address, timeout=0, isolation_level=None)
@@ -36,7 +36,7 @@ def can_access_move(lab: Lab, zone: int) -> bool:
         return row is not None and bool(row[0])
 
 
-def held(lab: Lab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
+def held(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
     """Write under locks, with a look at the metalake's lock in the moment of the decision."""
 
     async def again() -> Decided[int]:
@@ -46,7 +46,7 @@ def held(lab: Lab, stale: Permit[object], fresh: Permit[object], seen: list[bool
     return lab.run(lab.store.submit_held(stale, again))
 
 
-def test_locks_come_before_the_decision(lab: Lab, world: World) -> None:
+def test_locks_come_before_the_decision(lab: StoreLab, world: StoreWorld) -> None:
     """While a catalog's writer decides, nobody can move access in its metalake; afterwards everybody can."""
     permit, seen = lab.permit(0, world.lake.id, world.main.id), list[bool]()
 
@@ -55,7 +55,7 @@ def test_locks_come_before_the_decision(lab: Lab, world: World) -> None:
     assert can_access_move(lab, world.lake.id)
 
 
-def test_metalake_is_held_too(lab: Lab, world: World) -> None:
+def test_metalake_is_held_too(lab: StoreLab, world: StoreWorld) -> None:
     """A grant about something in a catalog holds back other grants while it decides."""
     permit, seen = lab.permit(0, world.lake.id, world.main.id, zone=world.lake.id), list[bool]()
 
@@ -64,7 +64,7 @@ def test_metalake_is_held_too(lab: Lab, world: World) -> None:
     assert seen == [False]
 
 
-def test_permit_of_the_decision_counts(lab: Lab, world: World) -> None:
+def test_permit_of_the_decision_counts(lab: StoreLab, world: StoreWorld) -> None:
     """What was stale before the locks does not matter; what is decided under them is checked like any permit."""
     zones = (0, world.lake.id, world.main.id)
     stale = lab.permit(*zones)
@@ -75,20 +75,20 @@ def test_permit_of_the_decision_counts(lab: Lab, world: World) -> None:
     assert held(lab, stale, lab.permit(*zones), []) == 1
 
 
-def test_refusal_lets_the_locks_go(lab: Lab, world: World) -> None:
+def test_refusal_lets_the_locks_go(lab: StoreLab, world: StoreWorld) -> None:
     """Who is refused under locks hears why, nothing is written, and the locks are free."""
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def again() -> Decided[int]:
-        raise Forbidden("not any more")
+        raise PermissionDenied("not any more")
 
-    with pytest.raises(Forbidden, match="not any more"):
+    with pytest.raises(PermissionDenied, match="not any more"):
         lab.run(lab.store.submit_held(permit, again))
     assert lab.clock(world.main.id)[0] == 0
     assert can_access_move(lab, world.lake.id)
 
 
-def test_one_who_gave_up_is_not_carried_out(lab: Lab, world: World) -> None:
+def test_one_who_gave_up_is_not_carried_out(lab: StoreLab, world: StoreWorld) -> None:
     """A request that was cancelled while it decided writes nothing, and holds up nobody."""
     permit = lab.permit(0, world.lake.id, world.main.id)
 
@@ -111,7 +111,7 @@ def test_one_who_gave_up_is_not_carried_out(lab: Lab, world: World) -> None:
     lab.run(asyncio.wait_for(story(), 20))
 
 
-def test_held_writers_and_others_take_turns(lab: Lab, world: World) -> None:
+def test_held_writers_and_others_take_turns(lab: StoreLab, world: StoreWorld) -> None:
     """A crowd of both kinds is served: those who decide under locks begin transactions of their own."""
     zones = (0, world.lake.id, world.main.id)
     permit = lab.permit(*zones)

@@ -8,34 +8,38 @@ from typing import Any
 import asyncpg
 import pytest
 
-from limnos.store.idempotency import PRUNED_AT_ONCE, Key, Outcome, outcome_of, outcome_query
+from limnos.store.idempotency import PRUNED_AT_ONCE, IdempotencyKey, RequestOutcome, outcome_of, outcome_query
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
-DONE = Outcome(b"f" * 16, "create-table", 200, 77, None)
-REFUSED = Outcome(b"g" * 16, "commit-table", 409, None, b'{"error":{}}')
+DONE = RequestOutcome(b"f" * 16, "create-table", 200, 77, None)
+REFUSED = RequestOutcome(b"g" * 16, "commit-table", 409, None, b'{"error":{}}')
 FAR_MS = 1 << 50
 """Later than any time of this test."""
 
 
-def key(world: World, *, caller: str = "id 1001", text: str = "01890a5d-ac96-774b-bcce-b302099a8057") -> Key:
+def key(
+    world: StoreWorld, *, caller: str = "id 1001", text: str = "01890a5d-ac96-774b-bcce-b302099a8057"
+) -> IdempotencyKey:
     """A key of the catalog `main`."""
-    return Key(world.main.id, caller, text)
+    return IdempotencyKey(world.main.id, caller, text)
 
 
-def keep(lab: Lab, where: Key, outcome: Outcome, *, lifetime_ms: int = 60_000) -> Outcome | None:
+def keep(
+    lab: StoreLab, where: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int = 60_000
+) -> RequestOutcome | None:
     """Keep an outcome in a transaction of its own, and nothing else: such a transaction is committed, too."""
     return lab.write(lambda tx: tx.outcomes.keep(where, outcome, lifetime_ms=lifetime_ms), zone=where.zone)
 
 
-def read(lab: Lab, where: Key, *, now_ms: int = 1) -> Outcome | None:
+def read(lab: StoreLab, where: IdempotencyKey, *, now_ms: int = 1) -> RequestOutcome | None:
     """Read an outcome past every view."""
     return outcome_of(lab.find(outcome_query(where, now_ms=now_ms)))
 
 
-def test_first_outcome_stays(lab: Lab, world: World) -> None:
+def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
     """What was kept first is returned to whoever comes later, and is not replaced."""
     told = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
 
@@ -43,7 +47,7 @@ def test_first_outcome_stays(lab: Lab, world: World) -> None:
     assert read(lab, key(world)) == DONE
 
 
-def test_looking_takes_one_statement(lab: Lab, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_takes_one_statement(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every request with a key looks first, so that is one statement and no more: nothing before it, nothing behind it."""
     keep(lab, key(world), DONE)
     read(lab, key(world))
@@ -67,7 +71,7 @@ def _noted(asked: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
     return noting
 
 
-def test_keys_are_apart(lab: Lab, world: World) -> None:
+def test_keys_are_apart(lab: StoreLab, world: StoreWorld) -> None:
     """The same text of another caller, or in another catalog, is another key."""
     keep(lab, key(world), REFUSED)
     others = [key(world, caller="id 1002"), key(world, text="x"), key(world)._replace(zone=world.side.id)]
@@ -77,7 +81,7 @@ def test_keys_are_apart(lab: Lab, world: World) -> None:
     assert [keep(lab, other, DONE) for other in others] == [None] * 3
 
 
-def test_expired_outcome_makes_room(lab: Lab, world: World) -> None:
+def test_expired_outcome_makes_room(lab: StoreLab, world: StoreWorld) -> None:
     """After its time an outcome is not found, and another one takes its place."""
     keep(lab, key(world), DONE, lifetime_ms=0)
 
@@ -86,7 +90,7 @@ def test_expired_outcome_makes_room(lab: Lab, world: World) -> None:
     assert read(lab, key(world)) == REFUSED
 
 
-def test_refused_mutation_keeps_nothing(lab: Lab, world: World) -> None:
+def test_refused_mutation_keeps_nothing(lab: StoreLab, world: StoreWorld) -> None:
     """The row is of its mutation's transaction: what is undone leaves none."""
 
     def mutation(tx: Tx) -> None:
@@ -99,7 +103,7 @@ def test_refused_mutation_keeps_nothing(lab: Lab, world: World) -> None:
     assert read(lab, key(world)) is None
 
 
-def test_pruning_takes_what_is_over(lab: Lab, world: World) -> None:
+def test_pruning_takes_what_is_over(lab: StoreLab, world: StoreWorld) -> None:
     """Pruning takes the oldest whose time is over, so many at once, and no other."""
 
     def many(tx: Tx) -> None:

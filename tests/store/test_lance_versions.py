@@ -25,8 +25,8 @@ from limnos.store.lance_versions import (
 from limnos.store.schema import lance_version
 from limnos.store.sql import Sql, Value
 from limnos.store.upkeep import orphans_sweep
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
 
 def row(version: int, branch: str = "") -> LanceVersion:
@@ -34,7 +34,7 @@ def row(version: int, branch: str = "") -> LanceVersion:
     return LanceVersion(branch, version, 2, f"staged-{version}", 10, None, "{}", 5, settled=False)
 
 
-def test_versions_are_read_in_order(lab: Lab, world: World) -> None:
+def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
     """Upwards and downwards, after one, so many; each branch by itself; a number that is taken is not given again."""
     for each in (row(1), row(2), row(3), row(7, "dev")):
         assert lab.write(lambda tx, each=each: tx.lance_versions.create(9, each), zone=world.main.id)
@@ -56,7 +56,7 @@ def test_versions_are_read_in_order(lab: Lab, world: World) -> None:
     assert lab.load(lance_branches_read(9)) == ["", "dev"]
 
 
-def test_versions_are_settled_and_deleted(lab: Lab, world: World) -> None:
+def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
     """Settling is up to a version, of one branch; deleting is of ranges, and of whole branches."""
     lab.write(lambda tx: tx.lance_versions.create_all(9, [row(1), row(2), row(3), row(1, "dev")]), zone=world.main.id)
     lab.write(lambda tx: tx.lance_versions.settle(9, "", version=2), zone=world.main.id)
@@ -68,7 +68,7 @@ def test_versions_are_settled_and_deleted(lab: Lab, world: World) -> None:
     assert lab.load(lance_branches_read(9)) == [""]
 
 
-def test_sweep_takes_versions_of_what_is_gone(lab: Lab, world: World) -> None:
+def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) -> None:
     """Those of a table that was dropped for good go; those of one in the trash stay, as it may come back."""
     kept, gone = (
         lab.write(

@@ -10,25 +10,25 @@ import pytest
 
 from limnos.model.errors import BadRequest, StalePermit
 from limnos.store.tx import Tx
-from tests.backends import Lab, PostgresServer
+from tests.backends import PostgresServer, StoreLab
 from tests.store.test_clock import move_access, touch
 from tests.store.test_documents import document
-from tests.store.world import World, make_world
+from tests.store.world import StoreWorld, make_world
 
 pytestmark = pytest.mark.integration
 WAIT_S = 10.0
 
 
 @pytest.fixture
-def lab(postgres_server: PostgresServer) -> Iterator[Lab]:
+def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
     """A lab on PostgreSQL alone."""
-    lab = Lab(postgres_server.fresh_database())
+    lab = StoreLab(postgres_server.fresh_database())
     yield lab
     lab.close()
 
 
 @pytest.fixture
-def world(lab: Lab) -> World:
+def world(lab: StoreLab) -> StoreWorld:
     """A metalake with two catalogs."""
     return make_world(lab)
 
@@ -47,7 +47,7 @@ class Paused:
         return self.then(tx)
 
 
-async def is_blocked(lab: Lab, work: asyncio.Task[object]) -> bool:
+async def is_blocked(lab: StoreLab, work: asyncio.Task[object]) -> bool:
     """Say whether the work waits for a lock: the database knows, or the work ends."""
     for _ in range(1000):
         if work.done():
@@ -63,7 +63,7 @@ async def is_blocked(lab: Lab, work: asyncio.Task[object]) -> bool:
 
 
 def meet(
-    lab: Lab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch
+    lab: StoreLab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch
 ) -> tuple[bool, object]:
     """Hold a node's mutation of the first zones open and submit one of the second to another node: does it wait?
 
@@ -85,7 +85,7 @@ def meet(
     return lab.run(both())
 
 
-def test_two_catalogs_do_not_wait_for_each_other(lab: Lab, world: World) -> None:
+def test_two_catalogs_do_not_wait_for_each_other(lab: StoreLab, world: StoreWorld) -> None:
     """Writers of two catalogs of one metalake run at once."""
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.side.id))
 
@@ -93,7 +93,7 @@ def test_two_catalogs_do_not_wait_for_each_other(lab: Lab, world: World) -> None
     assert told == 1
 
 
-def test_one_catalog_is_written_by_one(lab: Lab, world: World) -> None:
+def test_one_catalog_is_written_by_one(lab: StoreLab, world: StoreWorld) -> None:
     """A second writer of a catalog waits for the first one's commit, and gets the next revision."""
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.main.id))
 
@@ -101,7 +101,7 @@ def test_one_catalog_is_written_by_one(lab: Lab, world: World) -> None:
     assert told == 2
 
 
-def test_metalake_waits_for_its_catalogs(lab: Lab, world: World) -> None:
+def test_metalake_waits_for_its_catalogs(lab: StoreLab, world: StoreWorld) -> None:
     """A grant waits for a write of a catalog that was decided before it."""
     revision = lab.clock(world.lake.id)[0]
 
@@ -111,7 +111,7 @@ def test_metalake_waits_for_its_catalogs(lab: Lab, world: World) -> None:
     assert told == revision + 1
 
 
-def test_catalog_waits_for_its_metalake_and_is_refused(lab: Lab, world: World) -> None:
+def test_catalog_waits_for_its_metalake_and_is_refused(lab: StoreLab, world: StoreWorld) -> None:
     """A write of a catalog waits for a grant under way, and is stale when that moved access."""
     blocked, told = meet(lab, (0, world.lake.id), (0, world.lake.id, world.main.id), then=move_access)
 
@@ -119,7 +119,7 @@ def test_catalog_waits_for_its_metalake_and_is_refused(lab: Lab, world: World) -
     assert isinstance(told, StalePermit)
 
 
-def test_server_holds_up_everyone(lab: Lab, world: World) -> None:
+def test_server_holds_up_everyone(lab: StoreLab, world: StoreWorld) -> None:
     """A write of a catalog waits for a change of the server's own zone, such as a revoked token."""
     blocked, told = meet(lab, (0,), (0, world.lake.id, world.main.id), then=move_access)
 
@@ -127,7 +127,7 @@ def test_server_holds_up_everyone(lab: Lab, world: World) -> None:
     assert isinstance(told, StalePermit)
 
 
-def test_reads_wait_for_nobody(lab: Lab, world: World) -> None:
+def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read passes a writer that holds its locks, and does not see what is not committed."""
     paused = Paused()
     permit = lab.permit(0, world.lake.id, world.main.id)
@@ -143,7 +143,7 @@ def test_reads_wait_for_nobody(lab: Lab, world: World) -> None:
     assert lab.run(both()) == ()
 
 
-def test_rival_for_a_location_is_told_in_clear_words(lab: Lab, world: World) -> None:
+def test_rival_for_a_location_is_told_in_clear_words(lab: StoreLab, world: StoreWorld) -> None:
     """Who waits for another catalog's table to take a location, and finds it taken, is refused as if it had come later."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)

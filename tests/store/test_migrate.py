@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from limnos.store import migrate as store_migrate
 from limnos.store import schema
 from limnos.store.migrate import WrongSchema, current_revision, head_revision, migrate
-from tests.backends import FIRST_ID, Database, Lab
+from tests.backends import FIRST_ID, Database, StoreLab
 
 _STARTS = """
 import sys
@@ -67,7 +67,7 @@ def test_many_start_on_an_empty_store(empty: Database) -> None:
 
     assert [process.returncode for process in started] == [0, 0, 0]
     assert told == [head_revision(), head_revision(), "None"]
-    lab = Lab(empty)
+    lab = StoreLab(empty)
     assert lab.write(lambda tx: tx.next_id()) >= FIRST_ID
     lab.close()
 

@@ -15,12 +15,12 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from limnos.app.building import DATABASE_FILE, database_of
+from limnos.app.node_builder import DATABASE_FILE, database_of
 from limnos.cli.main import main
 from limnos.config.settings import Settings
-from limnos.services.storage.place_settling import places_refresh
+from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.store.migrate import migrate
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import SCHEMA
 from tests.store.places_story import CATALOGS, FOLDER, LAKE, restored, serving, settings_of
 
@@ -118,7 +118,7 @@ def expected(lake: str, shift: int) -> list[dict[str, object]]:
     ]
 
 
-def statuses(node: Node) -> dict[str, int]:
+def statuses(node: DriverNode) -> dict[str, int]:
     """What is answered to whoever asks for files of what breaks a rule, and of what does not."""
     tables = {
         each: f"/iceberg/v1/lake.{each.replace('.', '/namespaces/s/tables/')}"
@@ -135,7 +135,7 @@ def statuses(node: Node) -> dict[str, int]:
     return found | {"show": node.get("/lance/v1/namespace/shown/table/list").status}
 
 
-def creates(node: Node, lake: str, name: str) -> list[int]:
+def creates(node: DriverNode, lake: str, name: str) -> list[int]:
     """What is answered to new objects beside, above and below what breaks a rule."""
     places = ("lake.sales", "lake.rooted", "lake.both", "pond.ice")
     body: dict[str, object] = {"name": name, "schema": SCHEMA}
@@ -144,7 +144,7 @@ def creates(node: Node, lake: str, name: str) -> list[int]:
     return [*made, node.post(FILES, fileset).status]
 
 
-def mend(node: Node, lake: str) -> None:
+def mend(node: DriverNode, lake: str) -> None:
     """Do what was told: drop the objects that are lesser (nobody needs a copy here), and give the catalogs roots of their own."""
     for path in ("lake.sales/namespaces/s/tables/writes_into", "lake.rooted/namespaces/s/tables/old"):
         assert node.delete(f"/iceberg/v1/{path}").status == 204
@@ -170,9 +170,9 @@ def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pyt
         mend(node, lake)
     mended = check(settings, capsys)
     with capture_logs() as after, serving(settings) as node:
-        node.runner.run(places_refresh(node.built.services))
+        node.runner.run(locations_refresh(node.built.services))
         again = creates(node, lake, "newer")
-        marked = node.built.services.defaults.place_conflicts.ids
+        marked = node.built.services.defaults.location_conflicts.ids
 
     closed = {each for each, status in opened.items() if status == 403}
     assert early["problem"] == "Places of this store were not looked at"

@@ -35,14 +35,14 @@ from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.view.facts import read_facts
 from limnos.view.keys import rules_key
-from tests.backends import Lab
-from tests.store.world import World, add_namespace, add_table
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace, add_table
 
 
 class Graph:
     """Writes to the metalake's zone, and what they did to its clock."""
 
-    def __init__(self, lab: Lab, world: World) -> None:
+    def __init__(self, lab: StoreLab, world: StoreWorld) -> None:
         self.lab = lab
         self.world = world
         self.zone = world.lake.id
@@ -72,7 +72,7 @@ class Graph:
 
 
 @pytest.fixture
-def graph(lab: Lab, world: World) -> Graph:
+def graph(lab: StoreLab, world: StoreWorld) -> Graph:
     """The access graph of the metalake, empty."""
     return Graph(lab, world)
 
@@ -82,7 +82,7 @@ def rule(object_id: int, privilege: Privilege = Privilege.SELECT_TABLE, *, allow
     return Grant(object_id, Kind.TABLE, int(privilege), allowed)
 
 
-def test_user_reads_back(lab: Lab, graph: Graph) -> None:
+def test_user_reads_back(lab: StoreLab, graph: Graph) -> None:
     """A user is found by name and by id, and is no group."""
     made = graph.user("ana", external_id="x-1", enabled=False)
 
@@ -103,7 +103,7 @@ def test_names_and_external_ids_are_unique_in_a_metalake(graph: Graph) -> None:
     assert graph.group("ana").kind is Kind.GROUP
 
 
-def test_removed_user_is_gone_with_all_that_hung_on_it(lab: Lab, graph: Graph) -> None:
+def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Graph) -> None:
     """Removing a user ends memberships and roles; one added again under the name has none of them."""
     ana, staff, role = graph.user("ana"), graph.group("staff"), graph.role("r")
     graph.write(lambda tx: (tx.principals.join(staff, ana), tx.roles.give(role, ana)))
@@ -117,7 +117,7 @@ def test_removed_user_is_gone_with_all_that_hung_on_it(lab: Lab, graph: Graph) -
     assert lab.load(members_read(staff.id)) == ()
 
 
-def test_disabling_is_seen(lab: Lab, graph: Graph) -> None:
+def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
     """A user's state is stored, and changing it moves access."""
     ana = graph.user("ana")
 
@@ -128,7 +128,7 @@ def test_disabling_is_seen(lab: Lab, graph: Graph) -> None:
     assert graph.moved()
 
 
-def test_successor_knows_where_its_tokens_begin(lab: Lab, graph: Graph) -> None:
+def test_successor_knows_where_its_tokens_begin(lab: StoreLab, graph: Graph) -> None:
     """Who has a name first takes any token for it; who gets it after a removal only those made from then on."""
     first = graph.user("ana")
     graph.write(lambda tx: tx.principals.drop(first))
@@ -139,7 +139,7 @@ def test_successor_knows_where_its_tokens_begin(lab: Lab, graph: Graph) -> None:
     assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == second
 
 
-def test_principals_are_listed_by_code_point(lab: Lab, graph: Graph) -> None:
+def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> None:
     """All users of the metalake, and no group, in the order of code points."""
     for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
         graph.user(name)
@@ -150,7 +150,7 @@ def test_principals_are_listed_by_code_point(lab: Lab, graph: Graph) -> None:
     assert [each.name for each in listed] == ["A", "b", "é", "\ufffd", "\U0001f600"]
 
 
-def test_members_come_and_go(lab: Lab, graph: Graph) -> None:
+def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
     """Joining and leaving are idempotent, and only what changed something is in the feed."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
@@ -166,7 +166,7 @@ def test_members_come_and_go(lab: Lab, graph: Graph) -> None:
     assert lab.load(members_read(staff.id)) == ()
 
 
-def test_removed_group_is_nobodys(lab: Lab, graph: Graph) -> None:
+def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
     """A removed group leaves no membership behind."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
@@ -184,7 +184,7 @@ def test_require_names_what_is_missing(graph: Graph) -> None:
     assert missing.value.kind == "group"
 
 
-def test_role_reads_back(lab: Lab, graph: Graph) -> None:
+def test_role_reads_back(lab: StoreLab, graph: Graph) -> None:
     """A role is found by name with its properties and owner, and by id with its rules."""
     role = graph.role("r")
 
@@ -196,7 +196,7 @@ def test_role_reads_back(lab: Lab, graph: Graph) -> None:
         graph.role("r")
 
 
-def test_last_word_on_a_rule_stands(lab: Lab, graph: Graph) -> None:
+def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
     """A rule on a privilege and object is allowed or denied, never both; withdrawing asks for the exact one."""
     role = graph.role("r")
     graph.write(lambda tx: tx.roles.allow(role, [rule(5), rule(5, Privilege.MODIFY_TABLE), rule(6)]))
@@ -211,7 +211,7 @@ def test_last_word_on_a_rule_stands(lab: Lab, graph: Graph) -> None:
     assert graph.moved()
 
 
-def test_rules_are_read_in_parts(lab: Lab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_are_read_in_parts(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one object names it."""
     monkeypatch.setattr(roles, "PART_MAX", 3)
     role = graph.role("r")
@@ -226,7 +226,7 @@ def test_rules_are_read_in_parts(lab: Lab, graph: Graph, monkeypatch: pytest.Mon
     assert lab.load(rules_part_read(role.id, (7, LAST_ID))) == (rule(8),)
 
 
-def test_many_roles_are_read_by_two_statements(lab: Lab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_roles_are_read_by_two_statements(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as it is read by itself: without rules, with few, with many, dropped, never made."""
     monkeypatch.setattr(roles, "PART_MAX", 3)
     made = [graph.role(name) for name in ("none", "few", "many", "gone")]
@@ -242,7 +242,7 @@ def test_many_roles_are_read_by_two_statements(lab: Lab, graph: Graph, monkeypat
     assert found == {each: lab.load(role_rules_read(each)) for each in ids}
 
 
-def test_facts_of_many_roles_are_read_together(lab: Lab, graph: Graph) -> None:
+def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> None:
     """However many are wanted at once."""
     made = [graph.role(f"r{number}") for number in range(30)]
     before = lab.store.statements
@@ -253,7 +253,7 @@ def test_facts_of_many_roles_are_read_together(lab: Lab, graph: Graph) -> None:
     assert found == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in made}
 
 
-def test_replacing_rules_leaves_none_of_the_old(lab: Lab, graph: Graph) -> None:
+def test_replacing_rules_leaves_none_of_the_old(lab: StoreLab, graph: Graph) -> None:
     """A replaced role has exactly the new rules."""
     role = graph.role("r")
     graph.write(lambda tx: tx.roles.allow(role, [rule(5)]))
@@ -263,7 +263,7 @@ def test_replacing_rules_leaves_none_of_the_old(lab: Lab, graph: Graph) -> None:
     assert lab.load(role_rules_read(role.id))[1] == (rule(6),)
 
 
-def test_roles_are_given_to_users_and_groups(lab: Lab, graph: Graph) -> None:
+def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> None:
     """Giving and taking are idempotent; a dropped role is held by nobody, and leaves no rule and no owner."""
     ana, staff, role, other = graph.user("ana"), graph.group("staff"), graph.role("r"), graph.role("s")
     graph.write(lambda tx: [tx.roles.give(each, ana) for each in (role, other, role)])
@@ -280,7 +280,7 @@ def test_roles_are_given_to_users_and_groups(lab: Lab, graph: Graph) -> None:
     assert [each[0].name for each in lab.load(roles_read(graph.zone))] == ["s"]
 
 
-def test_owner_is_one_principal(lab: Lab, graph: Graph, world: World) -> None:
+def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """A second owner replaces the first, and that moves the access revision of the object's zone."""
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=1), zone=zone)
@@ -291,7 +291,7 @@ def test_owner_is_one_principal(lab: Lab, graph: Graph, world: World) -> None:
     assert lab.clock(zone) == (2, 2)
 
 
-def test_sweeper_removes_grants_on_the_dead_only(lab: Lab, graph: Graph, world: World) -> None:
+def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles stay."""
     zone = world.main.id
     kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
@@ -308,7 +308,7 @@ def test_sweeper_removes_grants_on_the_dead_only(lab: Lab, graph: Graph, world: 
     assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}
 
 
-def test_objects_of_a_role_come_with_their_paths(lab: Lab, graph: Graph, world: World) -> None:
+def test_objects_of_a_role_come_with_their_paths(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """Each living object of a role is told with everything above it; dead ones are left out."""
     zone = world.main.id
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)

@@ -13,7 +13,7 @@ from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEm
 from limnos.model.kinds import ROOT_ID
 from limnos.model.proto.limnos.v1 import export_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-from limnos.store.pairs import KEY_BYTES_MAX
+from limnos.store.key_value import KEY_BYTES_MAX
 from limnos.store.records import RecordStore, RecordWrites, id_of, name_of
 from tests.store.pair_stores import KINDS, opener
 from tests.store.world import ASTRAL

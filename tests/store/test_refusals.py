@@ -8,38 +8,40 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from limnos.model.errors import Unavailable
-from limnos.store import lines
+from limnos.model.errors import ServiceUnavailable
+from limnos.store import write_connections
 from limnos.store.changes import UNKNOWN
 from limnos.store.nodes import node_read
 from limnos.store.postgres import PostgresStore
-from tests.backends import Lab, PostgresServer
+from tests.backends import PostgresServer, StoreLab
 from tests.store.test_clock import touch
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def lab(postgres_server: PostgresServer) -> Iterator[Lab]:
+def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
     """A lab on PostgreSQL."""
-    lab = Lab(postgres_server.fresh_database())
+    lab = StoreLab(postgres_server.fresh_database())
     yield lab
     lab.close()
 
 
-def test_lock_of_somebody_else_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits in vain for a row that another session holds is told so, and not that the database is silent."""
-    monkeypatch.setattr(lines, "_SET", lines._SET.replace(f"'{lines.LOCK_S}s'", "'100ms'"))
+    monkeypatch.setattr(
+        write_connections, "_SET", write_connections._SET.replace(f"'{write_connections.LOCK_S}s'", "'100ms'")
+    )
 
     with psycopg.connect(lab.database.address) as other:
         other.execute("SELECT 1 FROM clock FOR UPDATE")
-        with pytest.raises(Unavailable, match="Another session of the database holds a lock"):
+        with pytest.raises(ServiceUnavailable, match="Another session of the database holds a lock"):
             lab.write(touch)
 
     assert lab.write(touch) == 1
 
 
-def test_long_wait_for_a_lock_is_not_silence(lab: Lab) -> None:
+def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
     """A write that waits for a lock longer than a connection may be silent is let wait: the database is at work on it."""
     store = PostgresStore(lab.database.address, silence_s=0.1)
     permit = lab.permit(0)
@@ -58,7 +60,7 @@ def test_long_wait_for_a_lock_is_not_silence(lab: Lab) -> None:
     assert lab.run(meet()) == 1
 
 
-def test_read_only_database_is_unavailable(lab: Lab) -> None:
+def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
     """A database that takes no writes, as a demoted primary, refuses them for certain; when it does again, all is well."""
     lab.write(touch)
     name = lab.database.sql("SELECT current_database()")[0][0]
@@ -67,7 +69,7 @@ def test_read_only_database_is_unavailable(lab: Lab) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
 
-    with pytest.raises(Unavailable, match="read-only"):
+    with pytest.raises(ServiceUnavailable, match="read-only"):
         lab.write(touch)
 
     with psycopg.connect(lab.database.address, autocommit=True) as other:
@@ -76,7 +78,7 @@ def test_read_only_database_is_unavailable(lab: Lab) -> None:
     assert lab.write(touch) == 2
 
 
-def test_mutation_that_waits_has_not_begun(lab: Lab) -> None:
+def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
     """As long as a write waits for its locks nothing of it has begun, and giving it up is certain to change nothing."""
     permit, begun = lab.permit(0), []
 
@@ -96,7 +98,7 @@ def test_mutation_that_waits_has_not_begun(lab: Lab) -> None:
     assert lab.clock(0)[0] == 1
 
 
-def test_reads_ask_again_when_their_connections_died(lab: Lab) -> None:
+def test_reads_ask_again_when_their_connections_died(lab: StoreLab) -> None:
     """Gate and load, each on a connection that was ended in the very moment of use, answer all the same."""
     store = lab.store
     assert isinstance(store, PostgresStore)

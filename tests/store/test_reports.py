@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.entities import Report
+from limnos.model.entities import MetricsReportRow
 from limnos.store import reports
 from limnos.store.reports import reports_expire, reports_put, reports_read
 from limnos.store.upkeep import orphans_sweep
-from tests.backends import Lab
-from tests.store.world import World, add_namespace
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
 
 
-def test_reports_come_and_go(lab: Lab, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_come_and_go(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Newest first, of one kind or all, before an id; what is too much, too old or of nothing that lives goes."""
     monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     found = [
-        Report(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}") for number in range(5)
+        MetricsReportRow(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}")
+        for number in range(5)
     ]
     lab.write(lambda tx: reports_put(tx, found, keep_ms=1000), zone=world.main.id)
     all_of, _ = lab.load(reports_read(space.id, kind="", before=2**53, limit=10))
@@ -26,7 +27,7 @@ def test_reports_come_and_go(lab: Lab, world: World, monkeypatch: pytest.MonkeyP
     expired = lab.write(reports_expire, zone=world.main.id)
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
     lab.write(
-        lambda tx: reports_put(tx, [Report(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
+        lambda tx: reports_put(tx, [MetricsReportRow(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
         zone=world.main.id,
     )
     kept = lab.write(reports_expire, zone=world.main.id)

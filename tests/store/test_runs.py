@@ -9,15 +9,15 @@ import pytest
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import JobTemplateRecord
-from limnos.model.runs import BEFORE, FINISHES, Declaration, Finding, Run, Step
+from limnos.model.runs import BEFORE, FINISHES, PipelineDeclaration, PipelineRun, RuleFinding, RunStepState
 from limnos.store.pipelines import declaration_put, declaration_read, declarations_prune
-from limnos.store.runs import Actor, Caller, findings_read, run_whole_read, runs_read
+from limnos.store.runs import RunReporter, RunViewer, findings_read, run_whole_read, runs_read
 from limnos.store.tx import Tx
 from limnos.store.upkeep import orphans_sweep
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
-EVERYBODY = Caller(True, ())
+EVERYBODY = RunViewer(True, ())
 DAY_MS = 86_400_000
 
 
@@ -25,53 +25,53 @@ DAY_MS = 86_400_000
 class Runs:
     """A pipeline, and short words for what tests do with its runs."""
 
-    lab: Lab
-    world: World
+    lab: StoreLab
+    world: StoreWorld
     pipeline: Node
     made: int = 0
 
-    def start(self, *steps: str, owner: int | None = 7, lease_ms: int = 30_000) -> Run:
+    def start(self, *steps: str, owner: int | None = 7, lease_ms: int = 30_000) -> PipelineRun:
         """Insert a run of user ana."""
         self.made += 1
         now = self.lab.store.time.now_ms()
-        run = Run(
+        run = PipelineRun(
             0, self.world.lake.id, self.pipeline.id, 1, f"run-{self.made}", "ana", 7, "running", 1, "h:1", now, lease_ms,
             "{}", "{}", None, None, None, None, now, None, None, None, owner,
         )  # fmt: skip
-        told = [Step(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
+        told = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
         return self.lab.write(lambda tx: tx.runs.create(run, told), zone=self.world.lake.id)
 
-    def load(self, run: Run) -> Run:
+    def load(self, run: PipelineRun) -> PipelineRun:
         """Read it again."""
         return self.lab.load(run_whole_read(run.metalake_id, run.uuid))[0]  # type: ignore[index]
 
-    def list(self, caller: Caller = EVERYBODY, **asked: object) -> list[str]:
+    def list(self, caller: RunViewer = EVERYBODY, **asked: object) -> list[str]:
         """The ids of those that somebody sees, newest first."""
         wanted = {"of_pipeline": False, "state": "", "before": 2**53, "limit": 100} | asked
         now = self.lab.store.time.now_ms()
         of = self.pipeline.id if wanted["of_pipeline"] else self.world.lake.id
         return [run.uuid for run in self.lab.load(runs_read(of, caller, now_ms=now, **wanted))]  # type: ignore[arg-type]
 
-    def actor(self, run: Run, **changes: object) -> Actor:
+    def actor(self, run: PipelineRun, **changes: object) -> RunReporter:
         """Its process."""
-        return Actor(run.metalake_id, run.uuid, run.user, run.user_id, run.attempt)._replace(**changes)  # type: ignore[arg-type]
+        return RunReporter(run.metalake_id, run.uuid, run.user, run.user_id, run.attempt)._replace(**changes)  # type: ignore[arg-type]
 
-    def to(self, run: Run, state: str) -> bool:
+    def to(self, run: PipelineRun, state: str) -> bool:
         """Bring it to a state under its attempt."""
         zone = self.world.main.id if state == "published" else self.world.lake.id
         return self.lab.write(lambda tx: _to(tx, run, state), zone=zone)
 
-    def age(self, run: Run, days: int) -> None:
+    def age(self, run: PipelineRun, days: int) -> None:
         """Let it have ended so long ago."""
         then = self.lab.store.time.now_ms() - days * DAY_MS
         self.lab.database.sql(f"UPDATE pipeline_run SET ended_at = {then} WHERE id = {run.id}")
 
-    def step(self, run: Run, name: str, state: str = "done") -> None:
+    def step(self, run: PipelineRun, name: str, state: str = "done") -> None:
         """Tell that a step is done."""
-        self.lab.write(lambda tx: tx.runs.step_set(run.id, Step(name, "[]", "", state, 1)))
+        self.lab.write(lambda tx: tx.runs.step_set(run.id, RunStepState(name, "[]", "", state, 1)))
 
 
-def _to(tx: Tx, run: Run, state: str) -> bool:
+def _to(tx: Tx, run: PipelineRun, state: str) -> bool:
     if state == "published":
         return tx.runs.publish(run, attempt=run.attempt, catalog_id=5)
     if state == "running":
@@ -81,7 +81,7 @@ def _to(tx: Tx, run: Run, state: str) -> bool:
     return tx.runs.finish(run, state, attempt=run.attempt, message=None)
 
 
-def add_pipeline(lab: Lab, world: World, name: str = "nyc") -> Node:
+def add_pipeline(lab: StoreLab, world: StoreWorld, name: str = "nyc") -> Node:
     """Make a pipeline."""
     kind = Kind.JOB_TEMPLATE
     return lab.write(
@@ -94,7 +94,7 @@ def add_pipeline(lab: Lab, world: World, name: str = "nyc") -> Node:
 
 
 @pytest.fixture
-def runs(lab: Lab, world: World) -> Runs:
+def runs(lab: StoreLab, world: StoreWorld) -> Runs:
     """A pipeline that principal 9 owns."""
     return Runs(lab, world, add_pipeline(lab, world))
 
@@ -136,7 +136,7 @@ def test_only_the_newest_attempt_acts(runs: Runs) -> None:
     runs.to(run, "running")
     late, now = runs.actor(run), runs.actor(runs.load(run))
 
-    def beat(actor: Actor) -> tuple[str, int] | None:
+    def beat(actor: RunReporter) -> tuple[str, int] | None:
         return runs.lab.write(lambda tx: tx.runs.beat(actor, progress=None))
 
     assert [beat(late), beat(now)] == [None, ("running", 2)]
@@ -171,7 +171,7 @@ def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
     run = runs.start("s")
     runs.to(run, "published")
 
-    def told(actor: Actor, phases: str) -> str | None:
+    def told(actor: RunReporter, phases: str) -> str | None:
         runs.lab.write(lambda tx: tx.runs.phases_set(actor, phases))
         return runs.load(run).phases
 
@@ -201,9 +201,9 @@ def test_who_sees_which(runs: Runs) -> None:
     """Everything, or what one of the caller's principals owns, or the runs of a pipeline that it owns."""
     mine, other = runs.start(owner=7), runs.start(owner=8)
 
-    assert runs.list() == runs.list(Caller(False, (9,))) == [other.uuid, mine.uuid]
-    assert runs.list(Caller(False, (7, 70))) == runs.list(Caller(False, (7,)), of_pipeline=True) == [mine.uuid]
-    assert runs.list(Caller(False, ())) == runs.list(Caller(False, (5,))) == []
+    assert runs.list() == runs.list(RunViewer(False, (9,))) == [other.uuid, mine.uuid]
+    assert runs.list(RunViewer(False, (7, 70))) == runs.list(RunViewer(False, (7,)), of_pipeline=True) == [mine.uuid]
+    assert runs.list(RunViewer(False, ())) == runs.list(RunViewer(False, (5,))) == []
     assert runs.list(limit=1) == [other.uuid]
     assert runs.list(before=other.id) == [mine.uuid]
 
@@ -213,10 +213,10 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
     run = runs.start("a", "b")
 
     def put(step: str, *rules: str) -> None:
-        found = [Finding(step, rule, "{}") for rule in rules]
+        found = [RuleFinding(step, rule, "{}") for rule in rules]
         runs.lab.write(lambda tx: tx.runs.findings_set(run.id, runs.pipeline.id, step=step, findings=found))
 
-    def listed(caller: Caller = EVERYBODY, rule: str = "", step: str = "", limit: int = 9) -> list[tuple[str, str]]:
+    def listed(caller: RunViewer = EVERYBODY, rule: str = "", step: str = "", limit: int = 9) -> list[tuple[str, str]]:
         load = findings_read(runs.pipeline.id, caller, rule=rule, step=step, before=2**53, limit=limit)
         return [(each.step, each.rule) for each in runs.lab.load(load)]
 
@@ -226,7 +226,7 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
 
     assert listed() == [("a", "x"), ("b", "x")]
     assert (listed(rule="y"), listed(step="b"), listed(limit=1)) == ([], [("b", "x")], [("a", "x")])
-    assert (listed(Caller(False, (7,))), listed(Caller(False, (8,)))) == ([("a", "x"), ("b", "x")], [])
+    assert (listed(RunViewer(False, (7,))), listed(RunViewer(False, (8,)))) == ([("a", "x"), ("b", "x")], [])
 
 
 def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
@@ -277,7 +277,11 @@ def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
     gone = [runs.lab.write(declarations_prune) for _ in range(2)]
 
     def kept() -> list[int]:
-        return [n for n in (1, 2, 3) if isinstance(runs.lab.load(declaration_read(runs.pipeline.id, n)), Declaration)]
+        return [
+            n
+            for n in (1, 2, 3)
+            if isinstance(runs.lab.load(declaration_read(runs.pipeline.id, n)), PipelineDeclaration)
+        ]
 
     assert (gone, kept(), run.version) == ([1, 0], [1, 3], 1)
 
@@ -287,7 +291,7 @@ def test_what_hung_on_a_dropped_pipeline_is_swept(runs: Runs) -> None:
     other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
     for each in (runs, other):
         run = each.start("a")
-        found = [Finding("a", "r", "{}")]
+        found = [RuleFinding("a", "r", "{}")]
         each.lab.write(
             lambda tx, run=run, each=each, found=found: tx.runs.findings_set(
                 run.id, each.pipeline.id, step="a", findings=found

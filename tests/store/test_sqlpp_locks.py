@@ -6,10 +6,10 @@ import pytest
 
 from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRow, LockWish
-from limnos.store.sqlpp_locks import locks_standing
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
+from limnos.store.sqlpp_locks import lock_status_query
 from limnos.store.tx import Tx
-from tests.backends import Lab
+from tests.backends import StoreLab
 
 READ, MODIFY, WRITE = LockMode.READ, LockMode.MODIFY, LockMode.WRITE
 EXCLUSIVE = LockMode.EXCLUSIVE_MODIFY
@@ -23,18 +23,18 @@ def key(name: str) -> LockKey:
 A, B, C = key("a"), key("b"), key("c")
 
 
-def put(lab: Lab, token: int, *wishes: tuple[LockKey, LockMode], held: bool = True, holder: str = "me") -> None:
+def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], held: bool = True, holder: str = "me") -> None:
     """Write a request."""
 
     def mutation(tx: Tx) -> None:
-        tx.locks.insert(token, holder=holder, wishes=[LockWish(*wish) for wish in wishes])
+        tx.locks.insert(token, holder=holder, wishes=[LockRequest(*wish) for wish in wishes])
         if held:
             tx.locks.grant(token)
 
     lab.write(mutation)
 
 
-def test_rows_are_read_as_they_were_written(lab: Lab) -> None:
+def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
     """What is at a request's keys comes back part by part, its own and others', and nothing of other keys."""
     put(lab, 1, (A, READ), (B, WRITE))
     put(lab, 2, (A, EXCLUSIVE), (C, READ), held=False)
@@ -46,7 +46,7 @@ def test_rows_are_read_as_they_were_written(lab: Lab) -> None:
     ]
 
 
-def test_who_waits_behind_a_request(lab: Lab) -> None:
+def test_who_waits_behind_a_request(lab: StoreLab) -> None:
     """All keys of those who wait at one of its keys; nothing where nobody does."""
     put(lab, 1, (A, WRITE))
     put(lab, 2, (B, WRITE))
@@ -65,16 +65,16 @@ def test_who_waits_behind_a_request(lab: Lab) -> None:
     "token, covers, is_held",
     [
         (1, None, True),
-        (1, LockWish(A, EXCLUSIVE), True),
-        (1, LockWish(A, MODIFY), True),
-        (1, LockWish(A, WRITE), False),
-        (1, LockWish(B, READ), False),
+        (1, LockRequest(A, EXCLUSIVE), True),
+        (1, LockRequest(A, MODIFY), True),
+        (1, LockRequest(A, WRITE), False),
+        (1, LockRequest(B, READ), False),
         (2, None, False),
-        (2, LockWish(A, READ), False),
+        (2, LockRequest(A, READ), False),
         (3, None, False),
     ],
 )
-def test_what_a_token_is_worth(lab: Lab, token: int, covers: LockWish | None, *, is_held: bool) -> None:
+def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool) -> None:
     """A mutation goes on when the token holds what it is shown for; not when it only waits, was never, or holds less."""
     put(lab, 1, (A, EXCLUSIVE))
     put(lab, 2, (A, READ), held=False)
@@ -90,7 +90,7 @@ def test_what_a_token_is_worth(lab: Lab, token: int, covers: LockWish | None, *,
         lab.write(mutation)
 
 
-def test_a_lock_that_was_taken_away_fences(lab: Lab) -> None:
+def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
     """Once its rows are gone the token is void, and what its mutation wrote before it asked is undone."""
     put(lab, 1, (A, WRITE))
     lab.write(lambda tx: tx.locks.delete(1))
@@ -104,7 +104,7 @@ def test_a_lock_that_was_taken_away_fences(lab: Lab) -> None:
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
-def test_how_requests_of_a_node_stand(lab: Lab) -> None:
+def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
     """One query tells for each of a node's requests whether it waits, and how many other nodes are dead."""
     put(lab, 1, (A, WRITE))
     put(lab, 2, (A, READ), (B, READ), held=False)
@@ -112,7 +112,7 @@ def test_how_requests_of_a_node_stand(lab: Lab) -> None:
     for holder, lease_ms in (("me", -1), ("other", 60_000), ("third", -1)):
         lab.write(lambda tx, holder=holder, lease_ms=lease_ms: tx.locks.live(holder, lease_ms=lease_ms))
 
-    rows = lab.find(locks_standing("me", now_ms=lab.store.time.now_ms()))
+    rows = lab.find(lock_status_query("me", now_ms=lab.store.time.now_ms()))
 
     assert {token: int(count) for token, count in rows} == {0: 1, 1: 0, 2: 1}
     assert lab.write(lambda tx: tx.locks.dead(but="me")) == ["third"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from limnos.model.entities import RUNNING, StatementRequest
-from limnos.model.principals import Asker
-from limnos.store.sql import once
+from limnos.model.principals import Requester
+from limnos.store.sql import read_rows
 from limnos.store.sqlpp_requests import cancelled_query, part_query, request_query, rows_of, runs_query
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
-ANA = Asker("ana", 7)
+ANA = Requester("ana", 7)
 LEASE_MS = 15_000
 
 
-def row(lab: Lab, world: World, handle: str, **more: object) -> StatementRequest:
+def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> StatementRequest:
     """A request of ana's that runs, put into the store."""
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
     given: dict[str, object] = {
@@ -25,22 +25,22 @@ def row(lab: Lab, world: World, handle: str, **more: object) -> StatementRequest
     return found
 
 
-def find(lab: Lab, query: tuple) -> list:
+def find(lab: StoreLab, query: tuple) -> list:
     """The rows of one statement."""
-    return lab.load(once(query[0], **query[1]))
+    return lab.load(read_rows(query[0], **query[1]))
 
 
-def test_a_request_is_found_by_whose_it_is(lab: Lab, world: World) -> None:
+def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> None:
     """By handle, name and id together."""
     kept = row(lab, world, "a")
 
     assert rows_of(find(lab, request_query("a", ANA))) == [kept]
     assert kept.asker == ANA
-    for asker in (Asker("bob", 7), Asker("ana", 8)):
+    for asker in (Requester("bob", 7), Requester("ana", 8)):
         assert find(lab, request_query("a", asker)) == []
 
 
-def test_parts_are_kept_while_it_runs(lab: Lab, world: World) -> None:
+def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
     """They count for their user; after the end none is added, and a failure leaves none."""
     for handle in ("a", "b"):
         row(lab, world, handle)
@@ -61,13 +61,13 @@ def test_parts_are_kept_while_it_runs(lab: Lab, world: World) -> None:
     assert find(lab, part_query("b", 0)) == []
 
 
-def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: Lab, world: World) -> None:
+def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreWorld) -> None:
     """By the request's id, the client's or the handle; of one user, or of everybody."""
     row(lab, world, "a")
     row(lab, world, "b", user_name="bob", holder="there")
     row(lab, world, "dead", alive_until=0)
 
-    def cancel(by: str, wanted: str, *, asker: Asker = ANA, everybody: bool = False) -> list[str]:
+    def cancel(by: str, wanted: str, *, asker: Requester = ANA, everybody: bool = False) -> list[str]:
         return lab.write(
             lambda tx: tx.requests.cancel(by, wanted, asker=asker, everybody=everybody), zone=world.main.id
         )
@@ -80,7 +80,7 @@ def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: Lab, world: World) -> N
     assert find(lab, cancelled_query("there")) == [("b",)]
 
 
-def test_what_runs_is_listed_as_long_as_its_node_lives(lab: Lab, world: World) -> None:
+def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: StoreWorld) -> None:
     """One's own, or everybody's, the oldest first."""
     first = row(lab, world, "b", started_at=1)
     second = row(lab, world, "a", user_name="bob")
@@ -94,7 +94,7 @@ def test_what_runs_is_listed_as_long_as_its_node_lives(lab: Lab, world: World) -
     assert {each.handle for each in late} == {"dead", "a", "b"}
 
 
-def test_what_is_over_is_swept(lab: Lab, world: World) -> None:
+def test_what_is_over_is_swept(lab: StoreLab, world: StoreWorld) -> None:
     """When its time and its node's lease are over; with its parts."""
     row(lab, world, "old", alive_until=0)
     row(lab, world, "lives")

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from limnos.model.statistics import Range
+from limnos.model.statistics import PartitionRange
 from limnos.store.statistics import partition_statistics_read, statistics_read
 from limnos.store.upkeep import orphans_sweep
-from tests.backends import Lab
-from tests.store.world import World, add_namespace
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
 
 PARTITIONS = ("B", "a", "b", "ä")
 """In the order of their code points."""
 
 
-def test_written_read_and_deleted(lab: Lab, world: World) -> None:
+def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
     """A value written again is the new one, by who wrote it; ranges go by code points on every backend."""
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     values = [("", "custom-n", "1"), *((name, "custom-n", "2") for name in reversed(PARTITIONS))]
     lab.write(lambda tx: tx.statistics.put(space.id, values), zone=world.main.id)
     lab.write(lambda tx: tx.statistics.put(space.id, [("", "custom-n", "3")]), zone=world.main.id)
     own = lab.load(statistics_read(space.id))
-    ranges = [Range("B", None), Range(None, "b"), Range("B", "b", above_too=False, below_too=True), Range("x", "y")]
+    ranges = [
+        PartitionRange("B", None),
+        PartitionRange(None, "b"),
+        PartitionRange("B", "b", above_too=False, below_too=True),
+        PartitionRange("x", "y"),
+    ]
     found = [[each.partition for each in lab.load(partition_statistics_read(space.id, it, limit=9))] for it in ranges]
-    first = lab.load(partition_statistics_read(space.id, Range("B", None), limit=1))
+    first = lab.load(partition_statistics_read(space.id, PartitionRange("B", None), limit=1))
     gone = [("a", "custom-n"), ("a", "custom-gone")]
     deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone), zone=world.main.id) for _ in range(2)]
 
@@ -32,7 +37,7 @@ def test_written_read_and_deleted(lab: Lab, world: World) -> None:
     assert deleted == [1, 0]
 
 
-def test_sweep_takes_those_of_what_was_dropped(lab: Lab, world: World) -> None:
+def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
     """Statistics of something that is gone go; the others stay."""
     spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
     for space in spaces:
@@ -43,7 +48,7 @@ def test_sweep_takes_those_of_what_was_dropped(lab: Lab, world: World) -> None:
     assert [len(lab.load(statistics_read(space.id))) for space in spaces] == [0, 1]
 
 
-def test_of_columns(lab: Lab, world: World) -> None:
+def test_of_columns(lab: StoreLab, world: StoreWorld) -> None:
     """Statistics of a column stand apart from the table's and from another column's, and are swept with the table."""
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     for field, value in ((0, "0"), (1, "1"), (2, "2"), (1, "3")):

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from limnos.model.entities import Node
-from limnos.model.jobs import QUEUED, Job, Output
-from limnos.store.runs import Caller
+from limnos.model.jobs import QUEUED, JobOutput, TemplateJob
+from limnos.store.runs import RunViewer
 from limnos.store.template_jobs import job_output_read, job_read, jobs_due, template_jobs_read
 from limnos.store.upkeep import orphans_sweep
-from tests.backends import Lab
+from tests.backends import StoreLab
 from tests.store.test_runs import add_pipeline
-from tests.store.world import World
+from tests.store.world import StoreWorld
 
-EVERYBODY = Caller(True, ())
-OUTPUT = Output("out", "err", 3, 30)
+EVERYBODY = RunViewer(True, ())
+OUTPUT = JobOutput("out", "err", 3, 30)
 
 
-def ask(lab: Lab, world: World, template: Node, uuid: str, *, owner: int | None = 7) -> Job:
+def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: int | None = 7) -> TemplateJob:
     """Insert a job of user ana."""
-    job = Job(
+    job = TemplateJob(
         0, world.lake.id, template.id, uuid, "ana", 7, QUEUED, "", 0, 0, None, None, lab.store.time.now_ms(), None, None, owner
     )  # fmt: skip
     return lab.write(lambda tx: tx.template_jobs.create(job, conf="{}", work="w"), zone=world.lake.id)
 
 
-def test_one_node_takes_a_job_and_says_its_end(lab: Lab, world: World) -> None:
+def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld) -> None:
     """The oldest first; whoever does not hold it says nothing of it; an end is said once."""
     template = add_pipeline(lab, world)
     first, second = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
@@ -48,7 +48,7 @@ def test_one_node_takes_a_job_and_says_its_end(lab: Lab, world: World) -> None:
     assert lab.load(job_read(world.lake.id, "none")) is None
 
 
-def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: Lab, world: World) -> None:
+def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab, world: StoreWorld) -> None:
     """What waits is cancelled at once; a lease that is out shows, and the job is due to be told."""
     template = add_pipeline(lab, world)
     waits = ask(lab, world, template, "j-1")
@@ -68,24 +68,24 @@ def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: Lab, wor
     assert lab.write(lambda tx: tx.template_jobs.live_of(template.id)) == lost
 
 
-def test_who_sees_which(lab: Lab, world: World) -> None:
+def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
     """Owners see theirs, a template's owner all of it, of a metalake or of a template."""
     template, other = add_pipeline(lab, world), add_pipeline(lab, world, "other")
     for uuid, of, owner in (("j-1", template, 7), ("j-2", template, 8), ("j-3", other, 7)):
         ask(lab, world, of, uuid, owner=owner)
 
-    def seen(caller: Caller, of: Node | None = None) -> list[str]:
+    def seen(caller: RunViewer, of: Node | None = None) -> list[str]:
         load = template_jobs_read((of or world.lake).id, caller, of_template=of is not None, limit=10)
         return [job.uuid for job in lab.load(load)]
 
     assert seen(EVERYBODY) == ["j-3", "j-2", "j-1"]
     assert seen(EVERYBODY, template) == ["j-2", "j-1"]
-    assert (seen(Caller(False, (7,))), seen(Caller(False, (8,)))) == (["j-3", "j-1"], ["j-2"])
-    assert seen(Caller(False, (9,))) == ["j-3", "j-2", "j-1"]
-    assert seen(Caller(False, ())) == []
+    assert (seen(RunViewer(False, (7,))), seen(RunViewer(False, (8,)))) == (["j-3", "j-1"], ["j-2"])
+    assert seen(RunViewer(False, (9,))) == ["j-3", "j-2", "j-1"]
+    assert seen(RunViewer(False, ())) == []
 
 
-def test_old_ones_and_those_of_no_template_go(lab: Lab, world: World) -> None:
+def test_old_ones_and_those_of_no_template_go(lab: StoreLab, world: StoreWorld) -> None:
     """What ended long ago goes, what waits does not; with its template everything does."""
     template = add_pipeline(lab, world)
     old, waits = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from limnos import __version__
-from limnos.app.building import DATABASE_FILE, build
-from limnos.config.settings import Database, Iceberg, Server, Settings, Store
+from limnos.app.node_builder import DATABASE_FILE, build
+from limnos.config.settings import DatabaseSection, IcebergSection, ServerSection, Settings, StoreSection
 from limnos.store.migrate import current_revision, head_revision, migrate
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire
 from tests.store.upgrade_story import FOLDER, LOOKS
 
@@ -52,18 +52,18 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: 
 
 
 @contextmanager
-def served(folder: Path, kind: str, address: str) -> Iterator[Node]:
+def served(folder: Path, kind: str, address: str) -> Iterator[DriverNode]:
     """A node over the store. Nothing of it is old enough to go, and the files of its tables are elsewhere."""
     settings = Settings(
-        server=Server(data=str(folder)),
-        database=Database.model_validate({"url": None if kind == "sqlite" else address}),
-        iceberg=Iceberg(verify_metadata_file="never"),
-        store=Store(change_retention_s=LONG_S, trash_retention_s=LONG_S, run_retention_s=LONG_S),
+        server=ServerSection(data=str(folder)),
+        database=DatabaseSection.model_validate({"url": None if kind == "sqlite" else address}),
+        iceberg=IcebergSection(verify_metadata_file="never"),
+        store=StoreSection(change_retention_s=LONG_S, trash_retention_s=LONG_S, run_retention_s=LONG_S),
     )
     with asyncio.Runner() as runner:
         built = build(settings)
         try:
-            yield Node(built, folder, runner)
+            yield DriverNode(built, folder, runner)
         finally:
             runner.run(built.close())
 

@@ -15,7 +15,7 @@ import pytest
 from limnos.store import walindex
 from limnos.store.sqlite import SqliteStore
 from limnos.store.walindex import WalIndex, open_index
-from tests.backends import Lab, sqlite_copy
+from tests.backends import StoreLab, sqlite_copy
 from tests.store.test_clock import touch
 
 VISITOR = """
@@ -83,7 +83,7 @@ def test_store_survives_visitors(path: Path, monkeypatch: pytest.MonkeyPatch, te
     if not tells:
         silent_index(monkeypatch)
     (path.parent / "lab").mkdir()
-    lab = Lab(sqlite_copy(path, path.parent / "lab"))
+    lab = StoreLab(sqlite_copy(path, path.parent / "lab"))
     file = Path(lab.database.address)
     index = file.with_name(f"{file.name}-shm")
     assert lab.write(touch) == 1

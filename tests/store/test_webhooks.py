@@ -6,28 +6,28 @@ from limnos.model.entities import Webhook
 from limnos.store.tx import Tx
 from limnos.store.upkeep import orphans_sweep
 from limnos.store.webhooks import webhooks_due, webhooks_read
-from tests.backends import Lab
-from tests.store.world import World
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
 
 
-def make(lab: Lab, world: World) -> Webhook:
+def make(lab: StoreLab, world: StoreWorld) -> Webhook:
     """Make one."""
     return lab.write(
         lambda tx: tx.webhooks.create(metalake_id=world.lake.id, user_id=7, url="https://h", secret="s", position="p")
     )
 
 
-def read(lab: Lab, world: World) -> list[Webhook]:
+def read(lab: StoreLab, world: StoreWorld) -> list[Webhook]:
     """Those of the metalake."""
     return lab.load(webhooks_read(world.lake.id))
 
 
-def is_due(lab: Lab, ahead_ms: int = 0) -> bool:
+def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
     """Whether one waits, now or later."""
     return lab.load(webhooks_due(lab.store.time.now_ms() + ahead_ms))
 
 
-def test_it_is_read_as_it_was_made(lab: Lab, world: World) -> None:
+def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
     """What is read is what was written, by whom."""
     made = make(lab, world)
 
@@ -35,7 +35,7 @@ def test_it_is_read_as_it_was_made(lab: Lab, world: World) -> None:
     assert (made.user, made.user_id, made.stopped, made.error, made.delivered_at) == ("tester", 7, False, None, None)
 
 
-def test_one_holds_it(lab: Lab, world: World) -> None:
+def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
     """It is leased once until the lease ends, and due again then."""
     make(lab, world)
 
@@ -46,7 +46,7 @@ def test_one_holds_it(lab: Lab, world: World) -> None:
     assert [is_due(lab), is_due(lab, ahead_ms=61_000)] == [False, True]
 
 
-def test_progress_and_failure_are_the_holders(lab: Lab, world: World) -> None:
+def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) -> None:
     """Only who holds it moves the position or says what went wrong; success forgets the failures."""
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
@@ -70,7 +70,7 @@ def test_progress_and_failure_are_the_holders(lab: Lab, world: World) -> None:
     assert reached.delivered_at is not None
 
 
-def test_a_stopped_one_waits_for_somebody(lab: Lab, world: World) -> None:
+def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> None:
     """What stopped is due again when somebody says so, where it was or elsewhere."""
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
@@ -84,7 +84,7 @@ def test_a_stopped_one_waits_for_somebody(lab: Lab, world: World) -> None:
     assert (read(lab, world)[0].position, read(lab, world)[0].stopped) == ("q", False)
 
 
-def test_it_is_its_metalakes(lab: Lab, world: World) -> None:
+def test_it_is_its_metalakes(lab: StoreLab, world: StoreWorld) -> None:
     """Under another metalake's id nothing is dropped; with its own metalake it goes."""
     hook = make(lab, world)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from conformance.openapi.world import OWN, THINGS
 from limnos import __version__
-from limnos.app.building import DATABASE_FILE
+from limnos.app.node_builder import DATABASE_FILE
 from tests.backends import PostgresServer, postgres_server
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire
 
 FOLDER = Path(__file__).with_name("upgrades")
@@ -39,7 +39,7 @@ LOOKS: tuple[tuple[str, str], ...] = (
 """Who looks at what."""
 
 
-def tell(node: Node) -> None:
+def tell(node: DriverNode) -> None:
     """Make one of everything, a nested namespace, a second version of a table, something in the trash, a protected table, rights."""
     for method, path, body in THINGS:
         if node.ask(method, path, body, user="owner").status in (401, 403, 404):
@@ -55,7 +55,7 @@ def tell(node: Node) -> None:
     node.done("POST", "/api/limnos/v1/tokens", {"name": "laptop"})
 
 
-def look(node: Node) -> list[dict[str, object]]:
+def look(node: DriverNode) -> list[dict[str, object]]:
     """What each of those who look is answered."""
     found = []
     for user, path in LOOKS:

@@ -8,7 +8,7 @@ from limnos.model.entities import Node
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord
 from limnos.store.tx import Tx
-from tests.backends import Lab
+from tests.backends import StoreLab
 
 METALAKE = MetalakeRecord(comment=None, properties={}, in_use=True)
 CATALOG = CatalogRecord(type="RELATIONAL", provider="lakehouse-iceberg", comment=None, properties={}, in_use=True)
@@ -19,7 +19,7 @@ ASTRAL = "\N{GRINNING FACE}"
 
 
 @dataclass(frozen=True)
-class World:
+class StoreWorld:
     """A metalake `lake` with the catalogs `main` and `side`."""
 
     lake: Node
@@ -27,14 +27,14 @@ class World:
     side: Node
 
 
-def make_world(lab: Lab) -> World:
+def make_world(lab: StoreLab) -> StoreWorld:
     """Make it."""
     lake = lab.write(lambda tx: _zone(tx, Kind.METALAKE, "lake", ROOT_ID))
     main, side = (
         lab.write(lambda tx, name=name: _zone(tx, Kind.CATALOG, name, lake.id), zone=lake.id)
         for name in ("main", "side")
     )
-    return World(lake, main, side)
+    return StoreWorld(lake, main, side)
 
 
 def _zone(tx: Tx, kind: Kind, name: str, parent: int) -> Node:

@@ -6,10 +6,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from limnos.telemetry import metrics
-from limnos.telemetry.metrics import Counter, Histogram, Registry, all_metrics, render
+from limnos.telemetry.metrics import Counter, Histogram, MetricRegistry, all_metrics, render
 
 
-def samples(registry: Registry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def samples(registry: MetricRegistry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Render and parse again: (sample name, labels) to value."""
     families = text_string_to_metric_families(render(registry).decode("utf-8"))
     return {
@@ -21,7 +21,7 @@ def samples(registry: Registry) -> dict[tuple[str, frozenset[tuple[str, str]]], 
 
 def test_a_counter_counts_per_labels() -> None:
     """Each combination of labels has its own count; numbers become text."""
-    registry = Registry()
+    registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind", "status"), registry=registry)
     counter["table", 200] += 1
     counter["table", 200] += 1
@@ -35,7 +35,7 @@ def test_a_counter_counts_per_labels() -> None:
 
 def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
     """An unknown key counts 0 and is not rendered."""
-    registry = Registry()
+    registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
 
     assert counter["table",] == 0
@@ -44,7 +44,7 @@ def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
 
 def test_a_counter_without_labels_has_the_empty_key() -> None:
     """No labels, one count."""
-    registry = Registry()
+    registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", registry=registry)
     counter[()] += 1
 
@@ -53,7 +53,7 @@ def test_a_counter_without_labels_has_the_empty_key() -> None:
 
 def test_a_histogram_cumulates_its_buckets() -> None:
     """A value on a bound belongs to the bound; above all bounds counts under +Inf; count and sum are given."""
-    registry = Registry()
+    registry = MetricRegistry()
     histogram = Histogram("limnos_wait_seconds", "Waiting.", ("what",), bounds=(1, 2), registry=registry)
     for value in (0.5, 1.0, 1.5, 9.0):
         histogram.observe(("lock",), value)
@@ -71,7 +71,7 @@ def test_a_histogram_cumulates_its_buckets() -> None:
 
 def test_label_values_of_any_text_are_escaped() -> None:
     """Quotes, backslashes and line ends in a label survive the text format."""
-    registry = Registry()
+    registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
     counter['a"b\\c\nd',] += 1
 
@@ -80,7 +80,7 @@ def test_label_values_of_any_text_are_escaped() -> None:
 
 def test_metrics_of_mixed_label_types_are_rendered_in_order() -> None:
     """Labels of numbers and text sort as text."""
-    registry = Registry()
+    registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("status",), registry=registry)
     counter["unknown",] += 1
     counter[200,] += 1
@@ -93,18 +93,18 @@ def test_metrics_of_mixed_label_types_are_rendered_in_order() -> None:
 def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
     """Names begin with limnos_ and are lower case."""
     with pytest.raises(ValueError, match="names begin with limnos_"):
-        Counter(name, "Things.", registry=Registry())
+        Counter(name, "Things.", registry=MetricRegistry())
 
 
 def test_a_counter_says_so_in_its_name() -> None:
     """Prometheus' clients append _total, so the name must have it."""
     with pytest.raises(ValueError, match="ends in _total"):
-        Counter("limnos_things", "Things.", registry=Registry())
+        Counter("limnos_things", "Things.", registry=MetricRegistry())
 
 
 def test_a_name_is_used_once() -> None:
     """A second metric of the same name is a mistake, not a second series."""
-    registry = Registry()
+    registry = MetricRegistry()
     Counter("limnos_things_total", "Things.", registry=registry)
 
     with pytest.raises(ValueError, match="used once"):

@@ -15,10 +15,10 @@ import pytest
 from limnos.telemetry import request_log
 from limnos.telemetry.logs import configure
 from limnos.telemetry.logs import request_log as configured_log
-from limnos.telemetry.request_log import Entry, RequestLog
+from limnos.telemetry.request_log import RequestLog, RequestLogEntry
 from tests.clocks import run
 
-GOOD = Entry(10.0, 0.0015, "abc1", "GET", b"/iceberg/v1/a%1Fb", "load-table", 200, "ana", "10.0.0.7", 512, "")
+GOOD = RequestLogEntry(10.0, 0.0015, "abc1", "GET", b"/iceberg/v1/a%1Fb", "load-table", 200, "ana", "10.0.0.7", 512, "")
 REFUSED = GOOD._replace(request_id="abc2", status=403, reason="ana may not\nsecond line")
 
 
@@ -27,7 +27,7 @@ def lines_of(text: str) -> list[dict]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def written(*entries: Entry, json: bool = True, **settings: object) -> str:
+def written(*entries: RequestLogEntry, json: bool = True, **settings: object) -> str:
     """What the log writes of entries."""
     out = io.StringIO()
 
@@ -92,7 +92,7 @@ def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log, "LINES_MAX", 1_000)
     reading, writing = os.pipe()
     fcntl.fcntl(writing, 1031, 4096)  # F_SETPIPE_SZ
-    before = request_log.LOST[()]
+    before = request_log.LINES_LOST[()]
 
     async def story() -> str:
         with os.fdopen(writing, "w") as stream:
@@ -116,7 +116,7 @@ def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert len(found) - len(lost) + sum(lost) == 3_000
     assert sum(lost) >= 1_900
-    assert request_log.LOST[()] - before == sum(lost)
+    assert request_log.LINES_LOST[()] - before == sum(lost)
 
 
 def test_a_stream_that_is_closed() -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from limnos.telemetry import worker
 from limnos.telemetry.logs import configure, get_logger
-from limnos.telemetry.metrics import Counter, Registry, render
+from limnos.telemetry.metrics import Counter, MetricRegistry, render
 
 
 @pytest.mark.parametrize("number", [None, 3])
 def test_worker_is_told(monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
     """A worker's lines and series carry its number; a process alone carries none."""
     monkeypatch.setattr(worker, "number", number)
-    registry, stream = Registry(), io.StringIO()
+    registry, stream = MetricRegistry(), io.StringIO()
     Counter("limnos_things_total", "Things.", ("kind",), registry=registry)["a",] += 1
 
     configure("info", "json", stream=stream)

@@ -7,14 +7,14 @@ import random
 import msgspec
 import pytest
 
-from limnos.model.entities import Change, Listing
+from limnos.model.entities import ChangeRow, Listing
 from limnos.model.kinds import Kind
 from limnos.store.changes import UNKNOWN
 from limnos.view import listings
 from limnos.view.facts import size_of
 from limnos.view.keys import ABSENT, block_key
-from limnos.view.listings import Shelves, names_touched, patched, touches_block
-from limnos.view.view import View
+from limnos.view.listings import BlockIndex, names_touched, patch_block, touches_block
+from limnos.view.view import StoreView
 from tests.view.test_view import CHAIN, LAKE, MAIN, ROOT, moved, put, step
 
 SPACE = (40, "table", Kind.TABLE)
@@ -29,19 +29,19 @@ def block(*names: str) -> Listing:
 
 def change(
     operation: str, *, old: str | None = None, new: str | None = None, revision: int = 2, parents: tuple[int, int] = (40, 40)
-) -> Change:  # fmt: skip
+) -> ChangeRow:  # fmt: skip
     """What happened to one table."""
     name = old or new or ""
-    return Change(
+    return ChangeRow(
         MAIN, revision, 0, operation, Kind.TABLE, ord(name[0]), "table", parents[0] if old else None, old,
         parents[1] if new else None, new, 7,
     )  # fmt: skip
 
 
 @pytest.fixture
-def view() -> View:
+def view() -> StoreView:
     """A view with three blocks of one listing, a gap between the second and the third."""
-    view = View()
+    view = StoreView()
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, block_key(SPACE, "", "c"), block("b", "c"))
     put(view, block_key(SPACE, "c", "f"), block("d", "f"))
@@ -49,7 +49,7 @@ def view() -> View:
     return view
 
 
-def held(view: View) -> list[tuple[str, ...]]:
+def held(view: StoreView) -> list[tuple[str, ...]]:
     """The names of each block that is held, in order."""
     found = [view.items().get(key, ABSENT) for key in view.shelves.keys(SPACE)]
     assert ABSENT not in found
@@ -58,7 +58,7 @@ def held(view: View) -> list[tuple[str, ...]]:
 
 def test_a_name_is_found_in_its_range() -> None:
     """A range begins behind a name and ends with one; the last has no end."""
-    shelves = Shelves()
+    shelves = BlockIndex()
     for ends in (("m", ""), ("", "c"), ("c", "f")):
         assert shelves.add(block_key(SPACE, *ends)) == []
 
@@ -78,7 +78,7 @@ def test_a_name_is_found_in_its_range() -> None:
 
 def test_what_overlaps_gives_way() -> None:
     """A block that is read anew displaces those that it overlaps, and none beside it."""
-    shelves = Shelves()
+    shelves = BlockIndex()
     for ends in (("", "c"), ("c", "f"), ("f", "k"), ("k", "")):
         shelves.add(block_key(SPACE, *ends))
 
@@ -86,7 +86,7 @@ def test_what_overlaps_gives_way() -> None:
     assert shelves.add(block_key(SPACE, "d", "g")) == []
 
 
-def test_create_and_drop_touch_one_block(view: View) -> None:
+def test_create_and_drop_touch_one_block(view: StoreView) -> None:
     """A name in or out changes the block in whose range it lies; the others are the same values as before."""
     before = [view.get(key) for key in view.shelves.keys(SPACE)]
 
@@ -99,21 +99,21 @@ def test_create_and_drop_touch_one_block(view: View) -> None:
     assert view.get(block_key(SPACE, "m", "")) is before[2]
 
 
-def test_two_rows_in_a_revision_drop_what_they_touch(view: View) -> None:
+def test_two_rows_in_a_revision_drop_what_they_touch(view: StoreView) -> None:
     """One revision that says two things of a listing is not followed: its blocks are read again."""
     step(view, MAIN, 2, change("drop", old="d"), msgspec.structs.replace(change("create", new="cc"), ordinal=1))
 
     assert held(view) == [("b", "c"), ("x",)]
 
 
-def test_move_within_a_listing(view: View) -> None:
+def test_move_within_a_listing(view: StoreView) -> None:
     """A rename does not say who owns the table: both blocks it touches are read again."""
     step(view, MAIN, 2, change("move", old="b", new="y"))
 
     assert held(view) == [("d", "f")]
 
 
-def test_transfer_changes_the_owner(view: View) -> None:
+def test_transfer_changes_the_owner(view: StoreView) -> None:
     """A new owner is seen in the block of the name; a change that does not say the name costs the whole listing."""
     told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
     step(view, MAIN, 2, told)
@@ -125,7 +125,7 @@ def test_transfer_changes_the_owner(view: View) -> None:
     assert len(held(view)) <= 1
 
 
-def test_block_that_grew_is_read_again(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_that_grew_is_read_again(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block twice as large as it should be is given up."""
     monkeypatch.setattr(listings, "BLOCK", 1)
 
@@ -134,7 +134,7 @@ def test_block_that_grew_is_read_again(view: View, monkeypatch: pytest.MonkeyPat
     assert held(view) == [("b", "c"), ("x",)]
 
 
-def test_late_block_is_merged_unless_its_range_was_touched(view: View) -> None:
+def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> None:
     """A block that was read a while ago is as good as now if no change since lies in its range."""
     step(view, MAIN, 2, change("create", new="h"))
     step(view, MAIN, 3, msgspec.structs.replace(change("create", new="h", revision=3), new_parent=41))
@@ -145,7 +145,7 @@ def test_late_block_is_merged_unless_its_range_was_touched(view: View) -> None:
     assert held(view) == [("b", "c"), ("d", "f"), ("g", "h"), ("k",), ("x",)]
 
 
-def test_other_changes_leave_blocks_alone(view: View) -> None:
+def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
     """What happens elsewhere in the catalog does not concern a listing."""
     before = held(view)
 
@@ -157,7 +157,7 @@ def test_other_changes_leave_blocks_alone(view: View) -> None:
 
 def test_blocks_go_with_their_generation() -> None:
     """What falls out of the budget is not remembered as held."""
-    view = View(bytes_max=4 * size_of(block_key(SPACE, "a", "b"), block("b")))
+    view = StoreView(bytes_max=4 * size_of(block_key(SPACE, "a", "b"), block("b")))
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
 
     for number in range(97, 117):
@@ -178,7 +178,7 @@ def test_random_lives_end_like_a_sorted_list() -> None:
             name = dice.choice("abcdefghijklmnop")
             event = change("drop", old=name) if name in truth else change("create", new=name)
             truth = {**truth, name: 7} if name not in truth else {k: v for k, v in truth.items() if k != name}
-            found = patched(found, event, 40) if found is not None else None
+            found = patch_block(found, event, 40) if found is not None else None
         assert found is not None
         assert found.names == tuple(sorted(truth))
         assert found.owners == tuple(truth[name] for name in sorted(truth))

@@ -10,21 +10,21 @@ import pytest
 
 from limnos.http.application import Application
 from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.model.errors import Forbidden, NotFound
+from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.catalogs import catalog_alter, catalog_enable
 from limnos.services.catalog.namespaces import namespace_create, namespace_drop
 from limnos.services.catalog.tables import table_load, table_move
 from limnos.services.iceberg.tables import table_create
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.groups import member_remove, members_add
 from limnos.services.identity.roles import role_create, role_drop
 from limnos.services.identity.tokens import token_create, token_revoke
 from limnos.services.identity.users import principal_add, principal_remove, user_enable
-from limnos.services.request.properties import Edits
-from limnos.view.gate import GATE_READS, GATE_SHARED
-from tests.backends import Lab
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.view.freshness_gate import GATE_READS, GATE_SHARED
+from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, add_catalog, fill, new_table
 
 PATH = b"/iceberg/v1/lake.main/namespaces/a/tables/t"
@@ -33,7 +33,7 @@ Change = Callable[[Node], Coroutine[Any, Any, object]]
 
 
 @pytest.fixture
-def node(lab: Lab) -> Iterator[Node]:
+def node(lab: StoreLab) -> Iterator[Node]:
     """A node whose lake has a table that ana may read by a role, and much besides."""
     node = Node(lab.store)
     lab.run(furnish(node))
@@ -53,10 +53,12 @@ async def furnish(node: Node) -> None:
     await namespace_create(ctx, MAIN, levels=("a",), properties={})
     await table_create(ctx, MAIN, namespace=("a",), request=new_table("t"))
     await table_create(ctx, MAIN, namespace=("a",), request=new_table("u"))
-    use = Wish(
-        Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA))
+    use = PrivilegeRequest(
+        Kind.CATALOG,
+        "main",
+        tuple((each, GrantCondition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)),
     )
-    select = Wish(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    select = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     await role_create(ctx, metalake=LAKE, name="readers", properties={}, wishes=(use, select))
     await role_create(ctx, metalake=LAKE, name="idle", properties={}, wishes=())
     await roles_give(ctx, metalake=LAKE, kind=Kind.GROUP, name="staff", roles=("readers",))
@@ -65,10 +67,10 @@ async def furnish(node: Node) -> None:
 
 async def read(node: Node) -> None:
     """Load the table as ana."""
-    await node.ctx("ana").read(MAIN, lambda scene: table_load(scene, ("a",), "t"))
+    await node.ctx("ana").read(MAIN, lambda request_view: table_load(request_view, ("a",), "t"))
 
 
-def cost(lab: Lab, node: Node, work: Coroutine[Any, Any, object]) -> int:
+def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
     """How many statements of gate and loads the work takes."""
     before = node.store.statements
     lab.run(work)
@@ -77,7 +79,7 @@ def cost(lab: Lab, node: Node, work: Coroutine[Any, Any, object]) -> int:
 
 
 async def _other_role(node: Node) -> None:
-    wish = Wish(Kind.TABLE, "main.a.u", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    wish = PrivilegeRequest(Kind.TABLE, "main.a.u", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     await privileges_grant(node.ctx(), metalake=LAKE, role="idle", wish=wish)
 
 
@@ -106,7 +108,7 @@ UNRELATED: dict[str, Change] = {
 }
 
 
-def test_warm_read_costs_at_most_one_statement(lab: Lab, node: Node) -> None:
+def test_warm_read_costs_at_most_one_statement(lab: StoreLab, node: Node) -> None:
     """Once warm, every authorized read costs one statement at most."""
     lab.run(read(node))
 
@@ -116,7 +118,7 @@ def test_warm_read_costs_at_most_one_statement(lab: Lab, node: Node) -> None:
 
 
 @pytest.mark.parametrize("change", UNRELATED)
-def test_unrelated_change_costs_nothing_more(lab: Lab, node: Node, change: str) -> None:
+def test_unrelated_change_costs_nothing_more(lab: StoreLab, node: Node, change: str) -> None:
     """The first read after a change that does not concern it costs one statement: what moved comes with the gate."""
     other = Node(lab.open())
     lab.run(read(node))
@@ -128,7 +130,7 @@ def test_unrelated_change_costs_nothing_more(lab: Lab, node: Node, change: str) 
     other.services.files.close()
 
 
-def test_related_change_is_read_once(lab: Lab, node: Node) -> None:
+def test_related_change_is_read_once(lab: StoreLab, node: Node) -> None:
     """After the table's own rename and back the read loads what was touched, and is warm again."""
     lab.run(read(node))
     lab.run(table_move(node.ctx(), MAIN, source=("a", "t"), target=("a", "x")))
@@ -140,7 +142,7 @@ def test_related_change_is_read_once(lab: Lab, node: Node) -> None:
     assert second <= 1
 
 
-def test_requests_at_once_share_the_statement(lab: Lab, node: Node) -> None:
+def test_requests_at_once_share_the_statement(lab: StoreLab, node: Node) -> None:
     """Fifty reads at once cost far fewer statements than fifty; on PostgreSQL they share one or two."""
     lab.run(read(node))
     shared = GATE_SHARED[()]
@@ -155,7 +157,7 @@ def test_requests_at_once_share_the_statement(lab: Lab, node: Node) -> None:
         assert GATE_SHARED[()] - shared >= 48
 
 
-def test_quiet_file_needs_no_statement(lab: Lab, node: Node) -> None:
+def test_quiet_file_needs_no_statement(lab: StoreLab, node: Node) -> None:
     """On SQLite a read costs no statement at all until somebody commits, in this process or in another."""
     lab.run(read(node))
     lab.run(read(node))
@@ -181,7 +183,7 @@ def asked(before: dict[str, float]) -> dict[str, float]:
     }
 
 
-def test_asking_is_counted_by_reason(lab: Lab, node: Node) -> None:
+def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
     """A cold read asks again because it learned more zones; a warm one asks once, on arrival."""
     cold = Node(lab.open())
     before = reasons()
@@ -198,18 +200,18 @@ def test_asking_is_counted_by_reason(lab: Lab, node: Node) -> None:
     cold.services.files.close()
 
 
-def test_neighbours_gate_makes_ask_again(lab: Lab, node: Node) -> None:
+def test_neighbours_gate_makes_ask_again(lab: StoreLab, node: Node) -> None:
     """When a catalog was renamed, its request finds other zones than it asked for: counted as its own reason."""
     lab.run(read(node))
     other = Node(lab.open())
 
     async def exchange() -> None:
         for old, new in (("main", "away"), ("side", "main"), ("away", "side")):
-            await catalog_alter(other.ctx(), metalake=LAKE, name=old, edits=Edits(name=new))
+            await catalog_alter(other.ctx(), metalake=LAKE, name=old, edits=PropertyEdits(name=new))
 
     lab.run(exchange())
     before = reasons()
-    with pytest.raises((NotFound, Forbidden)):
+    with pytest.raises((NotFound, PermissionDenied)):
         lab.run(read(node))
 
     assert asked(before)["arrival"] == 1
@@ -236,7 +238,7 @@ async def call(application: Application, method: str = "GET", path: bytes = PATH
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_warm_request_costs_at_most_one_statement(lab: Lab, node: Node, method: str) -> None:
+def test_warm_request_costs_at_most_one_statement(lab: StoreLab, node: Node, method: str) -> None:
     """From the request's bytes to the answer's, decided for a user with a role: one statement at most."""
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application, method))
@@ -253,7 +255,7 @@ def test_warm_request_costs_at_most_one_statement(lab: Lab, node: Node, method: 
     other.services.files.close()
 
 
-def test_requests_over_the_wire_share_the_statement(lab: Lab, node: Node) -> None:
+def test_requests_over_the_wire_share_the_statement(lab: StoreLab, node: Node) -> None:
     """Thirty requests at once are answered right, by a statement or two on PostgreSQL, by at most one each on SQLite."""
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.entities import Change, ClockRow
+from limnos.model.entities import ChangeRow, ClockRow
 from limnos.model.kinds import Kind
-from limnos.store.changes import NOTHING, UNKNOWN, Moved
+from limnos.store.changes import NO_CHANGES, UNKNOWN, GateResult
 from limnos.view import view as module
 from limnos.view.keys import ABSENT, Key, document_key, name_key, node_key, owner_key
-from limnos.view.view import BrokenFeed, View
+from limnos.view.view import BrokenFeed, StoreView
 
 EPOCH, ROOT, LAKE, MAIN, SIDE = 7, 0, 1, 2, 3
 CHAIN = (ROOT, LAKE, MAIN)
@@ -17,36 +17,36 @@ NEIGHBOUR = (ROOT, LAKE, SIDE)
 
 
 def moved(
-    *clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[Change, ...] = ()
-) -> Moved:
+    *clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[ChangeRow, ...] = ()
+) -> GateResult:
     """A gate's answer: clocks as (zone, revision[, access revision[, pruned to]])."""
-    return Moved(EPOCH, tuple(ClockRow(*clock, *(0, 0)[len(clock) - 2 :]) for clock in clocks), rows)
+    return GateResult(EPOCH, tuple(ClockRow(*clock, *(0, 0)[len(clock) - 2 :]) for clock in clocks), rows)
 
 
-def alter(zone: int, revision: int, node_id: int = 50) -> Change:
+def alter(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
     """A change of a node's record."""
-    return Change(zone, revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
+    return ChangeRow(zone, revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
 
 
-def rename(zone: int, revision: int, node_id: int = 50) -> Change:
+def rename(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
     """A change of a node's name from `a` to `b`, below node 40."""
-    return Change(zone, revision, 0, "move", Kind.TABLE, node_id, "table", 40, "a", 40, "b", None)
+    return ChangeRow(zone, revision, 0, "move", Kind.TABLE, node_id, "table", 40, "a", 40, "b", None)
 
 
 @pytest.fixture
-def view() -> View:
+def view() -> StoreView:
     """A view that knows three clocks at revision 1, paired."""
-    view = View()
+    view = StoreView()
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     return view
 
 
-def put(view: View, key: Key, value: object, *, zone: int = MAIN, at: int | None = None) -> bool:
+def put(view: StoreView, key: Key, value: object, *, zone: int = MAIN, at: int | None = None) -> bool:
     """Merge one fact read at a revision, by default the known one."""
     return view.merge({key: value}, zone_of={key: zone}, at={zone: view.zones[zone].revision if at is None else at})
 
 
-def step(view: View, zone: int, revision: int, *rows: Change, access: int = 0) -> None:
+def step(view: StoreView, zone: int, revision: int, *rows: ChangeRow, access: int = 0) -> None:
     """Advance one zone by what a gate for it and the zones above it found."""
     chain = CHAIN[: CHAIN.index(zone) + 1] if zone in CHAIN else NEIGHBOUR
     view.advance(moved((zone, revision, access), rows=rows), view.known(chain))
@@ -55,7 +55,7 @@ def step(view: View, zone: int, revision: int, *rows: Change, access: int = 0) -
 # ------------------------------------------------------------------------------------------------ facts
 
 
-def test_absence_is_a_fact(view: View) -> None:
+def test_absence_is_a_fact(view: StoreView) -> None:
     """None is cached like any value; what is not cached is ABSENT."""
     put(view, name_key(40, "table", "a"), None)
 
@@ -63,7 +63,7 @@ def test_absence_is_a_fact(view: View) -> None:
     assert view.get(name_key(40, "table", "b")) is ABSENT
 
 
-def test_change_drops_the_facts_it_touches(view: View) -> None:
+def test_change_drops_the_facts_it_touches(view: StoreView) -> None:
     """A rename drops both names and the node, and leaves everything else."""
     touched = [name_key(40, "table", "a"), name_key(40, "table", "b"), node_key(50)]
     others = [name_key(40, "table", "c"), name_key(41, "table", "a"), node_key(51), owner_key(50)]
@@ -76,7 +76,7 @@ def test_change_drops_the_facts_it_touches(view: View) -> None:
     assert [view.get(key) for key in others] == [None] * 4
 
 
-def test_late_result_changes_nothing(view: View) -> None:
+def test_late_result_changes_nothing(view: StoreView) -> None:
     """A result that is older than what is known sets nothing back (rule 1)."""
     step(view, MAIN, 3, alter(MAIN, 2), alter(MAIN, 3), access=3)
     put(view, node_key(50), "new")
@@ -87,7 +87,7 @@ def test_late_result_changes_nothing(view: View) -> None:
     assert view.get(node_key(50)) == "new"
 
 
-def test_overlapping_results_apply_once(view: View) -> None:
+def test_overlapping_results_apply_once(view: StoreView) -> None:
     """Of a result that begins before what is known only the newer part is applied."""
     step(view, MAIN, 2, alter(MAIN, 2))
     put(view, node_key(50), "at 2")
@@ -99,7 +99,7 @@ def test_overlapping_results_apply_once(view: View) -> None:
 
 
 @pytest.mark.parametrize("rows", [(), (3,), (2,)])
-def test_missing_change_rows_are_an_error(view: View, rows: tuple[int, ...]) -> None:
+def test_missing_change_rows_are_an_error(view: StoreView, rows: tuple[int, ...]) -> None:
     """A clock that is ahead of its change rows is never taken for "nothing changed"."""
     with pytest.raises(BrokenFeed, match="its feed has gaps"):
         step(view, MAIN, 3, *(alter(MAIN, revision) for revision in rows))
@@ -110,7 +110,7 @@ def test_missing_change_rows_are_an_error(view: View, rows: tuple[int, ...]) -> 
 # ------------------------------------------------------------------------------------- merging (rule 3)
 
 
-def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: View) -> None:
+def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView) -> None:
     """A load that took its time is merged as far as the changes since leave it true."""
     step(view, MAIN, 2, alter(MAIN, 2, 50))
 
@@ -120,7 +120,7 @@ def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: View) -> N
     assert view.get(node_key(50)) is ABSENT
 
 
-def test_ring_is_not_trusted_past_its_end(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the ring has forgotten a change since a load's revision, the load is not merged."""
     monkeypatch.setattr(module, "RING_MAX", 2)
     step(view, MAIN, 5, *(alter(MAIN, revision) for revision in range(2, 6)))
@@ -131,20 +131,20 @@ def test_ring_is_not_trusted_past_its_end(view: View, monkeypatch: pytest.Monkey
 
 def test_ring_counts_what_came_before_it_was_known() -> None:
     """A zone whose history was not read accepts loads of its own revision only."""
-    view = View()
+    view = StoreView()
     view.advance(moved((ROOT, 5)), ((ROOT, UNKNOWN),))
 
     assert not put(view, node_key(1), "older", zone=ROOT, at=4)
     assert put(view, node_key(1), "of now", zone=ROOT, at=5)
 
 
-def test_fact_from_the_future_does_not_enter(view: View) -> None:
+def test_fact_from_the_future_does_not_enter(view: StoreView) -> None:
     """A fact of a revision that the view has not reached is left out."""
     assert not put(view, node_key(50), "later", at=2)
     assert view.get(node_key(50)) is ABSENT
 
 
-def test_fact_of_an_unknown_zone_does_not_enter(view: View) -> None:
+def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
     """A fact whose zone was forgotten meanwhile is left out."""
     assert not view.merge({node_key(1): "x"}, zone_of={node_key(1): 99}, at={99: 1})
 
@@ -155,9 +155,11 @@ def test_fact_of_an_unknown_zone_does_not_enter(view: View) -> None:
     (Kind.ROLE, ("roles", 8), (50,), False), (Kind.ROLE, ("roles", 8), (51,), True),
     (Kind.USER, ("groups", 8), (50,), True), (Kind.ROLE, ("roles on", 8, LAKE), (), False),
 ])  # fmt: skip
-def test_dropped_principal_drops_what_named_it(view: View, dropped: Kind, key: Key, value: object, stays: bool) -> None:
+def test_dropped_principal_drops_what_named_it(
+    view: StoreView, dropped: Kind, key: Key, value: object, stays: bool
+) -> None:
     """Groups, members and roles that name the dropped one go, cached or under way; those of others stay."""
-    row = Change(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
+    row = ChangeRow(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
     put(view, key, value, zone=LAKE)
 
     step(view, LAKE, 2, row)
@@ -169,25 +171,25 @@ def test_dropped_principal_drops_what_named_it(view: View, dropped: Kind, key: K
 # ------------------------------------------------------------------------------------- pairing (rule 2)
 
 
-def test_one_snapshot_pairs_its_zones(view: View) -> None:
+def test_one_snapshot_pairs_its_zones(view: StoreView) -> None:
     """Zones read in one snapshot are paired, each beginning of the chain too."""
     assert view.is_paired(CHAIN)
     assert view.is_paired(CHAIN[:2])
     assert view.is_paired(CHAIN[:1])
 
 
-def test_neighbour_moves_the_metalake_alone(view: View) -> None:
+def test_neighbour_moves_the_metalake_alone(view: StoreView) -> None:
     """A gate for another catalog that finds the metalake moved unpairs this one, until it is asked for again."""
     view.advance(moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known(CHAIN[:2]), (SIDE, UNKNOWN)))
 
     assert view.is_paired(NEIGHBOUR)
     assert not view.is_paired(CHAIN)
 
-    view.advance(NOTHING, view.known(CHAIN))
+    view.advance(NO_CHANGES, view.known(CHAIN))
     assert view.is_paired(CHAIN)
 
 
-def test_late_result_does_not_pair(view: View) -> None:
+def test_late_result_does_not_pair(view: StoreView) -> None:
     """A result of an older snapshot does not vouch for newer zones."""
     step(view, LAKE, 2, alter(LAKE, 2))
 
@@ -197,9 +199,9 @@ def test_late_result_does_not_pair(view: View) -> None:
     assert not view.is_paired(CHAIN)
 
 
-def test_unknown_zone_is_not_paired(view: View) -> None:
+def test_unknown_zone_is_not_paired(view: StoreView) -> None:
     """Zones that are not known, the server's own included, are asked for."""
-    assert not View().is_paired((ROOT,))
+    assert not StoreView().is_paired((ROOT,))
     assert not view.is_paired((ROOT, 99))
     assert not view.is_paired((ROOT, LAKE, 99))
 
@@ -207,13 +209,13 @@ def test_unknown_zone_is_not_paired(view: View) -> None:
 # --------------------------------------------------------------------------------------- starting afresh
 
 
-def test_other_epoch_forgets_everything(view: View) -> None:
+def test_other_epoch_forgets_everything(view: StoreView) -> None:
     """After a restore nothing that was known counts, whatever the revisions say."""
     put(view, node_key(50), "before")
     view.scopes["x"] = 1
     generation = view.generation
 
-    view.advance(Moved(EPOCH + 1, (ClockRow(MAIN, 1, 0, 0),), ()), view.known((ROOT, LAKE, MAIN)))
+    view.advance(GateResult(EPOCH + 1, (ClockRow(MAIN, 1, 0, 0),), ()), view.known((ROOT, LAKE, MAIN)))
 
     assert view.get(node_key(50)) is ABSENT
     assert (view.scopes, len(view), view.epoch) == ({}, 0, EPOCH + 1)
@@ -221,7 +223,7 @@ def test_other_epoch_forgets_everything(view: View) -> None:
     assert not view.is_paired(CHAIN)
 
 
-def test_pruned_feed_forgets_everything(view: View) -> None:
+def test_pruned_feed_forgets_everything(view: StoreView) -> None:
     """A view that slept past the pruned feed starts afresh, from the zone's present revision."""
     put(view, node_key(50), "before")
     put(view, node_key(60), "of another zone", zone=LAKE)
@@ -233,7 +235,7 @@ def test_pruned_feed_forgets_everything(view: View) -> None:
     assert not view.is_paired(CHAIN)
 
 
-def test_feed_pruned_up_to_what_is_known_is_enough(view: View) -> None:
+def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
     """A view that knows the last pruned revision has missed nothing."""
     put(view, node_key(99), "kept")
 
@@ -246,7 +248,7 @@ def test_feed_pruned_up_to_what_is_known_is_enough(view: View) -> None:
 # -------------------------------------------------------------------------------------- what is derived
 
 
-def test_memo_lasts_until_access_moves(view: View) -> None:
+def test_memo_lasts_until_access_moves(view: StoreView) -> None:
     """Decisions are remembered through quiet changes, and forgotten when access moves here or above."""
     for zone, moving in ((MAIN, MAIN), (MAIN, LAKE), (MAIN, ROOT), (LAKE, ROOT)):
         view.memo(zone)["decision"] = 1
@@ -259,7 +261,7 @@ def test_memo_lasts_until_access_moves(view: View) -> None:
         assert view.memo(zone) == {}
 
 
-def test_memo_of_the_metalake_outlasts_its_catalogs(view: View) -> None:
+def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
     """Access moved in a catalog leaves what is known of the metalake's users."""
     view.memo(LAKE)["ana"] = 1
 
@@ -268,10 +270,10 @@ def test_memo_of_the_metalake_outlasts_its_catalogs(view: View) -> None:
     assert view.memo(LAKE) == {"ana": 1}
 
 
-def test_names_taken_away_end_paths_and_decisions(view: View) -> None:
+def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
     """A rename ends what names resolved to, and decisions, which speak of names; a create ends neither."""
     view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
-    create = Change(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
+    create = ChangeRow(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
     step(view, MAIN, 2, create)
     assert (view.paths(MAIN), view.memo(MAIN)) == ({"x": 1}, {"x": 1})
 
@@ -280,18 +282,18 @@ def test_names_taken_away_end_paths_and_decisions(view: View) -> None:
     assert (view.paths(MAIN), view.memo(MAIN)) == ({}, {})
 
 
-def test_changed_catalog_ends_scopes(view: View) -> None:
+def test_changed_catalog_ends_scopes(view: StoreView) -> None:
     """Any change of a metalake or catalog ends what their names meant."""
     view.scopes["lake/main"] = 1
     step(view, MAIN, 2, alter(MAIN, 2))
     assert view.scopes == {"lake/main": 1}
 
-    step(view, LAKE, 2, Change(LAKE, 2, 0, "alter", Kind.CATALOG, MAIN, "catalog", None, None, None, None, None))
+    step(view, LAKE, 2, ChangeRow(LAKE, 2, 0, "alter", Kind.CATALOG, MAIN, "catalog", None, None, None, None, None))
 
     assert view.scopes == {}
 
 
-def test_memos_are_bounded(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memos_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is derived does not grow for ever."""
     monkeypatch.setattr(module, "MEMO_MAX", 10)
     for i in range(11):
@@ -305,7 +307,7 @@ def test_memos_are_bounded(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_budget_bounds_what_is_kept() -> None:
     """However many facts are taken in, absences included, at most the budget stays, the latest among it."""
-    view = View(bytes_max=20_000)
+    view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
 
     for i in range(2000):
@@ -318,7 +320,7 @@ def test_budget_bounds_what_is_kept() -> None:
 
 def test_what_is_asked_for_stays() -> None:
     """A fact that is used now and then outlives any number of facts that are not."""
-    view = View(bytes_max=20_000)
+    view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
     put(view, node_key(1), "hot", zone=ROOT)
 
@@ -329,7 +331,7 @@ def test_what_is_asked_for_stays() -> None:
 
 def test_fact_that_came_twice_is_dropped_wholly() -> None:
     """A fact that a load brought along again, while its old copy was on its way out, leaves no copy when it is touched."""
-    view = View(bytes_max=2_000)
+    view = StoreView(bytes_max=2_000)
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, node_key(50), "old")
     while node_key(50) in view._young:
@@ -344,15 +346,15 @@ def test_fact_that_came_twice_is_dropped_wholly() -> None:
 # ------------------------------------------------------------------------------- what this node wrote itself
 
 
-def commit(revision: int, node_id: int = 50) -> Change:
+def commit(revision: int, node_id: int = 50) -> ChangeRow:
     """A commit to a table's document."""
-    return Change(MAIN, revision, 0, "commit", Kind.TABLE, node_id, "table", None, None, None, None, None)
+    return ChangeRow(MAIN, revision, 0, "commit", Kind.TABLE, node_id, "table", None, None, None, None, None)
 
 
 DOCUMENT = document_key(50)
 
 
-def test_own_write_enters_when_its_revision_comes(view: View) -> None:
+def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
     """What was written with revision 3 is there after the gate brought 3, not before."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
 
@@ -364,7 +366,7 @@ def test_own_write_enters_when_its_revision_comes(view: View) -> None:
     assert view.get(DOCUMENT) == "third"
 
 
-def test_own_write_gives_way_to_a_later_one(view: View) -> None:
+def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
     """A gate that brings our revision and somebody's next one leaves nothing of ours."""
     view.offer(DOCUMENT, "ours", zone=MAIN, revision=2, epoch=EPOCH)
 
@@ -374,7 +376,7 @@ def test_own_write_gives_way_to_a_later_one(view: View) -> None:
     assert not view.zones[MAIN].offered
 
 
-def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: View) -> None:
+def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: StoreView) -> None:
     """Offered late, it enters unless something has touched it since."""
     step(view, MAIN, 3, commit(2, node_id=50), commit(3, node_id=51))
 
@@ -385,7 +387,7 @@ def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: Vi
     assert view.get(document_key(51)) is ABSENT
 
 
-def test_own_write_of_another_epoch_says_nothing(view: View) -> None:
+def test_own_write_of_another_epoch_says_nothing(view: StoreView) -> None:
     """Revisions of a store that was restored since are others."""
     view.offer(DOCUMENT, "before the restore", zone=MAIN, revision=2, epoch=EPOCH - 1)
 
@@ -394,7 +396,7 @@ def test_own_write_of_another_epoch_says_nothing(view: View) -> None:
     assert view.get(DOCUMENT) is ABSENT
 
 
-def test_own_writes_may_be_offered_out_of_order(view: View) -> None:
+def test_own_writes_may_be_offered_out_of_order(view: StoreView) -> None:
     """The newer of two stays, whichever was offered first."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
     view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
@@ -404,7 +406,7 @@ def test_own_writes_may_be_offered_out_of_order(view: View) -> None:
     assert view.get(DOCUMENT) == "third"
 
 
-def test_own_writes_are_bounded(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_writes_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """A zone whose gate is never asked again keeps a few."""
     monkeypatch.setattr(module, "OFFERED_MAX", 3)
 

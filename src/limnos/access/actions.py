@@ -11,7 +11,7 @@ from typing import Self
 
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import kinds_with
-from limnos.model.kinds import APART, CONTAINERS, LEAVES, Kind
+from limnos.model.kinds import CONTAINERS, METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
 from limnos.model.privileges import kind_word
 
 _SCOPES = (Kind.CATALOG, Kind.NAMESPACE)
@@ -160,15 +160,20 @@ class Action(StrEnum):
     ROLE_DROP = "role_drop", Kind.ROLE
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
-    PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, *(kind for kind in APART if kind.is_node)
+    PRIVILEGE_GRANT = (
+        "privilege_grant",
+        *CONTAINERS,
+        *NAMESPACE_OBJECTS,
+        *(kind for kind in METALAKE_OBJECTS if kind.is_node),
+    )
     RESTRICT = "restrict", *kinds_with(lambda row: row.restricted)
     PROTECT = "protect", *_PROTECTED
     UNPROTECT = "unprotect", *_PROTECTED
     UNDROP = "undrop", *kinds_with(lambda row: row.trash)
     OWNER_LOAD = "owner_load", *_OWNED
     OWNER_SET = "owner_set", *_OWNED
-    METADATA_LOAD = "metadata_load", *CONTAINERS, *LEAVES, Kind.COLUMN, *APART
-    EXPLAIN_OTHERS = "explain_others", *CONTAINERS, *LEAVES, *APART, Kind.USER, Kind.GROUP
+    METADATA_LOAD = "metadata_load", *CONTAINERS, *NAMESPACE_OBJECTS, Kind.COLUMN, *METALAKE_OBJECTS
+    EXPLAIN_OTHERS = "explain_others", *CONTAINERS, *NAMESPACE_OBJECTS, *METALAKE_OBJECTS, Kind.USER, Kind.GROUP
 
     TAG_LIST = "tag_list", Kind.METALAKE
     TAG_CREATE = "tag_create", Kind.METALAKE

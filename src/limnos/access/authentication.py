@@ -16,15 +16,15 @@ import secrets
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from limnos.model.errors import Unauthenticated
+from limnos.model.errors import AuthenticationFailed
 from limnos.model.kinds import ROOT_ID
-from limnos.model.principals import NAME_BYTES_MAX, Purpose, Trust, is_name
-from limnos.view.cold import need
+from limnos.model.principals import NAME_BYTES_MAX, TokenPurpose, TokenTrust, is_name
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import ABSENT, token_key
 
 if TYPE_CHECKING:
     from limnos.model.entities import Token
-    from limnos.view.view import View
+    from limnos.view.view import StoreView
 
 ANONYMOUS = "anonymous"
 _PREFIX = "lim_"
@@ -39,8 +39,8 @@ CHECKED_BYTES_MAX = 16 << 20
 NO_TOKEN = 1 << 62
 """Stands for a token's root where somebody is believed without one: whoever has the name now is meant."""
 _VOID = {
-    Trust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
-    Trust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
+    TokenTrust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
+    TokenTrust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
     "tokens count",
 }
 
@@ -48,7 +48,7 @@ _VOID = {
 EXPIRED = "The token has expired: get a new one from the issuer that gave it out"
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """What time it is by the store: tokens expire on all nodes at once, whatever their own clocks say."""
 
     def now_ms(self) -> int:
@@ -134,7 +134,7 @@ class Authenticator:
             return _parse_token(rest.strip())
         if scheme.lower() == b"basic" and self.believes_basic:
             return _parse_basic(rest.strip())
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             "The Authorization header is not understood: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
         )
@@ -149,11 +149,11 @@ def _parse_basic(encoded: bytes) -> Credential:
     try:
         user, _, _ = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
-        raise Unauthenticated("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
+        raise AuthenticationFailed("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
     if not user:
-        raise Unauthenticated("The Basic credential names no user")
+        raise AuthenticationFailed("The Basic credential names no user")
     if not is_name(user):
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or marks of direction: "
             "send the name that an administrator gave you"
         )
@@ -163,21 +163,23 @@ def _parse_basic(encoded: bytes) -> Credential:
 def _parse_token(text: bytes) -> Credential:
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
     if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > 16:
-        raise Unauthenticated("The Bearer token is not one of this server: make one with 'limnos token create'")
+        raise AuthenticationFailed("The Bearer token is not one of this server: make one with 'limnos token create'")
     return Credential(None, int(head), hash_secret(secret))
 
 
-def trusted(*, access_enabled: bool, believes_basic: bool) -> frozenset[Trust]:
+def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[TokenTrust]:
     """Return what counts on a server: what was made under weaker rules than its own does not."""
-    counts = {Trust.PROVEN}
+    counts = {TokenTrust.PROVEN}
     if believes_basic:
-        counts.add(Trust.BELIEVED)
+        counts.add(TokenTrust.BELIEVED)
     if not access_enabled:
-        counts.add(Trust.OPEN)
+        counts.add(TokenTrust.OPEN)
     return frozenset(counts)
 
 
-def user_of(view: View, credential: Credential, trusts: frozenset[Trust], clock: Clock) -> tuple[str, int]:
+def user_of(
+    view: StoreView, credential: Credential, trusts: frozenset[TokenTrust], clock: TimeSource
+) -> tuple[str, int]:
     """Return the user's name, and the root of the token that says so. By position: each request asks it.
 
     Raises Unauthenticated for a token that is wrong, expired, revoked, or worth nothing under this server's rules; Cold.
@@ -186,18 +188,18 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust], clock:
     """
     if credential.user is not None:
         if credential.expires_ms is not None and credential.expires_ms <= clock.now_ms():
-            raise Unauthenticated(EXPIRED, was_right=True)
+            raise AuthenticationFailed(EXPIRED, was_right=True)
         return credential.user, NO_TOKEN
     memo = view.memo(ROOT_ID)
     token: Token | None = memo.get(credential)
     if token is None:
-        token = memo[credential] = _checked(view, credential, trusts)
+        token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
-        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'", was_right=True)
+        raise AuthenticationFailed("The token has expired: make a new one with 'limnos token create'", was_right=True)
     return token.user, token.root_id
 
 
-def known_user(view: View, credential: Credential | None) -> str | None:
+def known_user(view: StoreView, credential: Credential | None) -> str | None:
     """Return whose credential it is as far as the view knows without asking: for the log, no proof of anything."""
     if credential is None or credential.user is not None:
         return None if credential is None else credential.user
@@ -213,20 +215,22 @@ def known_user(view: View, credential: Credential | None) -> str | None:
     return token.user
 
 
-def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> Token:
-    token = need(view, token_key(credential.token_id), zone=ROOT_ID)
+def _check_token(view: StoreView, credential: Credential, trusts: frozenset[TokenTrust]) -> Token:
+    token = require_fact(view, token_key(credential.token_id), zone=ROOT_ID)
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
-        raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
+        raise AuthenticationFailed("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
-        raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'", was_right=True)
-    if token.purpose is Purpose.REFRESH:
-        raise Unauthenticated("This is a token to refresh a session with, which opens nothing: send the session's own")
-    if token.purpose is Purpose.CLIENT:
-        raise Unauthenticated(
+        raise AuthenticationFailed("The token was revoked: make a new one with 'limnos token create'", was_right=True)
+    if token.purpose is TokenPurpose.REFRESH:
+        raise AuthenticationFailed(
+            "This is a token to refresh a session with, which opens nothing: send the session's own"
+        )
+    if token.purpose is TokenPurpose.CLIENT:
+        raise AuthenticationFailed(
             "This is a service account's secret, which opens nothing: write credential=USER:SECRET, and a client gets tokens for it"
         )
     if token.trust not in trusts:
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "
             "with 'limnos token create' and a token that counts",
             was_right=True,

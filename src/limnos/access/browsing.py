@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import actions_named
 from limnos.access.policy import ITEMS, POLICY
-from limnos.access.rules import Allowed
-from limnos.model.kinds import LEAVES, Kind
+from limnos.access.rules import PrivilegeRule
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.privileges import Privilege
-from limnos.view.cold import Cold, need
+from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key, owned_key, zones_of_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.model.decisions import Chain
-    from limnos.model.entities import Change
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import ChangeRow
     from limnos.model.principals import MergedRules, Subject
     from limnos.view.keys import Key
-    from limnos.view.view import View, Zone
+    from limnos.view.view import StoreView, ZoneState
 
 LISTED_IN_CATALOGS: Final = tuple(
-    action for action in actions_named("list", Kind.NAMESPACE, *LEAVES).values() if action in ITEMS
+    action for action in actions_named("list", Kind.NAMESPACE, *NAMESPACE_OBJECTS).values() if action in ITEMS
 )
 SHOWING: Final = tuple(
     sorted(
@@ -37,7 +37,7 @@ SHOWING: Final = tuple(
             leaf.privilege
             for action in LISTED_IN_CATALOGS
             for leaf in POLICY[ITEMS[action]].leaves()
-            if isinstance(leaf, Allowed)
+            if isinstance(leaf, PrivilegeRule)
         }
     )
 )
@@ -66,7 +66,7 @@ class BrowsePaths:
 NO_PATHS: Final = BrowsePaths()
 
 
-def browse_paths(view: View, subject: Subject, *, outer: Chain, narrowed: bool = False) -> BrowsePaths:
+def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, narrowed: bool = False) -> BrowsePaths:
     """Return the browse paths of a catalog.
 
     Args:
@@ -84,15 +84,17 @@ def browse_paths(view: View, subject: Subject, *, outer: Chain, narrowed: bool =
     catalog_id, metalake_id = outer[0].id, outer[-1].id
     derived = view.derived(catalog_id)
     key = ("paths", subject.user_id, narrowed)
-    found: _Builder | None = derived.get(key)
+    found: _BrowsePathBuilder | None = derived.get(key)
     if found is None or not found.holds(view.zones[catalog_id], subject):
         objects = _objects_in(view, subject, metalake_id=metalake_id, narrowed=narrowed).get(catalog_id, [])
         before = NO_PATHS if found is None else found.paths or found.before
-        found = derived[key] = _Builder(view.zones[catalog_id], subject, outer=outer, objects=objects, before=before)
+        found = derived[key] = _BrowsePathBuilder(
+            view.zones[catalog_id], subject, outer=outer, objects=objects, before=before
+        )
     return found.build(view)
 
 
-def _objects_in(view: View, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
+def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
     """Return the objects of a subject's allowing rules that count here, by zone. Raises Cold part by part."""
     derived = view.derived(metalake_id)
     key = ("objects of rules", subject.user_id, narrowed)
@@ -115,7 +117,7 @@ class _RuleObjects:
         self._place = 0
         self._by_zone: dict[int, list[int]] = {}
 
-    def sort(self, view: View, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
+    def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
         """Go on where the last call ended. A node never changes its zone, so all users of the metalake share `zones`; 0 is for what is no node."""
         while self._place < len(self._ids):
             part = self._ids[self._place : self._place + READ_MAX]
@@ -124,7 +126,7 @@ class _RuleObjects:
                 key = zones_of_key(lacking)
                 found = view.get(key)
                 if found is ABSENT:
-                    raise Cold({key: metalake_id}, goes_on=self._place + READ_MAX < len(self._ids))
+                    raise CacheMiss({key: metalake_id}, goes_on=self._place + READ_MAX < len(self._ids))
                 for object_id in lacking:
                     zones[object_id] = found.get(object_id, 0)
             for object_id in part:
@@ -133,10 +135,12 @@ class _RuleObjects:
         return self._by_zone
 
 
-class _Builder:
+class _BrowsePathBuilder:
     """Browse paths while they are worked out, and what they rest on afterwards."""
 
-    def __init__(self, zone: Zone, subject: Subject, *, outer: Chain, objects: list[int], before: BrowsePaths) -> None:
+    def __init__(
+        self, zone: ZoneState, subject: Subject, *, outer: SecurableChain, objects: list[int], before: BrowsePaths
+    ) -> None:
         self.zone = zone
         self.revision = zone.revision
         self.subject = subject
@@ -159,7 +163,7 @@ class _Builder:
 
     # -- until when it holds ---------------------------------------------------------------------------------
 
-    def holds(self, zone: Zone, subject: Subject) -> bool:
+    def holds(self, zone: ZoneState, subject: Subject) -> bool:
         """Say whether nothing has changed that this rests on; remembers up to which revision."""
         if (
             zone is not self.zone
@@ -177,7 +181,7 @@ class _Builder:
         self.revision = zone.revision
         return True
 
-    def _is_touched(self, change: Change) -> bool:
+    def _is_touched(self, change: ChangeRow) -> bool:
         operation, kind = change.operation, change.kind
         if operation not in ("create", "drop", "move", "own", "undrop") or not kind.is_node:
             return False
@@ -193,7 +197,7 @@ class _Builder:
 
     # -- how it is worked out --------------------------------------------------------------------------------
 
-    def build(self, view: View) -> BrowsePaths:
+    def build(self, view: StoreView) -> BrowsePaths:
         """Go on where the last call ended. Raises Cold."""
         if self.paths is None:
             if self.parents is None:
@@ -205,7 +209,7 @@ class _Builder:
             self.before = NO_PATHS
         return self.paths
 
-    def _read_owned(self, view: View) -> None:
+    def _read_owned(self, view: StoreView) -> None:
         parents: set[int] = set()
         namespaces: set[int] = set()
         wanted: dict[Key, int] = {}
@@ -223,14 +227,14 @@ class _Builder:
                 namespaces |= part.namespaces
                 after = part.last
         if wanted:
-            raise Cold(wanted, goes_on=goes_on)
+            raise CacheMiss(wanted, goes_on=goes_on)
         self.parents, self.namespaces = frozenset(parents), frozenset(namespaces)
 
-    def _take_objects(self, view: View) -> None:
+    def _take_objects(self, view: StoreView) -> None:
         done = 0
         while self._place < len(self.objects):
             if done >= WORK_MAX:
-                raise Cold({zones_of_key(()): self.metalake_id}, goes_on=True)
+                raise CacheMiss({zones_of_key(()): self.metalake_id}, goes_on=True)
             part = self.objects[self._place : self._place + READ_MAX]
             self._gather(view, part, goes_on=self._place + READ_MAX < len(self.objects))
             for object_id in part:
@@ -238,8 +242,8 @@ class _Builder:
             self._place += len(part)
             done += len(part)
 
-    def _take(self, view: View, object_id: int) -> None:
-        node = need(view, node_key(object_id), zone=self.catalog_id)
+    def _take(self, view: StoreView, object_id: int) -> None:
+        node = require_fact(view, node_key(object_id), zone=self.catalog_id)
         if node is None:
             return
         entry = object_id if node.kind is Kind.NAMESPACE else node.parent_id
@@ -254,7 +258,7 @@ class _Builder:
         ):
             self._entries.add(entry)
 
-    def _take_owned(self, view: View) -> None:
+    def _take_owned(self, view: StoreView) -> None:
         owned = sorted(self.namespaces.union(self.parents or ()) - {self.catalog_id})
         for begin in range(0, len(owned), READ_MAX):
             self._gather(view, owned[begin : begin + READ_MAX], goes_on=begin + READ_MAX < len(owned))
@@ -266,19 +270,19 @@ class _Builder:
             if denied is not None and Privilege.USE_SCHEMA not in denied:
                 self._entries.add(parent_id)
 
-    def _gather(self, view: View, ids: Iterable[int], *, goes_on: bool) -> None:
+    def _gather(self, view: StoreView, ids: Iterable[int], *, goes_on: bool) -> None:
         lacking = [each for each in ids if each not in self._denied and view.get(node_key(each)) is ABSENT]
         if lacking:
-            raise Cold({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
+            raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
 
-    def _denied_at(self, view: View, namespace_id: int) -> frozenset[Privilege] | None:
+    def _denied_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
         """Return what is denied on a namespace and above it; None where it is not there."""
         steps: list[int] = []
         at = namespace_id
         while at not in self._denied:
             node = view.get(node_key(at))
             if node is ABSENT:
-                raise Cold({nodes_key(self.catalog_id, (at,)): self.catalog_id})
+                raise CacheMiss({nodes_key(self.catalog_id, (at,)): self.catalog_id})
             if node is None:
                 self._denied[at] = None
                 break

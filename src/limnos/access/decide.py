@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
-from limnos.access.rules import Allowed, Case, Owner, OwnerAbove, OwnerOf, Rule
-from limnos.model.decisions import KIND_WORDS, Chain, Decision, Factor, Link
+from limnos.access.rules import DecisionCase, OwnerAboveRule, OwnerOf, OwnerRule, PrivilegeRule, Rule
+from limnos.model.decisions import KIND_WORDS, ChainLink, Decision, DecisionFactor, SecurableChain
 from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import Subject
 
-Revision = tuple[tuple[int, int], ...]
+ZoneRevisions = tuple[tuple[int, int], ...]
 """Pairs of zone and revision that a decision holds at."""
 
 
-def decide(subject: Subject, action: Action, chain: Chain, owner_of: OwnerOf, *, revision: Revision = ()) -> Decision:
+def decide(
+    subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf, *, revision: ZoneRevisions = ()
+) -> Decision:
     """May the subject do this to the first object of the chain?
 
     `chain` goes from the target up to the metalake; for a create the target is the nearest existing scope, for
-    something absent see `Link.absent`. Membership of the metalake comes first, except for actions of the server.
+    something absent see `ChainLink.absent`. Membership of the metalake comes first, except for actions of the server.
     `owner_of` is called only where no grant settles the matter, and whatever it raises is not caught.
     """
-    case = Case(subject, chain, owner_of)
+    case = DecisionCase(subject, chain, owner_of)
     if not subject.member and action not in SERVER_ACTIONS:
         return _decision(case, action, (case.factor("member", len(chain) - 1),), revision, allowed=False)
     rule = POLICY[action]
@@ -34,18 +36,20 @@ def decide(subject: Subject, action: Action, chain: Chain, owner_of: OwnerOf, *,
     return _decision(case, action, _gaps(rule, case) + _holdings(rule, case), revision, allowed=False)
 
 
-def wave_through(subject: Subject, action: Action, chain: Chain, *, revision: Revision = ()) -> Decision:
+def allow_unchecked(
+    subject: Subject, action: Action, chain: SecurableChain, *, revision: ZoneRevisions = ()
+) -> Decision:
     """The decision when access control is off: always yes, and it says why."""
-    case = Case(subject, chain, _nobody)
-    return _decision(case, action, (Factor("access-off"),), revision, allowed=True)
+    case = DecisionCase(subject, chain, _nobody)
+    return _decision(case, action, (DecisionFactor("access-off"),), revision, allowed=True)
 
 
-def _nobody(_link: Link) -> int | None:
+def _nobody(_link: ChainLink) -> int | None:
     return None
 
 
 def _decision(
-    case: Case, action: Action, factors: tuple[Factor, ...], revision: Revision, *, allowed: bool
+    case: DecisionCase, action: Action, factors: tuple[DecisionFactor, ...], revision: ZoneRevisions, *, allowed: bool
 ) -> Decision:
     user = case.subject.user_name
     if not case.chain:
@@ -55,17 +59,19 @@ def _decision(
     return Decision(allowed, action.word, target.id, case.names[0], user, factors, revision, word)
 
 
-def _gaps(rule: Rule, case: Case) -> tuple[Factor, ...]:
+def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """What is missing or denied, numbered by clause: one factor of each clause has to change."""
     clauses = rule.wants(case) or ()
     return tuple(
-        Factor(f.kind, f.privilege, f.object_id, f.object_kind, f.object_name, f.role, f.group, number)
+        DecisionFactor(f.kind, f.privilege, f.object_id, f.object_kind, f.object_name, f.role, f.group, number)
         for number, clause in enumerate(clauses)
         for f in dict.fromkeys(clause)
     )
 
 
-def _holdings(rule: Rule, case: Case) -> tuple[Factor, ...]:
+def _holdings(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """What of the rule the subject does have."""
-    leaves = [leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, Allowed | Owner | OwnerAbove)]
+    leaves = [
+        leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, PrivilegeRule | OwnerRule | OwnerAboveRule)
+    ]
     return tuple(dict.fromkeys(factor for leaf in leaves for factor in leaf.evaluate(case) or ()))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from limnos.model.decisions import OWNER, SERVICE_ADMIN, Decision, Factor
-from limnos.model.privileges import shown
+from limnos.model.decisions import OWNER, SERVICE_ADMIN, Decision, DecisionFactor
+from limnos.model.privileges import escape_percent
 
 _LINES_MAX = 4
 
@@ -19,12 +19,12 @@ def suggest(decision: Decision) -> list[str]:
         return []
     if any(f.kind == "member" for f in decision.factors):
         metalake = next(f.object_name for f in decision.factors if f.kind == "member")
-        return [shown(f"Add user {decision.user} to the metalake {metalake}.")]
+        return [escape_percent(f"Add user {decision.user} to the metalake {metalake}.")]
     gaps = [f for f in decision.factors if f.kind in ("missing", "deny")]
     held = [f for f in decision.factors if f.kind == "restricted"]
     if held and not gaps:
         return [
-            shown(
+            escape_percent(
                 f"Read it through scan planning, or have restriction {f.privilege} of {_object(f)} except {decision.user}."
             )
             for f in held[:_LINES_MAX]
@@ -33,16 +33,16 @@ def suggest(decision: Decision) -> list[str]:
     lines = list(dict.fromkeys(lines)) or ["Nothing that can be granted would allow this."]
     if len(lines) > _LINES_MAX:
         lines = [*lines[: _LINES_MAX - 1], f"And {len(lines) - _LINES_MAX + 1} more."]
-    return [shown(line) for line in lines]
+    return [escape_percent(line) for line in lines]
 
 
 def describe(decision: Decision) -> list[str]:
     """The whole decision, one reason per line: the sentence, each factor, then the suggestions."""
-    reasons = [shown(f"  {_reason(factor)}") for factor in decision.factors]
+    reasons = [escape_percent(f"  {_reason(factor)}") for factor in decision.factors]
     return [decision.message(), *reasons, *(f"  -> {line}" for line in suggest(decision))]
 
 
-def _step(clause: list[Factor], user: str) -> str:
+def _step(clause: list[DecisionFactor], user: str) -> str:
     """One thing to do: a grant if one would help, else a denial to lift, else a new owner."""
     grants = [f for f in clause if f.kind == "missing" and f.privilege not in (OWNER, SERVICE_ADMIN)]
     if grants:
@@ -56,7 +56,7 @@ def _step(clause: list[Factor], user: str) -> str:
     return f"Make {user}, or a group of theirs, the owner of {_object(clause[0])}."
 
 
-def _reason(factor: Factor) -> str:
+def _reason(factor: DecisionFactor) -> str:
     parts: list[str] = [factor.kind]
     parts += [factor.privilege] if factor.privilege else []
     parts += [f"on {_object(factor)}"] if factor.object_name else []
@@ -65,7 +65,7 @@ def _reason(factor: Factor) -> str:
     return " ".join(parts)
 
 
-def _object(factor: Factor) -> str:
+def _object(factor: DecisionFactor) -> str:
     return (
         factor.object_name if factor.object_kind == factor.object_name else f"{factor.object_kind} {factor.object_name}"
     )

@@ -14,8 +14,18 @@ from typing import Final
 
 from limnos.access.actions import Action
 from limnos.access.policy import ITEMS, POLICY
-from limnos.access.rules import Allowed, AnyOf, Case, HoldsRole, Member, Owner, OwnerOf, Rule, Self
-from limnos.model.decisions import Chain
+from limnos.access.rules import (
+    AnyOf,
+    DecisionCase,
+    HoldsRoleRule,
+    MemberRule,
+    OwnerOf,
+    OwnerRule,
+    PrivilegeRule,
+    Rule,
+    SelfRule,
+)
+from limnos.model.decisions import SecurableChain
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 
@@ -63,7 +73,7 @@ EVERYTHING: Final = ListFilter(everything=True, nothing=False)
 NOTHING: Final = ListFilter(everything=False, nothing=True)
 
 
-def list_filter(subject: Subject, action: Action, chain_of_parent: Chain, owner_of: OwnerOf) -> ListFilter:
+def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChain, owner_of: OwnerOf) -> ListFilter:
     """The filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first object.
 
     It filters only: whether the subject may list at all is a decision of its own on the same action. `owner_of` is
@@ -73,50 +83,52 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: Chain, owner_
         return NOTHING
     item = ITEMS[action]
     (kind,) = item.kinds
-    case = Case(subject, chain_of_parent, owner_of)
+    case = DecisionCase(subject, chain_of_parent, owner_of)
     rule = POLICY[item]
-    return _combined([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
+    return _union_of_filters([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
 
 
-def with_names(shown: ListFilter, ids: frozenset[int]) -> ListFilter:
+def widen_filter(shown: ListFilter, ids: frozenset[int]) -> ListFilter:
     """The filter that shows some items more, by their ids."""
-    return _combined([shown, _some(shown=ids)])
+    return _union_of_filters([shown, _partial_filter(shown=ids)])
 
 
-def _part(rule: Rule, case: Case, kind: Kind) -> ListFilter:
+def _part(rule: Rule, case: DecisionCase, kind: Kind) -> ListFilter:
     """What one simple condition of an item's rule shows."""
     match rule:
-        case Allowed(privilege):
-            return _granted(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
-        case Owner(kinds):
+        case PrivilegeRule(privilege):
+            return _privilege_filter(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
+        case OwnerRule(kinds):
             if rule.evaluate(case) is not None:
                 return EVERYTHING
-            return _some(principals=case.principal_ids) if kind in kinds else NOTHING
-        case Self():
-            return _some(shown=case.principal_ids)
-        case HoldsRole():
-            return _some(shown=case.subject.role_ids)
-        case Member():
+            return _partial_filter(principals=case.principal_ids) if kind in kinds else NOTHING
+        case SelfRule():
+            return _partial_filter(shown=case.principal_ids)
+        case HoldsRoleRule():
+            return _partial_filter(shown=case.subject.role_ids)
+        case MemberRule():
             return EVERYTHING
         case _:
             raise TypeError(f"{type(rule).__name__} cannot be an item's rule: it depends on more than the item itself")
 
 
-def _granted(rule: Allowed, case: Case, allow: frozenset[int] | None, deny: frozenset[int]) -> ListFilter:
+def _privilege_filter(
+    rule: PrivilegeRule, case: DecisionCase, allow: frozenset[int] | None, deny: frozenset[int]
+) -> ListFilter:
     if allow is None or any(link.id in deny for link in case.chain):
         return NOTHING
     if rule.evaluate(case) is None:
-        return _some(shown=allow - deny if deny else allow)
+        return _partial_filter(shown=allow - deny if deny else allow)
     return ListFilter(everything=False, nothing=False, hidden=deny) if deny else EVERYTHING
 
 
-def _some(*, shown: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
+def _partial_filter(*, shown: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
     if not shown and not principals:
         return NOTHING
     return ListFilter(everything=False, nothing=False, shown=shown, principals=principals)
 
 
-def _combined(parts: list[ListFilter]) -> ListFilter:
+def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
     """What any of the parts shows. Two covering rights hide only what both hide."""
     live = [part for part in parts if not part.nothing]
     if not live:

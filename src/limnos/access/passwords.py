@@ -20,18 +20,18 @@ BYTES_MAX: Final = 1_024
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=1)
 """RFC 9106's second choice, on one thread: as many are hashed at a time as there are threads for it."""
-NOBODYS: Final = "$argon2id$v=19$m=65536,t=3,p=1$bm9ib2R5J3Mgc2FsdC4uLg$hnyqq2MzaMvVVxE1hS8bZpIu7+KdH5eQbW2DnSkEoyM"
+DUMMY_HASH: Final = "$argon2id$v=19$m=65536,t=3,p=1$bm9ib2R5J3Mgc2FsdC4uLg$hnyqq2MzaMvVVxE1hS8bZpIu7+KdH5eQbW2DnSkEoyM"
 """Compared with where there is no user of the name, so that both take as long; no password is known to have it."""
 
 
-def spelled(password: str) -> str:
+def normalize_password(password: str) -> str:
     """Return a password as it is hashed."""
     return unicodedata.normalize("NFC", password)
 
 
 def check_password(password: str, *, user: str) -> str:
     """Return a new password as it is hashed. Raises BadRequest for one that is too short or long, holds what nobody can type, or tells the name."""
-    found = spelled(password)
+    found = normalize_password(password)
     if _CONTROL.search(found) or len(found.encode("utf-8", "replace")) > BYTES_MAX:
         raise BadRequest(f"A password has no control characters and {BYTES_MAX} bytes at most")
     if len(found) < CHARACTERS_MIN or len(set(found)) <= 2:
@@ -43,7 +43,7 @@ def check_password(password: str, *, user: str) -> str:
     return found
 
 
-def hashed(password: str) -> str:
+def hash_password(password: str) -> str:
     """Hash a password that was checked."""
     return _HASHER.hash(password)
 
@@ -53,6 +53,6 @@ def is_password(password: str, against: str) -> bool:
     if len(password) > BYTES_MAX:
         return False
     try:
-        return _HASHER.verify(against, spelled(password).encode("utf-8", "replace"))
+        return _HASHER.verify(against, normalize_password(password).encode("utf-8", "replace"))
     except (Argon2Error, InvalidHashError):
         return False

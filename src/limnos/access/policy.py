@@ -3,7 +3,7 @@
 May import `model` and the expressions of `access.rules`. Pure values; evaluated by `access.decide`. The rules are
 those of Gravitino's access control with nested namespaces, so that its users meet no surprise:
 
-- a privilege counts when some level of the chain allows it and none denies it (`Allowed`);
+- a privilege counts when some level of the chain allows it and none denies it (`PrivilegeRule`);
 - owners pass without asking for denials, except where the rule also wants USE_CATALOG or USE_SCHEMA;
 - who owns a namespace owns everything in it, and passes where its owner would, given USE_CATALOG.
 
@@ -19,35 +19,35 @@ from typing import Final
 from limnos.access.actions import Action, actions_named
 from limnos.access.rules import (
     AllOf,
-    Allowed,
     AnyOf,
     ByKind,
-    HoldsRole,
-    Member,
-    Owner,
-    OwnerAbove,
+    HoldsRoleRule,
+    MemberRule,
+    NotDeniedRule,
+    OwnerAboveRule,
+    OwnerRule,
+    PrivilegeRule,
     Rule,
-    Self,
-    ServiceAdmin,
-    Undenied,
+    SelfRule,
+    ServiceAdminRule,
 )
 from limnos.model.kind_table import kinds_with
-from limnos.model.kinds import APART, LEAVES, Kind
+from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
 from limnos.model.privileges import Privilege
 
 # ------------------------------------------------------------------------------------------ building blocks
 
 
-def owns(*kinds: Kind) -> Owner:
+def owns(*kinds: Kind) -> OwnerRule:
     """The caller owns an object of one of these kinds on the chain."""
-    return Owner(frozenset(kinds))
+    return OwnerRule(frozenset(kinds))
 
 
 _METALAKE: Final = owns(Kind.METALAKE)
 _ABOVE: Final = owns(Kind.METALAKE, Kind.CATALOG)
 _NAMESPACE: Final = owns(Kind.NAMESPACE)
-_USE_CATALOG: Final = Allowed(Privilege.USE_CATALOG)
-_USE_SCHEMA: Final = Allowed(Privilege.USE_SCHEMA)
+_USE_CATALOG: Final = PrivilegeRule(Privilege.USE_CATALOG)
+_USE_SCHEMA: Final = PrivilegeRule(Privilege.USE_SCHEMA)
 
 
 def inside(*enough: Rule) -> Rule:
@@ -63,14 +63,14 @@ def _namespace_load(*enough: Rule) -> Rule:
     return AnyOf(AllOf(_USE_CATALOG, AnyOf(*enough, _NAMESPACE)), _ABOVE)
 
 
-def _seen(kind: Kind, *privileges: Privilege) -> Rule:
+def _listed_item(kind: Kind, *privileges: Privilege) -> Rule:
     """An item of a list whose parent one may list: no USE privilege is asked for again."""
-    return AnyOf(*map(Allowed, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
+    return AnyOf(*map(PrivilegeRule, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
 
 
-def _managed(privilege: Privilege) -> Rule:
+def _metalake_object(privilege: Privilege) -> Rule:
     """Things of the metalake: a privilege on it, or its owner."""
-    return AnyOf(Allowed(privilege), _METALAKE)
+    return AnyOf(PrivilegeRule(privilege), _METALAKE)
 
 
 def _own(kind: Kind) -> Rule:
@@ -80,7 +80,7 @@ def _own(kind: Kind) -> Rule:
 
 def _usable(kind: Kind, privilege: Privilege) -> Rule:
     """The same, or who may use it."""
-    return AnyOf(Allowed(privilege), _own(kind))
+    return AnyOf(PrivilegeRule(privilege), _own(kind))
 
 
 _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
@@ -91,36 +91,36 @@ _TABLE, _VIEW, _FILESET, _TOPIC = owns(Kind.TABLE), owns(Kind.VIEW), owns(Kind.F
 _MODEL, _FUNCTION, _DATATYPE = owns(Kind.MODEL), owns(Kind.FUNCTION), owns(Kind.DATATYPE)
 _SYNONYM, _EXTERNAL = owns(Kind.SYNONYM), owns(Kind.EXTERNAL_DATASET)
 _SELECT, _MODIFY, _CREATE_TABLE = (
-    Allowed(Privilege.SELECT_TABLE),
-    Allowed(Privilege.MODIFY_TABLE),
-    Allowed(Privilege.CREATE_TABLE),
+    PrivilegeRule(Privilege.SELECT_TABLE),
+    PrivilegeRule(Privilege.MODIFY_TABLE),
+    PrivilegeRule(Privilege.CREATE_TABLE),
 )
-_SELECT_VIEW, _CREATE_VIEW = Allowed(Privilege.SELECT_VIEW), Allowed(Privilege.CREATE_VIEW)
+_SELECT_VIEW, _CREATE_VIEW = PrivilegeRule(Privilege.SELECT_VIEW), PrivilegeRule(Privilege.CREATE_VIEW)
 
 # ------------------------------------------------------------------------------------------------ the table
 
 _TREE: Final[dict[Action, Rule]] = {
-    Action.METALAKE_LOAD: Member(),  # being a user of the metalake is all it takes
+    Action.METALAKE_LOAD: MemberRule(),  # being a user of the metalake is all it takes
     Action.METALAKE_ALTER: _METALAKE,
     Action.METALAKE_SET: _METALAKE,  # switch on and off
     Action.METALAKE_DROP: _METALAKE,
     Action.METALAKE_EXPORT: _METALAKE,  # all that is in it, whoever may see what
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
-    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdmin()),  # what everybody did there; one's own lines need no right
-    Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
-    Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
+    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # what everybody did there; one's own lines need no right
+    Action.CATALOG_LIST: MemberRule(),  # the list shrinks to what each may load
+    Action.CATALOG_CREATE: _metalake_object(Privilege.CREATE_CATALOG),  # testing a connection is the same
     Action.CATALOG_LOAD: _CATALOG_LOAD,
     Action.CATALOG_ENABLE: _CATALOG_LOAD,  # as upstream: not for owners only
     Action.CATALOG_ALTER: _CATALOG_OWNED,
     Action.CATALOG_DROP: _CATALOG_OWNED,
     Action.NAMESPACE_LIST: _CATALOG_LOAD,  # at every depth; the items are filtered
-    Action.NAMESPACE_SEE: _seen(Kind.NAMESPACE, Privilege.USE_SCHEMA),
+    Action.NAMESPACE_SEE: _listed_item(Kind.NAMESPACE, Privilege.USE_SCHEMA),
     # On the nearest existing scope; the owner of that scope needs no USE_CATALOG.
     Action.NAMESPACE_CREATE: AnyOf(
-        AllOf(_USE_CATALOG, Allowed(Privilege.CREATE_SCHEMA)), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
+        AllOf(_USE_CATALOG, PrivilegeRule(Privilege.CREATE_SCHEMA)), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
     ),
     Action.NAMESPACE_LOAD: _NAMESPACE_LOAD,
-    Action.NAMESPACE_LOAD_ICEBERG: _namespace_load(_USE_SCHEMA, Allowed(Privilege.CREATE_SCHEMA)),
+    Action.NAMESPACE_LOAD_ICEBERG: _namespace_load(_USE_SCHEMA, PrivilegeRule(Privilege.CREATE_SCHEMA)),
     Action.NAMESPACE_ALTER: _NAMESPACE_OWNED,
     Action.NAMESPACE_DROP: _NAMESPACE_OWNED,
     Action.NAMESPACE_MOVE: _NAMESPACE_OWNED,  # and NAMESPACE_CREATE where it goes
@@ -128,7 +128,7 @@ _TREE: Final[dict[Action, Rule]] = {
 
 _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_LIST: _NAMESPACE_LOAD,
-    Action.TABLE_SEE: _seen(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Action.TABLE_SEE: _listed_item(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
     Action.TABLE_CREATE: inside(_CREATE_TABLE),
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
@@ -146,7 +146,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
     Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE where it goes
     Action.VIEW_LIST: _NAMESPACE_LOAD,
-    Action.VIEW_SEE: _seen(Kind.VIEW, Privilege.SELECT_VIEW),
+    Action.VIEW_SEE: _listed_item(Kind.VIEW, Privilege.SELECT_VIEW),
     Action.VIEW_CREATE: inside(_CREATE_VIEW),
     Action.VIEW_LOAD: inside(_SELECT_VIEW, _VIEW),
     Action.VIEW_EXISTS: inside(_SELECT_VIEW, _CREATE_VIEW, _VIEW),
@@ -159,84 +159,92 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.VIEW_RENAME: inside(_VIEW),
     Action.VIEW_MOVE: inside(_VIEW),  # and VIEW_CREATE where it goes
     Action.FILESET_LIST: _NAMESPACE_LOAD,
-    Action.FILESET_SEE: _seen(Kind.FILESET, Privilege.READ_FILESET, Privilege.WRITE_FILESET),
-    Action.FILESET_CREATE: inside(Allowed(Privilege.CREATE_FILESET)),
+    Action.FILESET_SEE: _listed_item(Kind.FILESET, Privilege.READ_FILESET, Privilege.WRITE_FILESET),
+    Action.FILESET_CREATE: inside(PrivilegeRule(Privilege.CREATE_FILESET)),
     Action.FILESET_LOAD: inside(
-        Allowed(Privilege.READ_FILESET), Allowed(Privilege.WRITE_FILESET), _FILESET
+        PrivilegeRule(Privilege.READ_FILESET), PrivilegeRule(Privilege.WRITE_FILESET), _FILESET
     ),  # files and locations too
-    Action.FILESET_READ: inside(Allowed(Privilege.READ_FILESET), _FILESET),  # its files, by credentials
-    Action.FILESET_ALTER: inside(Allowed(Privilege.WRITE_FILESET), _FILESET),
+    Action.FILESET_READ: inside(PrivilegeRule(Privilege.READ_FILESET), _FILESET),  # its files, by credentials
+    Action.FILESET_ALTER: inside(PrivilegeRule(Privilege.WRITE_FILESET), _FILESET),
     Action.FILESET_DROP: inside(_FILESET),
     Action.TOPIC_LIST: _NAMESPACE_LOAD,
-    Action.TOPIC_SEE: _seen(Kind.TOPIC, Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC),
-    Action.TOPIC_CREATE: inside(Allowed(Privilege.CREATE_TOPIC)),
-    Action.TOPIC_LOAD: inside(Allowed(Privilege.CONSUME_TOPIC), Allowed(Privilege.PRODUCE_TOPIC), _TOPIC),
-    Action.TOPIC_ALTER: inside(Allowed(Privilege.PRODUCE_TOPIC), _TOPIC),
+    Action.TOPIC_SEE: _listed_item(Kind.TOPIC, Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC),
+    Action.TOPIC_CREATE: inside(PrivilegeRule(Privilege.CREATE_TOPIC)),
+    Action.TOPIC_LOAD: inside(PrivilegeRule(Privilege.CONSUME_TOPIC), PrivilegeRule(Privilege.PRODUCE_TOPIC), _TOPIC),
+    Action.TOPIC_ALTER: inside(PrivilegeRule(Privilege.PRODUCE_TOPIC), _TOPIC),
     Action.TOPIC_DROP: inside(_TOPIC),
     Action.MODEL_LIST: _NAMESPACE_LOAD,
-    Action.MODEL_SEE: _seen(Kind.MODEL, Privilege.USE_MODEL),
-    Action.MODEL_CREATE: inside(Allowed(Privilege.REGISTER_MODEL)),
-    Action.MODEL_LOAD: inside(Allowed(Privilege.USE_MODEL), _MODEL),  # versions and their URIs too
-    Action.MODEL_LINK: inside(AllOf(Allowed(Privilege.USE_MODEL), Allowed(Privilege.LINK_MODEL_VERSION)), _MODEL),
+    Action.MODEL_SEE: _listed_item(Kind.MODEL, Privilege.USE_MODEL),
+    Action.MODEL_CREATE: inside(PrivilegeRule(Privilege.REGISTER_MODEL)),
+    Action.MODEL_LOAD: inside(PrivilegeRule(Privilege.USE_MODEL), _MODEL),  # versions and their URIs too
+    Action.MODEL_LINK: inside(
+        AllOf(PrivilegeRule(Privilege.USE_MODEL), PrivilegeRule(Privilege.LINK_MODEL_VERSION)), _MODEL
+    ),
     Action.MODEL_ALTER: inside(_MODEL),  # versions and aliases too
     Action.MODEL_DROP: inside(_MODEL),
     Action.FUNCTION_LIST: _NAMESPACE_LOAD,
-    Action.FUNCTION_SEE: _seen(Kind.FUNCTION, Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
-    Action.FUNCTION_CREATE: inside(Allowed(Privilege.REGISTER_FUNCTION)),
-    Action.FUNCTION_LOAD: inside(Allowed(Privilege.EXECUTE_FUNCTION), Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
-    Action.FUNCTION_ALTER: inside(Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
+    Action.FUNCTION_SEE: _listed_item(Kind.FUNCTION, Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
+    Action.FUNCTION_CREATE: inside(PrivilegeRule(Privilege.REGISTER_FUNCTION)),
+    Action.FUNCTION_LOAD: inside(
+        PrivilegeRule(Privilege.EXECUTE_FUNCTION), PrivilegeRule(Privilege.MODIFY_FUNCTION), _FUNCTION
+    ),
+    Action.FUNCTION_ALTER: inside(PrivilegeRule(Privilege.MODIFY_FUNCTION), _FUNCTION),
     Action.FUNCTION_DROP: inside(_FUNCTION),
     # Types and synonyms of SQL++ say how data is called and shaped, and hold none: who may use a namespace sees them.
     Action.DATATYPE_LIST: _NAMESPACE_LOAD,
-    Action.DATATYPE_SEE: _seen(Kind.DATATYPE, Privilege.USE_SCHEMA),
+    Action.DATATYPE_SEE: _listed_item(Kind.DATATYPE, Privilege.USE_SCHEMA),
     Action.DATATYPE_CREATE: inside(_CREATE_TABLE),
     Action.DATATYPE_LOAD: _NAMESPACE_LOAD,
     Action.DATATYPE_DROP: inside(_DATATYPE),
     Action.SYNONYM_LIST: _NAMESPACE_LOAD,
-    Action.SYNONYM_SEE: _seen(Kind.SYNONYM, Privilege.USE_SCHEMA),
+    Action.SYNONYM_SEE: _listed_item(Kind.SYNONYM, Privilege.USE_SCHEMA),
     Action.SYNONYM_CREATE: inside(_CREATE_VIEW),
     Action.SYNONYM_LOAD: _NAMESPACE_LOAD,
     Action.SYNONYM_DROP: inside(_SYNONYM),
     Action.EXTERNAL_DATASET_LIST: _NAMESPACE_LOAD,
-    Action.EXTERNAL_DATASET_SEE: _seen(Kind.EXTERNAL_DATASET, Privilege.SELECT_TABLE),
+    Action.EXTERNAL_DATASET_SEE: _listed_item(Kind.EXTERNAL_DATASET, Privilege.SELECT_TABLE),
     Action.EXTERNAL_DATASET_CREATE: inside(_CREATE_TABLE),
     Action.EXTERNAL_DATASET_LOAD: inside(_SELECT, _EXTERNAL),
     Action.EXTERNAL_DATASET_DROP: inside(_EXTERNAL),
 }
 
-_ROLE_LOAD: Final = AnyOf(Allowed(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRole())
+_ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRoleRule())
 _JOB_OWNED: Final = owns(Kind.JOB, Kind.JOB_TEMPLATE, Kind.METALAKE)  # who owns a pipeline answers for its runs
 
 _APART_RULES: Final[dict[Action, Rule]] = {
     # Lists are open to members and shrink to what each may load.
-    **dict.fromkeys((Action.USER_LIST, Action.GROUP_LIST, Action.ROLE_LIST, Action.TAG_LIST), Member()),
-    **dict.fromkeys((Action.POLICY_LIST, Action.JOB_TEMPLATE_LIST, Action.JOB_LIST), Member()),
-    Action.USER_MANAGE: _managed(Privilege.MANAGE_USERS),  # add, remove, disable
-    Action.USER_LOAD: AnyOf(Allowed(Privilege.MANAGE_USERS), _METALAKE, Self()),
-    Action.GROUP_MANAGE: _managed(Privilege.MANAGE_GROUPS),  # add and remove the group itself
+    **dict.fromkeys((Action.USER_LIST, Action.GROUP_LIST, Action.ROLE_LIST, Action.TAG_LIST), MemberRule()),
+    **dict.fromkeys((Action.POLICY_LIST, Action.JOB_TEMPLATE_LIST, Action.JOB_LIST), MemberRule()),
+    Action.USER_MANAGE: _metalake_object(Privilege.MANAGE_USERS),  # add, remove, disable
+    Action.USER_LOAD: AnyOf(PrivilegeRule(Privilege.MANAGE_USERS), _METALAKE, SelfRule()),
+    Action.GROUP_MANAGE: _metalake_object(Privilege.MANAGE_GROUPS),  # add and remove the group itself
     # Whoever fills a group hands out its roles, so that takes the right to hand out roles as well.
-    Action.GROUP_MEMBERS: AnyOf(AllOf(Allowed(Privilege.MANAGE_GROUPS), Allowed(Privilege.MANAGE_GRANTS)), _METALAKE),
-    Action.GROUP_LOAD: AnyOf(Allowed(Privilege.MANAGE_GROUPS), _METALAKE, Self()),
-    Action.ROLE_CREATE: _managed(Privilege.CREATE_ROLE),
+    Action.GROUP_MEMBERS: AnyOf(
+        AllOf(PrivilegeRule(Privilege.MANAGE_GROUPS), PrivilegeRule(Privilege.MANAGE_GRANTS)), _METALAKE
+    ),
+    Action.GROUP_LOAD: AnyOf(PrivilegeRule(Privilege.MANAGE_GROUPS), _METALAKE, SelfRule()),
+    Action.ROLE_CREATE: _metalake_object(Privilege.CREATE_ROLE),
     Action.ROLE_LOAD: _ROLE_LOAD,
     Action.ROLE_DROP: _own(Kind.ROLE),
-    Action.ROLE_ASSIGN: _managed(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's rules too
-    Action.TAG_CREATE: _managed(Privilege.CREATE_TAG),
+    Action.ROLE_ASSIGN: _metalake_object(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's rules too
+    Action.TAG_CREATE: _metalake_object(Privilege.CREATE_TAG),
     Action.TAG_LOAD: _usable(Kind.TAG, Privilege.APPLY_TAG),
     Action.TAG_APPLY: _usable(Kind.TAG, Privilege.APPLY_TAG),  # and METADATA_LOAD on what is tagged
     Action.TAG_ALTER: _own(Kind.TAG),
     Action.TAG_DROP: _own(Kind.TAG),
-    Action.POLICY_CREATE: _managed(Privilege.CREATE_POLICY),
+    Action.POLICY_CREATE: _metalake_object(Privilege.CREATE_POLICY),
     Action.POLICY_LOAD: _usable(Kind.POLICY, Privilege.APPLY_POLICY),
     Action.POLICY_APPLY: _usable(Kind.POLICY, Privilege.APPLY_POLICY),  # and METADATA_LOAD on what it is attached to
     Action.POLICY_ALTER: _own(Kind.POLICY),
     Action.POLICY_DROP: _own(Kind.POLICY),
-    Action.JOB_TEMPLATE_CREATE: _managed(Privilege.REGISTER_JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_CREATE: _metalake_object(Privilege.REGISTER_JOB_TEMPLATE),
     Action.JOB_TEMPLATE_LOAD: _usable(Kind.JOB_TEMPLATE, Privilege.USE_JOB_TEMPLATE),
     Action.JOB_TEMPLATE_ALTER: _own(Kind.JOB_TEMPLATE),
     Action.JOB_TEMPLATE_DROP: _own(Kind.JOB_TEMPLATE),
     Action.JOB_RUN: AnyOf(
-        AllOf(Allowed(Privilege.RUN_JOB), AnyOf(Allowed(Privilege.USE_JOB_TEMPLATE), owns(Kind.JOB_TEMPLATE))),
+        AllOf(
+            PrivilegeRule(Privilege.RUN_JOB), AnyOf(PrivilegeRule(Privilege.USE_JOB_TEMPLATE), owns(Kind.JOB_TEMPLATE))
+        ),
         _METALAKE,
     ),
     Action.JOB_LOAD: _JOB_OWNED,
@@ -253,29 +261,31 @@ def _rules(verb: str, *kinds: Kind) -> dict[Kind, Rule]:
 # Reading what hangs on an object (owner, tags, policies, credentials) takes the right to load the object.
 _METADATA_LOAD: Final = ByKind(
     {
-        Kind.METALAKE: Member(),
+        Kind.METALAKE: MemberRule(),
         Kind.CATALOG: _CATALOG_LOAD,
         Kind.NAMESPACE: _NAMESPACE_LOAD,
         Kind.COLUMN: _LEAF[Action.TABLE_LOAD],
         Kind.ROLE: _ROLE_LOAD,
         Kind.JOB: _JOB_OWNED,
-        **_rules("load", *LEAVES),
-        **_rules("load", *(kind for kind in APART if kind.is_node), Kind.USER, Kind.GROUP),
+        **_rules("load", *NAMESPACE_OBJECTS),
+        **_rules("load", *(kind for kind in METALAKE_OBJECTS if kind.is_node), Kind.USER, Kind.GROUP),
     }
 )
 
 # To give an object away: own it or a container of it, and be able to reach what one owns.
-_LEAF_REACHED: Final = AllOf(_USE_SCHEMA, Undenied(Privilege.USE_CATALOG))
-_OWNER_SET: Final = AnyOf(AllOf(_LEAF_REACHED, owns(*LEAVES)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*APART), _ABOVE)
+_LEAF_REACHED: Final = AllOf(_USE_SCHEMA, NotDeniedRule(Privilege.USE_CATALOG))
+_OWNER_SET: Final = AnyOf(
+    AllOf(_LEAF_REACHED, owns(*NAMESPACE_OBJECTS)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*METALAKE_OBJECTS), _ABOVE
+)
 
 # To grant on an object: MANAGE_GRANTS on it or above it, and be able to reach it; or the right to give it away.
-_GRANTS: Final = Allowed(Privilege.MANAGE_GRANTS)
+_GRANTS: Final = PrivilegeRule(Privilege.MANAGE_GRANTS)
 _PRIVILEGE_GRANT: Final = AnyOf(
     ByKind(
         {
-            **dict.fromkeys((Kind.METALAKE, Kind.CATALOG, *APART), _GRANTS),
+            **dict.fromkeys((Kind.METALAKE, Kind.CATALOG, *METALAKE_OBJECTS), _GRANTS),
             Kind.NAMESPACE: AllOf(_USE_CATALOG, _GRANTS),
-            **dict.fromkeys(LEAVES, AllOf(_LEAF_REACHED, _GRANTS)),
+            **dict.fromkeys(NAMESPACE_OBJECTS, AllOf(_LEAF_REACHED, _GRANTS)),
         }
     ),
     _OWNER_SET,
@@ -293,19 +303,19 @@ _UNPROTECT: Final = ByKind(
     {
         **dict.fromkeys(_PROTECTED, _NAMESPACE_OWNED),
         Kind.CATALOG: _METALAKE,
-        Kind.NAMESPACE: AnyOf(AllOf(_USE_CATALOG, OwnerAbove(frozenset({Kind.NAMESPACE}))), _ABOVE),
+        Kind.NAMESPACE: AnyOf(AllOf(_USE_CATALOG, OwnerAboveRule(frozenset({Kind.NAMESPACE}))), _ABOVE),
     }
 )
 
 POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
     {
-        Action.METALAKE_CREATE: ServiceAdmin(),
-        Action.TOKEN_MANAGE_OTHERS: ServiceAdmin(),
-        Action.TASK_MANAGE: ServiceAdmin(),
-        Action.METALAKE_IMPORT: ServiceAdmin(),  # it makes a metalake, with owners and rights as the file says
-        Action.AUDIT_READ_ALL: ServiceAdmin(),
-        Action.SECRETS_EXPORT: ServiceAdmin(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
-        Action.KEYS_MANAGE: ServiceAdmin(),  # those that seal secrets of every metalake
+        Action.METALAKE_CREATE: ServiceAdminRule(),
+        Action.TOKEN_MANAGE_OTHERS: ServiceAdminRule(),
+        Action.TASK_MANAGE: ServiceAdminRule(),
+        Action.METALAKE_IMPORT: ServiceAdminRule(),  # it makes a metalake, with owners and rights as the file says
+        Action.AUDIT_READ_ALL: ServiceAdminRule(),
+        Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
+        Action.KEYS_MANAGE: ServiceAdminRule(),  # those that seal secrets of every metalake
         **_TREE,
         **_LEAF,
         **_APART_RULES,
@@ -317,7 +327,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.UNPROTECT: _UNPROTECT,
         Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
         Action.RESTRICT: _PRIVILEGE_GRANT,  # see, set and remove restrictions: who gives rights says how far they go
-        Action.EXPLAIN_OTHERS: _managed(Privilege.MANAGE_GRANTS),  # on the object or above it
+        Action.EXPLAIN_OTHERS: _metalake_object(Privilege.MANAGE_GRANTS),  # on the object or above it
     }
 )
 """Who may, for every action."""
@@ -345,8 +355,8 @@ ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(
     {
         Action.CATALOG_LIST: Action.CATALOG_LOAD,
         Action.NAMESPACE_LIST: Action.NAMESPACE_SEE,
-        **_items("see", *LEAVES),
-        **_items("load", *APART, Kind.USER, Kind.GROUP),
+        **_items("see", *NAMESPACE_OBJECTS),
+        **_items("load", *METALAKE_OBJECTS, Kind.USER, Kind.GROUP),
     }
 )
 """For every list, the action that decides whether an item shows in it."""

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import KIND_WORDS, Factor, display_names
+from limnos.model.decisions import KIND_WORDS, DecisionFactor, display_names
 from limnos.model.kind_table import kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.access.rules import OwnerOf
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.principals import Subject
     from limnos.model.restrictions import Restriction
 
 RESTRICTED_KINDS: Final = kinds_with(lambda row: row.restricted)
-CLOSED: Final = frozenset(
+RESTRICTED_ACTIONS: Final = frozenset(
     {
         Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_ALTER, Action.TABLE_COMMIT, Action.TABLE_REPORTS, Action.TABLE_CHECK, Action.TABLE_DROP,
         Action.TABLE_RENAME, Action.TABLE_MOVE, Action.NAMESPACE_MOVE, Action.NAMESPACE_DROP, Action.UNDROP,
@@ -33,16 +33,16 @@ CLOSED: Final = frozenset(
 """What is not done by whom a restriction binds. `TABLE_SCAN` is the way that stays open, to doors that obey restrictions."""
 
 
-class Binding(NamedTuple):
+class BindingRestriction(NamedTuple):
     """A restriction that binds, and the place in the chain of what it is on."""
 
     restriction: Restriction
     at: int
 
 
-def bindings(
-    subject: Subject, chain: Chain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
-) -> tuple[Binding, ...]:  # fmt: skip
+def binding_restrictions(
+    subject: Subject, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
+) -> tuple[BindingRestriction, ...]:  # fmt: skip
     """Return the restrictions that bind a subject on what the chain begins with, the nearest first.
 
     `active`: the names of the roles that alone may allow anything: only those except somebody, while every role that is held binds. `owner_of` may raise.
@@ -57,18 +57,20 @@ def bindings(
         if not held or any(owner_of(above) in subject.principal_ids for above in chain[at:] if above.id > 0):
             continue
         found += [
-            Binding(each, at)
+            BindingRestriction(each, at)
             for each in held
             if excepting.isdisjoint(each.terms.unless) and (not each.terms.to or not named.isdisjoint(each.terms.to))
         ]
     return tuple(found)
 
 
-def closed(decision: Decision, found: tuple[Binding, ...], *, chain: Chain) -> Decision:
+def refuse_restricted(decision: Decision, found: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
     """Return a decision as it is for whom restrictions bind: refused, with each restriction as a reason."""
     names = display_names(chain)
     factors = tuple(
-        Factor("restricted", each.restriction.name, chain[each.at].id, KIND_WORDS[chain[each.at].kind], names[each.at])
+        DecisionFactor(
+            "restricted", each.restriction.name, chain[each.at].id, KIND_WORDS[chain[each.at].kind], names[each.at]
+        )
         for each in found
     )
     return msgspec.structs.replace(decision, allowed=False, factors=factors)

@@ -13,25 +13,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from limnos.model.decisions import KIND_WORDS, OWNER, SERVICE_ADMIN, Chain, Factor, FactorKind, Link, display_names
+from limnos.model.decisions import (
+    KIND_WORDS,
+    OWNER,
+    SERVICE_ADMIN,
+    ChainLink,
+    DecisionFactor,
+    FactorKind,
+    SecurableChain,
+    display_names,
+)
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import HeldRole, Subject
 from limnos.model.privileges import BINDS, Privilege
 
-OwnerOf = Callable[[Link], int | None]
+OwnerOf = Callable[[ChainLink], int | None]
 """The principal (user or group id) that owns a link's object, or None; may raise when the fact is not at hand."""
 
-Proof = tuple[Factor, ...]
-Clauses = tuple[tuple[Factor, ...], ...]
+Proof = tuple[DecisionFactor, ...]
+Clauses = tuple[tuple[DecisionFactor, ...], ...]
 """What is missing: one alternative of every clause is needed."""
 
 
-class Case:
+class DecisionCase:
     """One question being decided: who, on what, and how to learn owners."""
 
     __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
 
-    def __init__(self, subject: Subject, chain: Chain, owner_of: OwnerOf) -> None:
+    def __init__(self, subject: Subject, chain: SecurableChain, owner_of: OwnerOf) -> None:
         self.subject = subject
         self.chain = chain
         self.names = display_names(chain)
@@ -52,15 +61,15 @@ class Case:
         privilege: str | None = None,
         held: HeldRole | None = None,
         group: str | None = None,
-    ) -> Factor:
+    ) -> DecisionFactor:
         """A factor about the chain's object at a position; the server when the chain is empty."""
         role = None
         if held is not None:
             role, group = held.rules.name, held.via
         if not self.chain:
-            return Factor(kind, privilege, ROOT_ID, "server", "server", role, group)
+            return DecisionFactor(kind, privilege, ROOT_ID, "server", "server", role, group)
         link = self.chain[at]
-        return Factor(kind, privilege, link.id, KIND_WORDS[link.kind], self.names[at], role, group)
+        return DecisionFactor(kind, privilege, link.id, KIND_WORDS[link.kind], self.names[at], role, group)
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
         """The first role that allows (or denies) a privilege on an object."""
@@ -84,11 +93,11 @@ class Rule(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         """The factors that make the condition true, None when it is false."""
 
     @abstractmethod
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         """What would make a false condition true; None when nothing that one can give would."""
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
@@ -97,7 +106,7 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed(Rule):
+class PrivilegeRule(Rule):
     """The privilege is allowed at any level of the chain and denied at none."""
 
     privilege: Privilege
@@ -106,7 +115,7 @@ class Allowed(Rule):
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.privilege.name)
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         privilege = self.privilege
         ids = case.allow_ids.get(privilege)
         if ids is None:
@@ -119,8 +128,8 @@ class Allowed(Rule):
                 return (case.factor("allow", i, self.name, case.holder(privilege, link.id)),)
         return None
 
-    def wants(self, case: Case) -> Clauses | None:
-        denial = Undenied(self.privilege).wants(case)
+    def wants(self, case: DecisionCase) -> Clauses | None:
+        denial = NotDeniedRule(self.privilege).wants(case)
         if denial:
             return denial
         at = case.deepest(BINDS[self.privilege])
@@ -128,16 +137,16 @@ class Allowed(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Undenied(Rule):
+class NotDeniedRule(Rule):
     """The privilege is denied at no level of the chain."""
 
     privilege: Privilege
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         denied = case.deny_ids.get(self.privilege)
         return None if denied is not None and any(link.id in denied for link in case.chain) else ()
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         denied = case.deny_ids.get(self.privilege, frozenset())
         return tuple(
             (case.factor("deny", i, self.privilege.name, case.holder(self.privilege, link.id, denied=True)),)
@@ -147,7 +156,7 @@ class Undenied(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Owner(Rule):
+class OwnerRule(Rule):
     """The caller, or one of the caller's groups, owns an object of the chain that is of one of the kinds.
 
     For namespaces that means any namespace of the chain: who owns an ancestor owns the subtree.
@@ -155,31 +164,31 @@ class Owner(Rule):
 
     kinds: frozenset[Kind]
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         kinds, owner_of, principals = self.kinds, case.owner_of, case.principal_ids
         for i, link in enumerate(case.chain):
             if link.kind in kinds and link.id >= 0 and (owner := owner_of(link)) in principals:
                 return (case.factor("owner", i, None, None, _group(case.subject, owner)),)
         return None
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         at = case.deepest(self.kinds)
         return None if at is None else ((case.factor("missing", at, OWNER),),)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerAbove(Rule):
+class OwnerAboveRule(Rule):
     """The caller, or one of the caller's groups, owns an object above the one that is asked about, of one of the kinds."""
 
     kinds: frozenset[Kind]
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         for i, link in enumerate(case.chain[1:], 1):
             if link.kind in self.kinds and link.id >= 0 and (owner := case.owner_of(link)) in case.principal_ids:
                 return (case.factor("owner", i, None, None, _group(case.subject, owner)),)
         return None
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         found = [i for i, link in enumerate(case.chain) if i and link.kind in self.kinds]
         return ((case.factor("missing", found[0], OWNER),),) if found else None
 
@@ -191,50 +200,50 @@ def _group(subject: Subject, owner: int | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceAdmin(Rule):
+class ServiceAdminRule(Rule):
     """The caller is an administrator of the server."""
 
-    def evaluate(self, case: Case) -> Proof | None:
-        return (Factor("service-admin"),) if case.subject.service_admin else None
+    def evaluate(self, case: DecisionCase) -> Proof | None:
+        return (DecisionFactor("service-admin"),) if case.subject.service_admin else None
 
-    def wants(self, case: Case) -> Clauses | None:
-        return ((Factor("missing", SERVICE_ADMIN, object_name="server", object_kind="server"),),)
+    def wants(self, case: DecisionCase) -> Clauses | None:
+        return ((DecisionFactor("missing", SERVICE_ADMIN, object_name="server", object_kind="server"),),)
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Rule):
+class MemberRule(Rule):
     """The caller is a user of the metalake; true for everybody who gets as far as a rule of a metalake."""
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         return (case.factor("member", len(case.chain) - 1),) if case.subject.member else None
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Self(Rule):
+class SelfRule(Rule):
     """The target is the caller, or a group that the caller is in."""
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         found = bool(case.chain) and case.chain[0].id in case.principal_ids
         return (case.factor("self", 0),) if found else None
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class HoldsRole(Rule):
+class HoldsRoleRule(Rule):
     """The target is a role that the caller holds."""
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         if not case.chain or case.chain[0].id not in case.subject.role_ids:
             return None
         held = next(h for h in case.subject.roles if h.rules.id == case.chain[0].id)
         return (case.factor("self", 0, None, held),)
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         return None
 
 
@@ -247,7 +256,7 @@ class AllOf(Rule):
     def __init__(self, *parts: Rule) -> None:
         object.__setattr__(self, "parts", parts)
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         proof: Proof = ()
         for part in self.parts:
             found = part.evaluate(case)
@@ -256,7 +265,7 @@ class AllOf(Rule):
             proof += found
         return proof
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         clauses: Clauses = ()
         for part in self.parts:
             if part.evaluate(case) is None:
@@ -282,14 +291,14 @@ class AnyOf(Rule):
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "flat", not any(isinstance(leaf, AllOf | ByKind) for leaf in parts))
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         for part in self.parts:
             found = part.evaluate(case)
             if found is not None:
                 return found
         return None
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         """Of simple parts all, as alternatives; otherwise those of the first way that can be opened."""
         options = [wanted for part in self.parts if (wanted := part.wants(case)) is not None]
         if not options:
@@ -309,11 +318,11 @@ class ByKind(Rule):
 
     rules: Mapping[Kind, Rule]
 
-    def evaluate(self, case: Case) -> Proof | None:
+    def evaluate(self, case: DecisionCase) -> Proof | None:
         rule = self._chosen(case)
         return None if rule is None else rule.evaluate(case)
 
-    def wants(self, case: Case) -> Clauses | None:
+    def wants(self, case: DecisionCase) -> Clauses | None:
         rule = self._chosen(case)
         return None if rule is None else rule.wants(case)
 
@@ -322,5 +331,5 @@ class ByKind(Rule):
         for rule in chosen:
             yield from rule.leaves(kind)
 
-    def _chosen(self, case: Case) -> Rule | None:
+    def _chosen(self, case: DecisionCase) -> Rule | None:
         return None if case.target_kind is None else self.rules.get(case.target_kind)

@@ -10,10 +10,10 @@ from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, united
+from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, union_by_privilege
 from limnos.model.privileges import Privilege
 from limnos.store.roles import LAST_ID, PART_MAX
-from limnos.view.cold import Cold, need, need_all
+from limnos.view.cache_miss import CacheMiss, require_fact, require_facts
 from limnos.view.keys import (
     ABSENT,
     groups_key,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import Grant, Principal, RoleEntity
     from limnos.view.keys import Key, RoleFact
-    from limnos.view.view import Derived, View
+    from limnos.view.view import DerivedValues, StoreView
 
 ROLES_AT_ONCE: Final = 256
 """Roles that are read in one go; others have their turn before the next ones."""
@@ -52,19 +52,19 @@ class HeldRoles(NamedTuple):
         return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 
-def principal_of(view: View, metalake_id: int, kind: Kind, name: str) -> Principal | None:
+def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Principal | None:
     """Return a user or group by name. Raises Cold."""
-    return need(view, principal_key(metalake_id, kind, name), zone=metalake_id)
+    return require_fact(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
-def subject_of(view: View, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
+def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
     """Build the subject of a user. Raises Cold until every fact is there: groups, roles, rules."""
     principal = principal_of(view, metalake_id, Kind.USER, user)
     if principal is None:
         return Subject.of(None, user, service_admin=service_admin, member=False)
     groups = _groups(view, metalake_id, principal.id)
     holders = [(principal.id, None), *((group.id, group.name) for group in groups)]
-    held = _held(view, metalake_id, holders)
+    held = _held_roles(view, metalake_id, holders)
     return Subject.of(
         principal.id,
         user,
@@ -76,14 +76,14 @@ def subject_of(view: View, metalake_id: int, user: str, *, service_admin: bool) 
     )
 
 
-def _groups(view: View, metalake_id: int, user_id: int) -> list[Principal]:
-    ids = need(view, groups_key(user_id), zone=metalake_id)
-    found = need_all(view, [principal_id_key(group_id) for group_id in ids], zone=metalake_id)
+def _groups(view: StoreView, metalake_id: int, user_id: int) -> list[Principal]:
+    ids = require_fact(view, groups_key(user_id), zone=metalake_id)
+    found = require_facts(view, [principal_id_key(group_id) for group_id in ids], zone=metalake_id)
     return [group for group in found if group is not None]
 
 
-def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
-    ids = need_all(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
+def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
+    ids = require_facts(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
     pairs = [(role_id, via) for (_, via), role_ids in zip(holders, ids, strict=True) for role_id in role_ids]
     facts = _facts_of(view, metalake_id, keys=[rules_key(role_id) for role_id, _ in pairs])
     vias = [via for _, via in pairs]
@@ -91,27 +91,27 @@ def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -
     key = ("held", holders[0][0])
     found: HeldRoles | None = derived.get(key)
     if found is None or not found.rests_on(facts, vias):
-        rules = [_shared(view, metalake_id, fact) for fact in facts]
+        rules = [_shared_rules(view, metalake_id, fact) for fact in facts]
         roles = tuple([HeldRole(rule, via) for rule, via in zip(rules, vias, strict=True) if rule is not None])
         found = HeldRoles(facts, vias, roles, MergedRules.of(roles))
-        _keep(derived, key, held=found)
+        _cache_held_roles(derived, key, held=found)
     return found
 
 
-def _facts_of(view: View, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
+def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
     """The facts of roles. Raises Cold part by part, each after the rules of the parts before were made."""
     try:
-        return need_all(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
-    except Cold as cold:
+        return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
+    except CacheMiss as cold:
         if cold.goes_on:
             for key in keys:
                 if key in cold.wanted:
                     break
-                _shared(view, metalake_id, need(view, key, zone=metalake_id))
+                _shared_rules(view, metalake_id, require_fact(view, key, zone=metalake_id))
         raise
 
 
-def _keep(derived: Derived, key: tuple[str, int], *, held: HeldRoles) -> None:
+def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held: HeldRoles) -> None:
     """Remember what a user holds; all users together have a bound."""
     kept = derived.get("held roles", 0) + len(held.roles)
     if kept > HELD_ROLES_MAX:
@@ -121,7 +121,7 @@ def _keep(derived: Derived, key: tuple[str, int], *, held: HeldRoles) -> None:
     derived[key] = held
 
 
-def _shared(view: View, metalake_id: int, fact: RoleFact) -> RoleRules | None:
+def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRules | None:
     """One value for a role's rules, whoever holds it, as long as its fact is the same."""
     if fact is None:
         return None
@@ -142,7 +142,7 @@ class RuleIds(NamedTuple):
     deny: Mapping[Privilege, frozenset[int]]
 
 
-def _rules_in_parts(view: View, role: RoleEntity) -> RoleRules:
+def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
     """The rules of a role that has many, from what was made of each part: a change makes one part anew. Raises Cold part by part."""
     made = []
     for after, part in _parts(view, role):
@@ -152,26 +152,26 @@ def _rules_in_parts(view: View, role: RoleEntity) -> RoleRules:
         if found is None or found[0] is not part:
             derived[key] = found = (part, ids_of(part))
         made.append(found[1])
-    allow, deny = united([each.allow for each in made]), united([each.deny for each in made])
+    allow, deny = union_by_privilege([each.allow for each in made]), union_by_privilege([each.deny for each in made])
     return RoleRules(role.id, role.name, allow, deny)
 
 
-def _parts(view: View, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
+def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
     """The rules of a role in parts, each with the id after which it begins. Raises Cold for one part, so that others have their turn."""
     after, zone = 0, role.metalake_id
     while after != LAST_ID:
         end_key = rules_end_key(role.id, after)
         end = view.get(end_key)
         if end is ABSENT:
-            raise Cold({end_key: zone}, goes_on=True)
+            raise CacheMiss({end_key: zone}, goes_on=True)
         key = rules_part_key(role.id, (after, end))
         part = view.get(key)
         if part is ABSENT:
             next_end = rules_end_key(role.id, end)
             wanted = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
-            raise Cold(dict.fromkeys(wanted, zone), goes_on=True)
+            raise CacheMiss(dict.fromkeys(wanted, zone), goes_on=True)
         if len(part) > 2 * PART_MAX:  # it has grown: let it end earlier
-            raise Cold({end_key: zone}, goes_on=True)
+            raise CacheMiss({end_key: zone}, goes_on=True)
         yield after, part
         after = end
 

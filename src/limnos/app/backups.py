@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limnos.app.building import database_of
-from limnos.app.sealed import lacking_keys, place_of_keys, told_keys
+from limnos.app.node_builder import database_of
+from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys
 from limnos.store.backups import BadBackup, backup_check, backup_restore, backup_write
 from limnos.store.sealed_keys import sealed_keys
 
@@ -24,12 +24,12 @@ def backup(settings: Settings, target: Path) -> str:
     uses = sealed_keys(str(target))
     if not uses:
         return done
-    place, lacking = place_of_keys(settings), lacking_keys(settings, str(target))
+    place, lacking = keys_origin(settings), missing_keys(settings, str(target))
     done += (
         f"\nSecrets in it are sealed. Keep a copy of the keys in {place}, apart from the backup: without them the secrets are"
         f" lost. Keys: {', '.join(uses)}"
     )
-    return f"{done}\nKeys that are not here either: {told_keys(lacking)}" if lacking else done
+    return f"{done}\nKeys that are not here either: {keys_text(lacking)}" if lacking else done
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
@@ -39,10 +39,10 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
     backup_check(source, vouched=vouched)
-    lacking = lacking_keys(settings, str(source))
+    lacking = missing_keys(settings, str(source))
     if lacking and not without_keys:
         raise BadBackup(
-            f"Secrets in {source} are sealed under keys that {place_of_keys(settings)} does not have: {told_keys(lacking)}."
+            f"Secrets in {source} are sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}."
             " Put the copy of the keys there first (one a line, mode 600), or give the secrets up: --without-keys"
         )
     replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
@@ -50,7 +50,7 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     return (
         f"{source} is the store at {database}{kept}. Tokens revoked: {revoked}."
         " Users, roles and grants are as they were at the backup: take away again what was taken away since"
-        + (f"\nSecrets that cannot be opened, for want of keys: {told_keys(lacking)}" if lacking else "")
+        + (f"\nSecrets that cannot be opened, for want of keys: {keys_text(lacking)}" if lacking else "")
     )
 
 

@@ -13,36 +13,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from limnos.access.authentication import Credential
-from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
+from limnos.model.errors import AlreadyExists, AuthenticationFailed, NotFound
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.metalakes import metalake_create, metalakes_list
 from limnos.services.identity.tokens import refuse_former, token_create
-from limnos.services.lookup.nested import checked_as, separator_settle
+from limnos.services.lookup.nested_namespaces import separator_check, separator_check_key
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scope
-from limnos.services.storage.place_settling import places_settle
-from limnos.services.upkeep.secret_keys import keys_held
+from limnos.services.request.request_view import RequestScope
+from limnos.services.storage.location_reconciliation import locations_reconcile
+from limnos.services.upkeep.secret_keys import keys_inventory
 from limnos.store.nesting import checked_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
     from limnos.model.records import MetalakeRecord
-    from limnos.services.request.scene import Scene
-    from limnos.services.request.shared import Services
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestView
 
 log = get_logger("limnos.storage")
 COMMENT = "Made on first start"
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
-async def bootstrap(services: Services, settings: Settings) -> None:
+async def bootstrap(services: NodeServices, settings: Settings) -> None:
     """Fill an empty store, and see that the admin's token file holds a valid token."""
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
     await _settle_separator(services)
-    await places_settle(services)
+    await locations_reconcile(services)
     if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
@@ -51,7 +51,7 @@ async def bootstrap(services: Services, settings: Settings) -> None:
 
 async def _tell_lacking_keys(ctx: Context) -> None:
     """Log a warning for each key under which secrets of the store are sealed and that is not here."""
-    held = await keys_held(ctx)
+    held = await keys_inventory(ctx)
     for key in held.lacking:
         log.warning(
             "secrets of the store are sealed under a key that is not here: put it back into the file of keys, or set them anew",
@@ -59,18 +59,18 @@ async def _tell_lacking_keys(ctx: Context) -> None:
         )  # fmt: skip
 
 
-async def _settle_separator(services: Services) -> None:
+async def _settle_separator(services: NodeServices) -> None:
     """See that stored names are free of the separator, if it is not the one they were last asked about. Raises CannotStart."""
     separator, policy = services.defaults.separator, services.defaults.separator_policy
-    if await services.gate.look_up(checked_read) != checked_as(separator, policy):
-        settle = partial(separator_settle, separator=separator, policy=policy)
+    if await services.gate.look_up(checked_read) != separator_check_key(separator, policy):
+        settle = partial(separator_check, separator=separator, policy=policy)
         await services.store.submit(upkeep_permit("limnos"), settle)
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:
     """Make what is missing of a first start, whether this node was killed in it or another one is at it."""
     server = settings.server
-    if not await ctx.read(Scope(), metalakes_list):
+    if not await ctx.read(RequestScope(), metalakes_list):
         with suppress(AlreadyExists):  # another node was first
             await metalake_create(ctx, name=server.metalake, comment=COMMENT, properties={})
     catalogs = {server.catalog: ICEBERG_PROVIDER}
@@ -92,13 +92,13 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
 async def _is_untouched(ctx: Context, metalake: str, *, made: int) -> bool:
     """Say whether a first start made the metalake, and nothing was done in it since but to make so many catalogs."""
 
-    def read(scene: Scene) -> bool:
-        comment = cast("MetalakeRecord", scene.metalake.record).comment
-        ((_, revision),) = scene.view.known((scene.metalake.id,))
+    def read(request_view: RequestView) -> bool:
+        comment = cast("MetalakeRecord", request_view.metalake.record).comment
+        ((_, revision),) = request_view.view.known((request_view.metalake.id,))
         return comment == COMMENT and revision == made
 
     try:
-        return await ctx.read(Scope(metalake), read, refuse_disabled=False)
+        return await ctx.read(RequestScope(metalake), read, refuse_disabled=False)
     except NotFound:
         return False
 
@@ -121,6 +121,6 @@ async def _is_valid(ctx: Context, text: str) -> bool:
             return False
         bearer = Context(ctx.services, credential, ctx.request_id)
         await refuse_former(bearer)
-        return await bearer.read(Scope(), lambda scene: scene.user) == ctx.credential.user
-    except Unauthenticated:
+        return await bearer.read(RequestScope(), lambda request_view: request_view.user) == ctx.credential.user
+    except AuthenticationFailed:
         return False

@@ -35,7 +35,7 @@ class NoCertificate(CannotStart):
     code = "certificate"
 
 
-class Pair(NamedTuple):
+class CertificatePair(NamedTuple):
     """A certificate with its key, ready for handshakes."""
 
     context: ssl.SSLContext
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     ends: dt.datetime
 
 
-def pair_read(certificate: Path, key: Path) -> Pair:
+def pair_read(certificate: Path, key: Path) -> CertificatePair:
     """Read a pair of PEM files: the certificate, with those between it and its authority behind it, and the key. Raises NoCertificate."""
     try:
         leaf = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
@@ -57,7 +57,7 @@ def pair_read(certificate: Path, key: Path) -> Pair:
             why=_why(error),
             advice="give PEM files that belong together, the key without a password, and let the server's user read them",
         ) from error
-    return Pair(context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
+    return CertificatePair(context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
 
 def _no_password() -> str:
@@ -73,14 +73,14 @@ def _why(error: Exception) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def certificates_of(settings: Settings) -> Certificates | None:
+def certificates_of(settings: Settings) -> CertificateReloader | None:
     """Return what a server shows by its settings; None for one that speaks without TLS. Raises NoCertificate, also for a certificate that is over."""
     if settings.tls.certificate is None or settings.tls.key is None:
         return None
-    return Certificates(Path(settings.tls.certificate), Path(settings.tls.key))
+    return CertificateReloader(Path(settings.tls.certificate), Path(settings.tls.key))
 
 
-class Certificates:
+class CertificateReloader:
     """The pair in use, and `context`, on which connections come in."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -138,7 +138,7 @@ class Certificates:
                 log.error("the certificate is over: clients refuse it", ended=str(self._pair.ends))
 
 
-def _require_current(pair: Pair) -> None:
+def _require_current(pair: CertificatePair) -> None:
     if not pair.starts <= _now() < pair.ends:
         raise NoCertificate(
             "The new certificate does not count now",

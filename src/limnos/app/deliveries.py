@@ -15,10 +15,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from limnos.app.posting import PostFailed, post
-from limnos.app.taking import Taking
+from limnos.app.http_post import PostFailed, post
+from limnos.app.work_poller import WorkPoller
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
-from limnos.model.errors import LimnosError, Pruned
+from limnos.model.errors import LimnosError, PositionPruned
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.webhooks import SECRET, webhook_next
 from limnos.store.webhooks import webhooks_due
@@ -27,8 +27,8 @@ from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.model.entities import Webhook
-    from limnos.services.activity.webhooks import Sending
-    from limnos.services.request.shared import Services
+    from limnos.services.activity.webhooks import WebhookBatch
+    from limnos.services.request.node_services import NodeServices
 
 log = get_logger("limnos.deliveries")
 LEASE_MS: Final = 30_000
@@ -48,11 +48,11 @@ BEHIND = Gauge(
 )
 
 
-class Refused(Exception):
+class DeliveryRefusal(Exception):
     """A receiver did not say yes."""
 
 
-class _Tries:
+class _FailureCounts:
     """How often in a row a webhook failed until now."""
 
     def __init__(self, failed: int) -> None:
@@ -63,12 +63,12 @@ class _Tries:
         return max(1, count >> min(self.failed, 10))
 
 
-class Deliveries(Taking):
+class WebhookDeliveries(WorkPoller):
     """What this node sends."""
 
     works = "webhooks"
 
-    def __init__(self, services: Services, *, timeout_s: float) -> None:
+    def __init__(self, services: NodeServices, *, timeout_s: float) -> None:
         super().__init__()
         self.services = services
         self.timeout_s = timeout_s
@@ -89,7 +89,7 @@ class Deliveries(Taking):
 
     async def _hold(self, webhook: Webhook) -> None:
         """Send to one webhook until something is in the way, and say what."""
-        tries = _Tries(webhook.attempts)
+        tries = _FailureCounts(webhook.attempts)
         try:
             await self._send_on(webhook, tries)
         except asyncio.CancelledError:
@@ -102,7 +102,7 @@ class Deliveries(Taking):
         finally:
             BEHIND.pop((webhook.id,), None)
 
-    async def _send_on(self, webhook: Webhook, tries: _Tries) -> None:
+    async def _send_on(self, webhook: Webhook, tries: _FailureCounts) -> None:
         """Read and send, part by part, as long as this node holds it."""
         position = webhook.position
         kept_at = time.monotonic()
@@ -132,7 +132,7 @@ class Deliveries(Taking):
             ),
         )
 
-    async def _send(self, webhook: Webhook, sending: Sending, *, size: int) -> None:
+    async def _send(self, webhook: Webhook, sending: WebhookBatch, *, size: int) -> None:
         """Send the changes of a page. Raises Refused, PostFailed."""
         page = sending.page
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
@@ -143,15 +143,15 @@ class Deliveries(Taking):
             status = await post(webhook.url, headers, body, timeout_s=self.timeout_s)
             if not 200 <= status < 300:
                 told = f"{status}, and redirects are not followed" if 300 <= status < 400 else str(status)
-                raise Refused(f"the receiver answered {told} to message {message}")
+                raise DeliveryRefusal(f"the receiver answered {told} to message {message}")
             DELIVERIES["delivered",] += 1
 
-    async def _failed(self, webhook: Webhook, error: Exception, tries: _Tries) -> None:
+    async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
         """Give a webhook back for later with what went wrong."""
-        known = isinstance(error, Refused | PostFailed | LimnosError)
+        known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
-        delay = None if isinstance(error, Pruned) else pause_ms(tries.failed)
-        if isinstance(error, Pruned):
+        delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
+        if isinstance(error, PositionPruned):
             text += " ('limnos webhook retry --after oldest' goes on without what is lost)"
         DELIVERIES["failed",] += 1
         log.warning("webhook failed", webhook=webhook.id, error=text, again_in_ms=delay)

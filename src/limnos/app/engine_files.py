@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.engine")
 RETRY_S: Final = 10
 """After a failure nothing is fetched for so long: statements are told the reason meanwhile."""
-TOLD_AT: Final = (0.25, 0.5, 0.75)
+PROGRESS_LOGGED_AT: Final = (0.25, 0.5, 0.75)
 """The parts of an archive at which the log has a line."""
 _NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again"
 
@@ -97,7 +97,7 @@ class EngineFiles:
 
     def _count(self, got: int, size: int) -> None:
         before, self._bytes = self._bytes[0], (got, size)
-        if any(before < part * size <= got for part in TOLD_AT):
+        if any(before < part * size <= got for part in PROGRESS_LOGGED_AT):
             log.info("an archive for the engine of SQL++ is being fetched", progress=self._megabytes())
 
     def _settle(self, done: asyncio.Future[SparkFiles]) -> None:

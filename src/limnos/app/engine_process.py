@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import structs
 
-from limnos.app.engine_scratch import Scratch
+from limnos.app.engine_scratch import ScratchDirectory
 from limnos.engine import wire
 
 if TYPE_CHECKING:
@@ -30,25 +30,25 @@ PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_H
 class EngineProcess:
     """An engine: its process, its control socket, its scratch directory. Raises OSError when it cannot be started."""
 
-    def __init__(self, start: wire.Start, *, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, start: wire.EngineStart, *, settings: Mapping[str, str] | None = None) -> None:
         for directory in start.writable:
             if any(Path(directory).is_relative_to(own) for own in start.closed):  # what is not there cannot be allowed
                 Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._scratch = Scratch()
+        self._scratch = ScratchDirectory()
         self.scratch = self._scratch.path
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | dict(settings or {})
         environment |= {"TMPDIR": self.scratch, "PYTHONUNBUFFERED": "1"}
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self.pid = _spawned(theirs, environment)
+                self.pid = _spawn(theirs, environment)
         except OSError:
             ours.close()
             self._scratch.remove()
             raise
         self.control = ours
         told = structs.replace(start, scratch=self.scratch)
-        ours.sendall(wire.framed(wire.JOB, msgspec.msgpack.encode(told)))
+        ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(told)))
 
     def job(self) -> socket.socket:
         """A socket for one job. Raises OSError when the process has gone."""
@@ -71,7 +71,7 @@ class EngineProcess:
         self._scratch.remove()
 
 
-def _spawned(control: socket.socket, environment: Mapping[str, str]) -> int:
+def _spawn(control: socket.socket, environment: Mapping[str, str]) -> int:
     """Start the module with a socket as its standard input; returns the process's id."""
     command = [sys.executable, "-P", "-m", MODULE]
     actions = [(os.POSIX_SPAWN_DUP2, control.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]

@@ -19,13 +19,13 @@ OWNER: Final = "owner"
 WORK: Final = "work"
 
 
-class Scratch:
+class ScratchDirectory:
     """One engine's scratch directory. Raises OSError when it cannot be made, and leaves nothing then."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            self._lock = _locked(self._home)
+            self._lock = _lock_owner_file(self._home)
             self.path = str(self._home / WORK)
             os.mkdir(self.path, 0o700)  # noqa: PTH102 - the mode is given at once
         except OSError:
@@ -40,7 +40,7 @@ class Scratch:
         self._lock = -1
 
 
-def _locked(home: Path) -> int:
+def _lock_owner_file(home: Path) -> int:
     """Make the file that says whose a directory is; it gets its name once the lock is held. Returns its descriptor."""
     made = home / f".{OWNER}"
     lock = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -22,24 +22,24 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import structs
 
-from limnos.app.building import allowed_of
 from limnos.app.engine_files import RETRY_S, cache_of, engine_files_of
 from limnos.app.engine_process import EngineProcess
 from limnos.app.engine_scratch import remove_stale
+from limnos.app.fair_queue import FairQueue
 from limnos.app.listening import url_of
-from limnos.app.turns import Turns
+from limnos.app.node_builder import allowed_of
 from limnos.config.loading import PREFIX
 from limnos.engine import wire
 from limnos.files import root_of
-from limnos.services.sqlpp.engine import NoEngine
+from limnos.services.sqlpp.engine import NoSqlppEngine
 from limnos.sqlpp.errors import (
     NO_ENGINE,
     DuplicateKey,
     EngineFailed,
     EngineUnavailable,
     OutcomeUnknown,
-    Place,
     SqlppError,
+    TextPosition,
 )
 from limnos.sqlpp.jobs import encode
 from limnos.telemetry.logs import get_logger
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from limnos.app.engine_files import EngineFiles
     from limnos.config.settings import Settings
-    from limnos.services.sqlpp.engine import Engine
+    from limnos.services.sqlpp.engine import SqlppEngine
     from limnos.sqlpp.jobs import EngineJob
 
 log = get_logger("limnos.engine")
@@ -70,16 +70,16 @@ DONE = Counter(
 STARTS = Counter("limnos_sqlpp_engine_starts_total", "Times that the engine of SQL++ was started.")
 
 
-def engine_of(settings: Settings, bound: socket.socket) -> Engine:
+def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
     """The engine that a server's settings ask for, which is started when it is needed; none where PySpark is not installed.
 
     It reaches the server at the address that the server listens on.
     """
     if not has_engine(settings):
-        return NoEngine()
+        return NoSqlppEngine()
     own = settings.engine
     slots = own.slots or max(SLOTS_LEAST, (os.cpu_count() or 1) + 1)
-    start = wire.Start(
+    start = wire.EngineStart(
         uri=_reached_at(bound),
         metalake=settings.server.metalake,
         master=f"local[{slots}]" if own.master == "local" else own.master,
@@ -122,7 +122,7 @@ class SparkEngine:
 
     def __init__(
         self,
-        start: wire.Start,
+        start: wire.EngineStart,
         *,
         idle_s: float,
         files: EngineFiles | None = None,
@@ -136,7 +136,7 @@ class SparkEngine:
         self._refused_until = 0.0
         self._closed = False
         most = start.statements_max
-        self._turns = Turns(
+        self._turns = FairQueue(
             most, limits={"asker": max(1, most - 1)}, waits={"asker": ASKER_WAITING_MAX}, waiting_max=WAITING_MAX
         )
         self._process: EngineProcess | None = None
@@ -203,7 +203,7 @@ class SparkEngine:
                 async with asyncio.timeout(job.deadline_ms / 1000):
                     await stack.enter_async_context(self._turns.turn((("asker", job.asker),) if job.asker else ()))
             except TimeoutError:
-                raise timed_out() from None
+                raise timed_out_error() from None
             yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
 
     async def _rows(self, job: EngineJob) -> AsyncGenerator[bytes]:
@@ -216,7 +216,7 @@ class SparkEngine:
         ended = False
         try:
             async with asyncio.timeout_at(ends_at + 1):
-                writer.write(wire.framed(wire.JOB, encode(job)))
+                writer.write(wire.encode_frame(wire.JOB, encode(job)))
                 await writer.drain()
             while True:
                 async with asyncio.timeout_at(ends_at + 1):
@@ -226,15 +226,15 @@ class SparkEngine:
                     return
                 if kind == wire.FAILED:
                     ended = True
-                    raise self._told(_error(msgspec.msgpack.decode(body, type=wire.Failure)))
+                    raise self._told(_error(msgspec.msgpack.decode(body, type=wire.JobFailure)))
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
-            raise timed_out() from None
+            raise timed_out_error() from None
         except (ConnectionError, asyncio.IncompleteReadError):
             ended = True
             self._forget(process)
-            raise _lost(job) from None
+            raise _engine_lost_error(job) from None
         finally:
             if not ended:
                 self._see_off(process, job, reader=reader, writer=writer)
@@ -335,12 +335,12 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return kind, await reader.readexactly(size)
 
 
-def timed_out() -> SqlppError:
+def timed_out_error() -> SqlppError:
     """A statement's time is over."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
-def _error(failure: wire.Failure) -> SqlppError:
+def _error(failure: wire.JobFailure) -> SqlppError:
     if failure.unknown:
         return OutcomeUnknown()
     if failure.duplicate:
@@ -349,11 +349,11 @@ def _error(failure: wire.Failure) -> SqlppError:
         return EngineUnavailable(failure.message, number=failure.number, retry_after_s=failure.retry_after_s)
     if failure.failed:
         return EngineFailed(failure.message)
-    place = None if failure.line is None or failure.column is None else Place(failure.line, failure.column)
+    place = None if failure.line is None or failure.column is None else TextPosition(failure.line, failure.column)
     return SqlppError(failure.number, failure.message, place, failure.told)
 
 
-def _lost(job: EngineJob) -> SqlppError:
+def _engine_lost_error(job: EngineJob) -> SqlppError:
     """The engine has ended in the middle of a job."""
     if job.kind == "query":
         return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)

@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import msgspec
 
-from limnos.app.hands import Hand
+from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command, job_settings_of
 from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
-from limnos.app.job_keeper import EXITED, TIMED_OUT, Kept
-from limnos.app.job_works import CannotRun, JobPlan, kept_work, plan_of
-from limnos.app.taking import Taking
+from limnos.app.job_keeper import EXITED, TIMED_OUT, JobExit
+from limnos.app.work_poller import WorkPoller
+from limnos.app.worker_process import WorkerProcess
 from limnos.model.errors import CannotStart, LimnosError
-from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, Job, Output
+from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.services.runs.job_rules import work_read
 from limnos.store.template_jobs import jobs_due
@@ -31,7 +31,7 @@ from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
-    from limnos.services.request.shared import Services
+    from limnos.services.request.node_services import NodeServices
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.jobs")
@@ -40,7 +40,7 @@ LEASE_MS: Final = 15_000
 LEAVES_WITHIN_S: Final = 3.0
 """How long the process of a job may take to end what it keeps when it is hung up on."""
 LOST_AT_ONCE: Final = 100
-TELLS: Final = 10
+REPORT_ATTEMPTS: Final = 10
 """How often the store is told of an end, a second apart; after that the lease says it."""
 KEEPER: Final = "limnos.app.job_keeper"
 _LOST = "The server that ran it gave no sign of life any more: nobody knows how far it was. Ask for it again"
@@ -48,21 +48,21 @@ _STOPPED = "The server that ran it was stopped: ask for it again"
 JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by outcome.", ("outcome",))
 
 
-class End(NamedTuple):
+class JobEnd(NamedTuple):
     """What became of a job."""
 
     state: str
     message: str | None = None
     exit_code: int | None = None
-    output: Output = Output()
+    output: JobOutput = JobOutput()
 
 
-class Executor(Taking):
+class JobExecutor(WorkPoller):
     """Runs jobs on this machine; what runs when it is cancelled is ended, and told as failed."""
 
     works = "jobs"
 
-    def __init__(self, services: Services, plan: JobPlan, *, running_max: int) -> None:
+    def __init__(self, services: NodeServices, plan: JobSettings, *, running_max: int) -> None:
         super().__init__()
         self.services = services
         self.plan = plan
@@ -84,57 +84,57 @@ class Executor(Taking):
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
         for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
-            await self._told(job, End(job.shown(now_ms + job.lease_ms), _LOST))
+            await self._told(job, JobEnd(job.shown(now_ms + job.lease_ms), _LOST))
         if room <= 0:
             return
         taken = await services.store.submit(
             self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
         )
         for job, text in taken:
-            self._begin(self._carry(job, text)).add_done_callback(lambda _: Taking.wake(self))
+            self._begin(self._carry(job, text)).add_done_callback(lambda _: WorkPoller.wake(self))
 
-    async def _carry(self, job: Job, text: str) -> None:
+    async def _carry(self, job: TemplateJob, text: str) -> None:
         """Run a job, and say what became of it."""
         log.info("job begun", job=job.uuid, user=job.user)
         try:
             end = await self._run(job, text)
         except asyncio.CancelledError:
             with suppress(LimnosError, asyncio.CancelledError):
-                await self._tell_once(job, End(FAILED, _STOPPED))
+                await self._tell_once(job, JobEnd(FAILED, _STOPPED))
             raise
-        except (CannotRun, OSError) as error:
-            end = End(FAILED, str(error)[:2000])
+        except (JobNotRunnable, OSError) as error:
+            end = JobEnd(FAILED, str(error)[:2000])
         except Exception as error:
             log.exception("job failed for a reason of the server's own", job=job.uuid)
-            end = End(FAILED, f"The server could not run it: {type(error).__name__}")
+            end = JobEnd(FAILED, f"The server could not run it: {type(error).__name__}")
         if end is not None:
             JOBS[end.state,] += 1
             log.info("job ended", job=job.uuid, state=end.state, exit_code=end.exit_code)
             await self._told(job, end)
 
-    async def _run(self, job: Job, text: str) -> End | None:
-        """Let a process run the job; None when it is not this node's any longer. Raises CannotRun, OSError."""
+    async def _run(self, job: TemplateJob, text: str) -> JobEnd | None:
+        """Let a process run the job; None when it is not this node's any longer. Raises JobNotRunnable, OSError."""
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="limnos-job-")
-        hand: Hand | None = None
+        worker: WorkerProcess | None = None
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
-            work = kept_work(self.plan, work_read(text), uuid=job.uuid, scratch=scratch)
-            hand = Hand(KEEPER)
-            await hand.send([msgspec.msgpack.encode(work)])
-            kept = await self._wait(job, hand, bell=bell)
+            work = job_command(self.plan, work_read(text), uuid=job.uuid, scratch=scratch)
+            worker = WorkerProcess(KEEPER)
+            await worker.send([msgspec.msgpack.encode(work)])
+            kept = await self._wait(job, worker, bell=bell)
             return None if kept is None else end_of(kept, timeout_s=self.plan.timeout_s)
         except ConnectionError:
-            return End(FAILED, "The process that kept it has ended")
+            return JobEnd(FAILED, "The process that kept it has ended")
         finally:
             self._bells.discard(bell)
-            if hand is not None:
-                await hand.leave(LEAVES_WITHIN_S)
+            if worker is not None:
+                await worker.leave(LEAVES_WITHIN_S)
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
-    async def _wait(self, job: Job, hand: Hand, *, bell: asyncio.Event) -> Kept | None:
+    async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
         """Give signs of life until the job has ended; tell its process to end it when that is wanted."""
-        answer = asyncio.ensure_future(hand.receive())
+        answer = asyncio.ensure_future(worker.receive())
         is_told = False
         try:
             while not answer.done():
@@ -143,16 +143,16 @@ class Executor(Taking):
                     return None
                 if state == CANCELLING and not is_told:
                     is_told = True
-                    await hand.send([b"end"])
+                    await worker.send([b"end"])
                 bell.clear()
                 ringing = asyncio.ensure_future(bell.wait())
                 await asyncio.wait((answer, ringing), timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
                 ringing.cancel()
-            return msgspec.msgpack.decode((await answer)[0], type=Kept)
+            return msgspec.msgpack.decode((await answer)[0], type=JobExit)
         finally:
             answer.cancel()
 
-    async def _beat(self, job: Job) -> str | None:
+    async def _beat(self, job: TemplateJob) -> str | None:
         """Give a sign of life; a store that does not answer is asked again with the next one."""
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
@@ -160,9 +160,9 @@ class Executor(Taking):
             log.warning("a job's sign of life could not be given", job=job.uuid, error=str(error))
             return job.state
 
-    async def _told(self, job: Job, end: End) -> None:
+    async def _told(self, job: TemplateJob, end: JobEnd) -> None:
         """Write what became of a job."""
-        for _ in range(TELLS):
+        for _ in range(REPORT_ATTEMPTS):
             try:
                 await self._tell_once(job, end)
             except LimnosError as error:
@@ -171,7 +171,7 @@ class Executor(Taking):
             else:
                 return
 
-    async def _tell_once(self, job: Job, end: End) -> None:
+    async def _tell_once(self, job: TemplateJob, end: JobEnd) -> None:
         permit = upkeep_permit("limnos", zone=job.metalake_id)
 
         def finish(tx: Tx) -> bool:
@@ -183,7 +183,7 @@ class Executor(Taking):
             log.warning("a job is not this node's any longer", job=job.uuid)
 
 
-def executor_of(settings: Settings, services: Services) -> Executor | None:
+def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
     """Return the executor that a server's settings ask for. Raises CannotStart."""
     if settings.jobs.executor == "off":
         return None
@@ -197,26 +197,26 @@ def executor_of(settings: Settings, services: Services) -> Executor | None:
         log.warning(
             "jobs run as root, without its powers but with its files below /etc: name another user in jobs.user"
         )
-    executor = Executor(services, plan_of(settings), running_max=settings.jobs.running_max)
+    executor = JobExecutor(services, job_settings_of(settings), running_max=settings.jobs.running_max)
     services.wake_executor = executor.wake
     return executor
 
 
-def end_of(kept: Kept, *, timeout_s: float) -> End:
+def end_of(kept: JobExit, *, timeout_s: float) -> JobEnd:
     """Say what became of a job in the words of its state."""
-    output = Output(_text(kept.stdout), _text(kept.stderr), kept.stdout_bytes, kept.stderr_bytes)
+    output = JobOutput(_text(kept.stdout), _text(kept.stderr), kept.stdout_bytes, kept.stderr_bytes)
     if kept.why == KEPT_CANCELLED:
-        return End(CANCELLED, None, kept.exit_code, output)
+        return JobEnd(CANCELLED, None, kept.exit_code, output)
     if kept.why == TIMED_OUT:
-        return End(
+        return JobEnd(
             FAILED, f"Ended after {timeout_s:g} seconds, which is what jobs.timeout_s allows", kept.exit_code, output
         )
     if kept.why != EXITED:
-        return End(FAILED, kept.why, None, output)
+        return JobEnd(FAILED, kept.why, None, output)
     if kept.exit_code == 0:
-        return End(SUCCEEDED, None, 0, output)
+        return JobEnd(SUCCEEDED, None, 0, output)
     code = kept.exit_code or 0
-    return End(FAILED, f"Ended by signal {-code}" if code < 0 else f"Ended with exit code {code}", code, output)
+    return JobEnd(FAILED, f"Ended by signal {-code}" if code < 0 else f"Ended with exit code {code}", code, output)
 
 
 def _text(piece: bytes) -> str:

@@ -39,7 +39,7 @@ _WIRE_FD: Final = 0
 _SWEEP_S: Final = 2.0
 
 
-class Limits(msgspec.Struct, frozen=True):
+class JobLimits(msgspec.Struct, frozen=True):
     """What each process of a job may use at most; nothing: as much as there is."""
 
     memory_bytes: int | None = None
@@ -48,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True):
     network: bool = True
 
 
-class KeptWork(msgspec.Struct, frozen=True):
+class JobCommand(msgspec.Struct, frozen=True):
     """What to run, as whom, and what it may touch and use. `copies` are files that are laid into its directory."""
 
     argv: tuple[str, ...]
@@ -63,10 +63,10 @@ class KeptWork(msgspec.Struct, frozen=True):
     timeout_s: float
     grace_s: float
     output_max: int
-    limits: Limits = Limits()
+    limits: JobLimits = JobLimits()
 
 
-class Kept(msgspec.Struct, frozen=True):
+class JobExit(msgspec.Struct, frozen=True):
     """What became of it: `why` says what ended it, or that it could not be started; the exit code is negative for a signal."""
 
     why: str
@@ -80,7 +80,7 @@ class Kept(msgspec.Struct, frozen=True):
 EXITED, CANCELLED, TIMED_OUT, NOT_STARTED = "exited", "cancelled", "timed out", "not started"
 
 
-class Tail:
+class OutputTail:
     """The end of what came."""
 
     def __init__(self, most: int) -> None:
@@ -98,7 +98,7 @@ class Tail:
         return self._kept
 
 
-class _Child(NamedTuple):
+class _ChildProcess(NamedTuple):
     pid: int
     stdout: int
     stderr: int
@@ -107,9 +107,9 @@ class _Child(NamedTuple):
 def main() -> None:
     """Keep one job, and tell what became of it."""
     wire = Wire()
-    work = msgspec.msgpack.decode(wire.receive()[0], type=KeptWork)
+    work = msgspec.msgpack.decode(wire.receive()[0], type=JobCommand)
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    streams = {"stdout": Tail(work.output_max), "stderr": Tail(work.output_max)}
+    streams = {"stdout": OutputTail(work.output_max), "stderr": OutputTail(work.output_max)}
     try:
         child = _start(work)
     except OSError as error:
@@ -118,10 +118,10 @@ def main() -> None:
         why, code = _watch(child, work, streams=streams)
     out, err = streams["stdout"], streams["stderr"]
     with suppress(OSError):  # nobody is there any more
-        wire.send([msgspec.msgpack.encode(Kept(why, code, out.end(), err.end(), out.total, err.total))])
+        wire.send([msgspec.msgpack.encode(JobExit(why, code, out.end(), err.end(), out.total, err.total))])
 
 
-def _start(work: KeptWork) -> _Child:
+def _start(work: JobCommand) -> _ChildProcess:
     """Start the job. Raises OSError with the reason."""
     account = None if work.user is None else _account(work.user)
     _lay_out(work, account)
@@ -136,7 +136,7 @@ def _start(work: KeptWork) -> _Child:
     if reason:
         os.waitpid(pid, 0)
         raise OSError(0, reason.decode(errors="replace"))
-    return _Child(pid, out[0], err[0])
+    return _ChildProcess(pid, out[0], err[0])
 
 
 def _account(name: str) -> pwd.struct_passwd:
@@ -146,7 +146,7 @@ def _account(name: str) -> pwd.struct_passwd:
         raise OSError(0, f"this machine has no user {name}, whom jobs.user names") from None
 
 
-def _lay_out(work: KeptWork, account: pwd.struct_passwd | None) -> None:
+def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
     """Put scripts into the job's directory, and give it away."""
     placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
     for source, target in zip(work.copies, placed[1:], strict=True):
@@ -158,7 +158,7 @@ def _lay_out(work: KeptWork, account: pwd.struct_passwd | None) -> None:
 
 
 def _become(
-    work: KeptWork, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
+    work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
 ) -> None:  # fmt: skip
     """Give up every right but those of the job, and become it; says why not. Never returns."""
     try:
@@ -184,7 +184,7 @@ def _become(
         os._exit(127)
 
 
-def _limit(limits: Limits) -> None:
+def _limit(limits: JobLimits) -> None:
     """Bound what each process may use, and let the kernel choose the job when somebody has to wait or to go. Raises OSError."""
     bounds = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -213,7 +213,7 @@ def _close_network() -> None:
             Path(f"/proc/self/{name}").write_text(text)
 
 
-def _confine(work: KeptWork) -> None:
+def _confine(work: JobCommand) -> None:
     """Take the rights to files away. Raises OSError where the job would keep those of the server."""
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
     if not confined and work.user is None and work.must_be_confined:
@@ -223,14 +223,14 @@ def _confine(work: KeptWork) -> None:
         )
 
 
-def _watch(child: _Child, work: KeptWork, *, streams: dict[str, Tail]) -> tuple[str, int | None]:
+def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputTail]) -> tuple[str, int | None]:
     """Read what the job writes until it has ended; see that nothing of it stays."""
     poll = select.poll()
     tails = {child.stdout: streams["stdout"], child.stderr: streams["stderr"]}
     for descriptor in (_WIRE_FD, *tails):
         os.set_blocking(descriptor, False)
         poll.register(descriptor, select.POLLIN)
-    ending = _Ending(child.pid, until=time.monotonic() + work.timeout_s, grace_s=work.grace_s)
+    ending = _JobTermination(child.pid, until=time.monotonic() + work.timeout_s, grace_s=work.grace_s)
     status = None
     while status is None:
         for descriptor, _ in poll.poll(50):
@@ -248,7 +248,7 @@ def _watch(child: _Child, work: KeptWork, *, streams: dict[str, Tail]) -> tuple[
     return ending.why, status
 
 
-def _read(descriptor: int, tail: Tail) -> bool:
+def _read(descriptor: int, tail: OutputTail) -> bool:
     """Read what is there; False when nothing comes any more."""
     with suppress(BlockingIOError):
         piece = os.read(descriptor, PIECE)
@@ -257,7 +257,7 @@ def _read(descriptor: int, tail: Tail) -> bool:
     return True
 
 
-class _Ending:
+class _JobTermination:
     """Whether the job is to end, why, and since when."""
 
     def __init__(self, pid: int, *, until: float, grace_s: float) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from limnos.app.chores import REFUSALS
 from limnos.app.lance_processes import LanceProcesses
+from limnos.app.offload_processes import REFUSALS
 from limnos.model.errors import (
     AlreadyExists,
     InUse,
@@ -18,20 +18,20 @@ from limnos.model.errors import (
     SchemaMismatch,
     StorageFailed,
     TooLarge,
-    Unsupported,
+    UnsupportedOperation,
 )
 from limnos.sources.lance.questions import MODULE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from limnos.config.settings import Lance
+    from limnos.config.settings import LanceSection
     from limnos.model.errors import LimnosError
 
 _MISSING: Final = ("version", "tag", "branch", "table", "column", "index", "transaction")
 _TAKEN: Final = ("tag", "branch", "table", "index")
-_PLAIN: Final = (InvalidTable, SchemaMismatch, StorageFailed, TooLarge, Unsupported)
-TOLD: Mapping[str, Callable[[str], LimnosError]] = {
+_PLAIN: Final = (InvalidTable, SchemaMismatch, StorageFailed, TooLarge, UnsupportedOperation)
+LANCE_REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     **REFUSALS,
     **{each.code: each for each in _PLAIN},
     InUse.code: partial(InUse, kind="branch"),
@@ -43,12 +43,12 @@ FRUGAL: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """What makes such a process give memory back: with a heap for each thread, and Arrow's own beside them, it has a fifth more for the same rows."""
 
 
-def lance_processes(settings: Lance, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
+def lance_processes(settings: LanceSection, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
     """Build what works on Lance tables; no process is there before somebody asks. A server's are given nothing of its environment."""
     return LanceProcesses(
         processes_max=settings.workers_max,
         resident_bytes_max=settings.worker_bytes_max,
         module=MODULE,
-        refusals=TOLD,
+        refusals=LANCE_REFUSALS,
         environment={**FRUGAL, **(environment or {})},
     )

@@ -15,72 +15,72 @@ from typing import TYPE_CHECKING, NamedTuple
 import uvicorn
 
 from limnos.app.lance import lance_processes
-from limnos.app.listening import CannotListen, bound_to, url_of
+from limnos.app.listening import CannotListen, bind_address, url_of
 from limnos.config.values import split_listen
 from limnos.formats.lance import is_local
-from limnos.http.lance.adapter import Adapter
+from limnos.http.lance.adapter import LanceAdapter
 from limnos.model.errors import BadRequest
-from limnos.services.lance.folders import Folders, Limits
-from limnos.sources.lance.delegating import Delegate, implementation_of
-from limnos.sources.lance.directories import Directory
-from limnos.sources.lance.serving import served
+from limnos.services.lance.directory_tables import FolderLimits, FolderTables
+from limnos.sources.lance.delegate import NamespaceDelegate, implementation_of
+from limnos.sources.lance.directories import LanceDirectory
+from limnos.sources.lance.directory_namespace import delegate_of
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Mapping
 
-    from limnos.config.settings import Lance
+    from limnos.config.settings import LanceSection
 
-__all__ = ["CannotListen", "of_directory", "of_implementation", "serve"]
+__all__ = ["CannotListen", "directory_namespace", "implementation_namespace", "serve"]
 
 
-class Served(NamedTuple):
+class ServedNamespace(NamedTuple):
     """What is served: an implementation, and the directory whose rows our own processes work on."""
 
-    delegate: Delegate
-    directory: Directory | None = None
+    delegate: NamespaceDelegate
+    directory: LanceDirectory | None = None
 
 
-def of_directory(directory: Directory) -> Served:
+def directory_namespace(directory: LanceDirectory) -> ServedNamespace:
     """Return a directory as what is served."""
-    return Served(served(directory), directory)
+    return ServedNamespace(delegate_of(directory), directory)
 
 
-def of_implementation(name: str, properties: Mapping[str, str]) -> Served:
+def implementation_namespace(name: str, properties: Mapping[str, str]) -> ServedNamespace:
     """Return somebody's implementation as what is served. Raises BadRequest."""
-    return Served(Delegate(implementation_of(name, properties)))
+    return ServedNamespace(NamespaceDelegate(implementation_of(name, properties)))
 
 
-def serve(what: Served, *, listen: str, settings: Lance, announce: Callable[[str], object]) -> None:
+def serve(what: ServedNamespace, *, listen: str, settings: LanceSection, announce: Callable[[str], object]) -> None:
     """Serve until SIGTERM or SIGINT; `announce` is told the address. Raises BadRequest for one that others reach, CannotListen."""
     host, port = split_listen(listen)
     if not _is_loopback(host):
         raise BadRequest(
             f"{listen} can be reached from other machines, and this server asks nobody who it is: listen on 127.0.0.1"
         )
-    bound = bound_to(host, port)
-    adapter = Adapter(
+    bound = bind_address(host, port)
+    adapter = LanceAdapter(
         what.delegate.call, folders=None if what.directory is None else _folders(what.directory, settings)
     )
     config = uvicorn.Config(adapter, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none")
-    server = _Server(config)
+    server = _AdapterServer(config)
     server.announce = lambda: announce(url_of(bound))
     asyncio.run(_run(server, adapter, bound=bound))
 
 
-async def _run(server: _Server, adapter: Adapter, *, bound: socket.socket) -> None:
+async def _run(server: _AdapterServer, adapter: LanceAdapter, *, bound: socket.socket) -> None:
     try:
         await server.serve(sockets=[bound])
     finally:
         adapter.close()
 
 
-def _folders(directory: Directory, settings: Lance) -> Folders:
-    limits = Limits(settings.batch_bytes_max, settings.body_bytes_max, settings.data_timeout_s)
+def _folders(directory: LanceDirectory, settings: LanceSection) -> FolderTables:
+    limits = FolderLimits(settings.batch_bytes_max, settings.body_bytes_max, settings.data_timeout_s)
     environment = (
         None if is_local(directory.root) else os.environ
     )  # whoever starts this says there how stores are reached
-    return Folders(directory, lance_processes(settings, environment=environment), limits=limits)
+    return FolderTables(directory, lance_processes(settings, environment=environment), limits=limits)
 
 
 def _is_loopback(host: str) -> bool:
@@ -90,7 +90,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-class _Server(uvicorn.Server):
+class _AdapterServer(uvicorn.Server):
     """Uvicorn's server, which ends with exit code 0 when it is told to stop."""
 
     announce: Callable[[], object]

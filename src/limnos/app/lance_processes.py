@@ -12,9 +12,9 @@ import asyncio
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from limnos.app.hands import Hand
-from limnos.app.turns import Key, Turns
-from limnos.model.errors import BadRequest, LimnosError, StateUnknown, TooLarge, Unavailable
+from limnos.app.fair_queue import FairQueue, Key
+from limnos.app.worker_process import WorkerProcess
+from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StateUnknown, TooLarge
 from limnos.sources.lance.questions import START
 from limnos.sources.wire import CALL, COMPLETE, CUT, MORE
 from limnos.telemetry.logs import get_logger
@@ -23,7 +23,7 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
-    from limnos.services.lance.work import Errand
+    from limnos.services.lance.workers import WorkerTask
 
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0
@@ -36,16 +36,16 @@ DONE = Counter(
 )  # fmt: skip
 
 
-def stopping() -> Unavailable:
+def stopping_error() -> ServiceUnavailable:
     """Say that no process is started any more."""
-    return Unavailable("The server is stopping, and nothing was changed: try again")
+    return ServiceUnavailable("The server is stopping, and nothing was changed: try again")
 
 
-class Feed:
+class BodyFeed:
     """A body on its way to a process, in one task for all of its pieces."""
 
-    def __init__(self, hand: Hand, body: AsyncGenerator[bytes, None]) -> None:
-        self._hand = hand
+    def __init__(self, worker: WorkerProcess, body: AsyncGenerator[bytes, None]) -> None:
+        self._hand = worker
         self._body = body
         self._is_sending = False
 
@@ -72,59 +72,65 @@ class LanceProcesses:
         environment: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         half = max(1, processes_max // 2)
-        self._turns = Turns(processes_max, limits={"slow": max(1, processes_max - 1), "table": half, "caller": half})
+        self._turns = FairQueue(
+            processes_max, limits={"slow": max(1, processes_max - 1), "table": half, "caller": half}
+        )
         self._resident_bytes_max = resident_bytes_max
         self._module = module
         self._refusals = refusals
         self._environment = environment
-        self._idle: list[Hand] = []
-        self._busy: dict[Hand, bool] = {}
+        self._idle: list[WorkerProcess] = []
+        self._busy: dict[WorkerProcess, bool] = {}
         """Those at work, and whether they were ended as they had grown too large."""
-        self._starting: dict[Hand, asyncio.Task[bool]] = {}
+        self._starting: dict[WorkerProcess, asyncio.Task[bool]] = {}
         """Those that have not said yet that they can begin, whether somebody waits for them or not."""
         self._timer: asyncio.TimerHandle | None = None
-        self._looking: asyncio.TimerHandle | None = None
+        self._read_connection: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def ask(self, errand: Errand) -> bytes:
+    async def ask(self, worker_task: WorkerTask) -> bytes:
         """Have a question answered; whoever cancels ends it. Raises what it is refused with, Unavailable, TooLarge, StateUnknown."""
-        async with self._hand(errand) as hand:
-            await errand.begin()
-            errand.is_open = True
-            await hand.send([errand.name, errand.question])
-            return self._taken(errand, await self._told(errand, hand))
+        async with self._hand(worker_task) as worker:
+            await worker_task.begin()
+            worker_task.is_open = True
+            await worker.send([worker_task.name, worker_task.question])
+            return self._taken(worker_task, await self._told(worker_task, worker))
 
-    async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
+    async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
         """Have a question answered that is fed with a body. It is begun only when the body has ended as it should."""
-        async with aclosing(body), self._hand(errand) as hand:
-            errand.is_open = True
-            await hand.send([errand.name, errand.question, MORE])
-            answer = asyncio.create_task(self._told(errand, hand))
+        async with aclosing(body), self._hand(worker_task) as worker:
+            worker_task.is_open = True
+            await worker.send([worker_task.name, worker_task.question, MORE])
+            answer = asyncio.create_task(self._told(worker_task, worker))
             try:
-                cut = await self._pass_on(errand, hand, body=body, answer=answer)
+                cut = await self._pass_on(worker_task, worker, body=body, answer=answer)
                 told = await answer
             finally:
                 answer.cancel()
             if cut is not None:
-                errand.is_open = False
+                worker_task.is_open = False
                 raise cut
-            return self._taken(errand, told)
+            return self._taken(worker_task, told)
 
     @staticmethod
-    async def _told(errand: Errand, hand: Hand) -> list[bytes]:
+    async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
         """Wait for an answer, and answer what is asked back until then."""
         while True:
-            told = await hand.receive()
+            told = await worker.receive()
             if told[0] != CALL:
                 return told
-            await hand.send(await errand.called(told[1].decode(), told[2]))
+            await worker.send(await worker_task.called(told[1].decode(), told[2]))
 
     @staticmethod
     async def _pass_on(
-        errand: Errand, hand: Hand, *, body: AsyncGenerator[bytes, None], answer: asyncio.Task[list[bytes]]
+        worker_task: WorkerTask,
+        worker: WorkerProcess,
+        *,
+        body: AsyncGenerator[bytes, None],
+        answer: asyncio.Task[list[bytes]],
     ) -> LimnosError | None:
         """Send a body on until it ends, or until an answer comes. Returns why it was cut, if it was."""
-        feed = Feed(hand, body)
+        feed = BodyFeed(worker, body)
         feeding = asyncio.create_task(feed.pass_on(answer))
         try:
             await asyncio.wait({feeding, answer}, return_when=asyncio.FIRST_COMPLETED)
@@ -139,91 +145,91 @@ class LanceProcesses:
             if not feeding.cancelled():
                 feeding.exception()  # the answer says it
             if answer.exception() is None:
-                await hand.send([CUT])
+                await worker.send([CUT])
             return None
         try:
             feeding.result()
-            await errand.begin()
+            await worker_task.begin()
         except LimnosError as error:
-            await hand.send([CUT])
+            await worker.send([CUT])
             return error
-        await LanceProcesses._complete(errand, hand)
+        await LanceProcesses._complete(worker_task, worker)
         return None
 
     @staticmethod
-    async def _complete(errand: Errand, hand: Hand) -> None:
+    async def _complete(worker_task: WorkerTask, worker: WorkerProcess) -> None:
         """Say that a body has ended. A process that was gone before it was told has changed nothing."""
         try:
-            await hand.send([COMPLETE])
+            await worker.send([COMPLETE])
         except ConnectionError:
-            errand.refused()
+            worker_task.refused()
             raise
 
-    async def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
+    async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
         """Give an answer in pieces; the first one comes when it is certain that there is an answer."""
-        async with self._hand(errand) as hand:
-            await errand.begin()
-            errand.is_open = True
-            await hand.send([errand.name, errand.question])
+        async with self._hand(worker_task) as worker:
+            await worker_task.begin()
+            worker_task.is_open = True
+            await worker.send([worker_task.name, worker_task.question])
             while True:
-                told = await hand.receive()
+                told = await worker.receive()
                 if told[0] != MORE:
-                    self._taken(errand, told)
+                    self._taken(worker_task, told)
                     return
                 yield told[1]
 
     # -- the processes -----------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _hand(self, errand: Errand) -> AsyncIterator[Hand]:
+    async def _hand(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
         """Hold a process; it is ended unless what was to be done with it was done to its end."""
-        async with self._turns.turn(self._keys(errand)):
-            hand = self._one()
-            self._busy[hand] = False
+        async with self._turns.turn(self._keys(worker_task)):
+            worker = self._one()
+            self._busy[worker] = False
             self._look_later()
             try:
-                await self._started(hand)
-                yield hand
+                await self._started(worker)
+                yield worker
             except LimnosError:
-                self._after(hand, errand)
+                self._after(worker, worker_task)
                 raise
             except ConnectionError as error:
-                grown = self._busy.pop(hand)
-                hand.end()
-                raise self._lost(errand, grown=grown, crashed=hand.has_crashed) from error
+                grown = self._busy.pop(worker)
+                worker.end()
+                raise self._lost(worker_task, grown=grown, crashed=worker.has_crashed) from error
             except BaseException:
-                DONE[errand.kind, "ended"] += 1
-                self._after(hand, errand)
+                DONE[worker_task.kind, "ended"] += 1
+                self._after(worker, worker_task)
                 raise
-            self._after(hand, errand)
+            self._after(worker, worker_task)
 
-    def _after(self, hand: Hand, errand: Errand) -> None:
+    def _after(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
         """Keep a process that has answered, with whatever, or was not asked; a failure in between leaves it at work."""
-        self._busy.pop(hand, None)
-        if hand in self._starting:
+        self._busy.pop(worker, None)
+        if worker in self._starting:
             return  # the next one to ask finds it further on than a new one
-        if errand.is_open:
-            hand.end()
+        if worker_task.is_open:
+            worker.end()
         else:
-            self._rest(hand)
+            self._rest(worker)
 
-    def _lost(self, errand: Errand, *, grown: bool, crashed: bool) -> LimnosError:
+    def _lost(self, worker_task: WorkerTask, *, grown: bool, crashed: bool) -> LimnosError:
         """Say what it means that a process is gone."""
-        DONE[errand.kind, "too large" if grown else "died"] += 1
+        DONE[worker_task.kind, "too large" if grown else "died"] += 1
         log.warning(
             "a process that worked on a table was lost",
-            kind=errand.kind,
+            kind=worker_task.kind,
             grown=grown,
             crashed=crashed,
-            begun=errand.is_begun,
+            begun=worker_task.is_begun,
         )
         why = "This takes more memory than a request may have" if grown else "The process that did this has died"
-        if errand.writes and errand.is_begun:
-            failure = errand.failure()
-            if failure is None and not errand.commits_here:
+        if worker_task.writes and worker_task.is_begun:
+            failure = worker_task.failure()
+            if failure is None and not worker_task.commits_here:
                 return StateUnknown(f"{why}, and the change may have been made: look before you repeat it")
             if not isinstance(failure, StateUnknown):
-                errand.refused()
+                worker_task.refused()
             if failure is not None:
                 return failure
         if grown:
@@ -232,127 +238,127 @@ class LanceProcesses:
             return BadRequest(
                 "Lance's library has ended its process over this, and nothing was changed: ask for something simpler, or for less"
             )
-        return Unavailable(f"{why}, and nothing was changed: try again, or ask for less")
+        return ServiceUnavailable(f"{why}, and nothing was changed: try again, or ask for less")
 
     @staticmethod
-    def _keys(errand: Errand) -> tuple[Key, ...]:
-        if errand.is_quick:
+    def _keys(worker_task: WorkerTask) -> tuple[Key, ...]:
+        if worker_task.is_quick:
             return ()
-        return ("slow", ""), ("table", errand.table), ("caller", errand.caller)
+        return ("slow", ""), ("table", worker_task.table), ("caller", worker_task.caller)
 
-    def _one(self) -> Hand:
+    def _one(self) -> WorkerProcess:
         while self._idle:
-            hand = self._idle.pop()
-            if hand.is_there():
-                return hand
-            hand.end()
+            worker = self._idle.pop()
+            if worker.is_there():
+                return worker
+            worker.end()
         if self._is_closed:
-            raise stopping()
+            raise stopping_error()
         return self._half_started() or self._new()
 
-    def _half_started(self) -> Hand | None:
+    def _half_started(self) -> WorkerProcess | None:
         """Return a process whose start nobody waits for any more, unless it takes too long."""
         now = asyncio.get_running_loop().time()
-        for hand in [each for each in self._starting if each not in self._busy]:
-            if now - hand.used_at < START_MAX_S:
-                return hand
-            self._starting.pop(hand).cancel()
-            hand.end()
+        for worker in [each for each in self._starting if each not in self._busy]:
+            if now - worker.used_at < START_MAX_S:
+                return worker
+            self._starting.pop(worker).cancel()
+            worker.end()
         return None
 
-    def _new(self) -> Hand:
+    def _new(self) -> WorkerProcess:
         loop = asyncio.get_running_loop()
-        hand = Hand(self._module, self._environment)
-        hand.used_at = loop.time()
-        self._starting[hand] = loop.create_task(self._start(hand))
-        return hand
+        worker = WorkerProcess(self._module, self._environment)
+        worker.used_at = loop.time()
+        self._starting[worker] = loop.create_task(self._start(worker))
+        return worker
 
-    async def _start(self, hand: Hand) -> bool:
+    async def _start(self, worker: WorkerProcess) -> bool:
         """Have a process load what it works with, whoever goes on waiting for it; says whether it is still there then."""
         try:
-            await hand.ask([START, b""])
+            await worker.ask([START, b""])
         except ConnectionError:
-            if hand not in self._busy:
-                hand.end()
+            if worker not in self._busy:
+                worker.end()
             return False
         finally:
-            self._starting.pop(hand, None)
-        if hand not in self._busy:
-            self._rest(hand)
+            self._starting.pop(worker, None)
+        if worker not in self._busy:
+            self._rest(worker)
         return True
 
-    async def _started(self, hand: Hand) -> None:
+    async def _started(self, worker: WorkerProcess) -> None:
         """Wait until a process can begin. Raises ConnectionError when it is gone, Unavailable when the server stops."""
-        task = self._starting.get(hand)
+        task = self._starting.get(worker)
         if task is None:
             return
         await asyncio.wait({task})
         if task.cancelled():
-            raise stopping()
+            raise stopping_error()
         if not task.result():
             raise ConnectionResetError("The process has ended")
 
-    def _taken(self, errand: Errand, told: list[bytes]) -> bytes:
+    def _taken(self, worker_task: WorkerTask, told: list[bytes]) -> bytes:
         outcome, *parts = told
-        errand.is_open = False
-        DONE[errand.kind, outcome.decode()] += 1
+        worker_task.is_open = False
+        DONE[worker_task.kind, outcome.decode()] += 1
         if outcome == b"done":
             return parts[0]
-        failure = errand.failure()
+        failure = worker_task.failure()
         if not isinstance(failure, StateUnknown):
-            errand.refused()
+            worker_task.refused()
         if failure is not None:
             raise failure
         if outcome == b"refused":
             raise self._refusals.get(parts[0].decode(), BadRequest)(parts[1].decode())
-        raise RuntimeError(f"{errand.kind} failed: {parts[0].decode()}")
+        raise RuntimeError(f"{worker_task.kind} failed: {parts[0].decode()}")
 
     def _look_later(self) -> None:
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        if self._read_connection is None:
+            self._read_connection = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
         """End processes that have grown too large."""
-        self._looking = None
-        for hand, grown in tuple(self._busy.items()):
-            if not grown and hand.resident_bytes() > self._resident_bytes_max:
-                self._busy[hand] = True
-                hand.kill()
+        self._read_connection = None
+        for worker, grown in tuple(self._busy.items()):
+            if not grown and worker.resident_bytes() > self._resident_bytes_max:
+                self._busy[worker] = True
+                worker.kill()
         if self._busy:
             self._look_later()
 
-    def _rest(self, hand: Hand) -> None:
+    def _rest(self, worker: WorkerProcess) -> None:
         """Keep a process for the next question, and let it go when there is none for a while."""
         loop = asyncio.get_running_loop()
-        if self._is_closed or hand.resident_bytes() > self._resident_bytes_max // 2:
-            hand.end()  # what it has grown to it does not give back
+        if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
+            worker.end()  # what it has grown to it does not give back
             return
-        hand.used_at = loop.time()
-        self._idle.append(hand)
+        worker.used_at = loop.time()
+        self._idle.append(worker)
         if self._timer is None:
             self._timer = loop.call_later(IDLE_S, self._dismiss)
 
     def _dismiss(self) -> None:
         loop = asyncio.get_running_loop()
-        for hand in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
-            self._idle.remove(hand)
-            hand.end()
+        for worker in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
+            self._idle.remove(worker)
+            worker.end()
         self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
 
     def pids(self) -> list[int]:
         """Return the processes that are there."""
-        return [hand.pid for hand in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}]
+        return [worker.pid for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}]
 
     def close(self) -> None:
         """End every process, and start none any more for whoever is still waiting."""
         self._is_closed = True
-        for timer in (self._timer, self._looking):
+        for timer in (self._timer, self._read_connection):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._looking = None
+        self._timer = self._read_connection = None
         for task in self._starting.values():
             task.cancel()
-        for hand in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}:
-            hand.end()
+        for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}:
+            worker.end()
         self._idle.clear()
         self._starting.clear()

@@ -65,7 +65,7 @@ def can_listen(settings: Settings) -> None:
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 
-def bound_to(host: str, port: int) -> socket.socket:
+def bind_address(host: str, port: int) -> socket.socket:
     """Bind one address and listen on it. Raises CannotListen."""
     found = _bind(host, port)
     _begin(found)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from limnos.app.building import database_of, warehouse_of
-from limnos.app.trouble import missing_package, shown
+from limnos.app.node_builder import database_of, warehouse_of
+from limnos.app.startup_errors import masked_address, missing_package_error
 from limnos.model.extras import SCHEME_EXTRAS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def require_driver(settings: Settings) -> None:
     database = database_of(settings)
     for name in DRIVERS if "://" in database else ():
         if find_spec(name) is None:
-            raise missing_package(f"the store {shown(database)} needs '{name}'", "postgres")
+            raise missing_package_error(f"the store {masked_address(database)} needs '{name}'", "postgres")
 
 
 def require_packages(settings: Settings) -> None:
@@ -33,4 +33,6 @@ def require_packages(settings: Settings) -> None:
     require_driver(settings)
     scheme = warehouse_of(settings).partition(":")[0]
     if scheme in STORES and find_spec(STORES[scheme]) is None:
-        raise missing_package(f"the warehouse {warehouse_of(settings)} needs '{STORES[scheme]}'", SCHEME_EXTRAS[scheme])
+        raise missing_package_error(
+            f"the warehouse {warehouse_of(settings)} needs '{STORES[scheme]}'", SCHEME_EXTRAS[scheme]
+        )

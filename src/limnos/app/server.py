@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from limnos.app.bootstrap import TOKEN_FILE
-from limnos.app.building import allowed_of, database_of, make_data_directory, open_store, warehouse_of
 from limnos.app.certificates import certificates_of
 from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
-from limnos.app.leaving import leave_now
+from limnos.app.forced_exit import exit_now
 from limnos.app.listening import can_listen, listen, listen_together, url_of
+from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store, warehouse_of
 from limnos.app.packages import require_driver, require_packages
-from limnos.app.sealed import lacking_keys, place_of_keys, told_keys, warn_of_keys
+from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
-from limnos.app.trouble import shown, told
+from limnos.app.startup_errors import explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
-from limnos.app.workers import Workers
+from limnos.app.worker_supervisor import Supervisor
 from limnos.config.secrets import secrets_of
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.lookup.principal_names import odd_names
-from limnos.services.storage.place_settling import conflicts_told, is_unsettled
-from limnos.services.storage.work import Work
+from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
+from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
-from limnos.services.upkeep.released_places import FREE_PLACES, ReleasedPlaces
+from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
@@ -54,7 +54,7 @@ log = get_logger("limnos.server")
 def start(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code of several workers, and ends the process that serves alone."""
     _configure_logs(settings)
-    with told(settings, database_of(settings)) as begun:
+    with explain_startup_errors(settings, database_of(settings)) as begun:
         require_packages(settings)
         certificates = certificates_of(settings)
         count = settings.server.workers
@@ -66,11 +66,11 @@ def start(settings: Settings) -> int:
 
         if count == 1:
             serve(settings, groups[0], announce, certificates=certificates)
-            leave_now(0)
+            exit_now(0)
         make_data_directory(settings)
         migrate_store(database_of(settings))  # once, and here its trouble is told in full
         settle_memory()
-        return Workers(settings, groups, announce, certificates).run()
+        return Supervisor(settings, groups, announce, certificates).run()
 
 
 def _configure_logs(settings: Settings) -> None:
@@ -85,7 +85,7 @@ def check(settings: Settings) -> list[CannotStart]:
     problems: list[CannotStart] = []
     for look in (can_listen, certificates_of, require_packages, _can_write, _can_open):
         try:
-            with told(settings, database_of(settings)):
+            with explain_startup_errors(settings, database_of(settings)):
                 look(settings)
         except CannotStart as found:
             problems.append(found)
@@ -95,7 +95,7 @@ def check(settings: Settings) -> list[CannotStart]:
     return problems
 
 
-def notes(settings: Settings) -> list[str]:
+def startup_notes(settings: Settings) -> list[str]:
     """Say what a server that starts would still lack, a sentence each."""
     return engine_notes(settings) if has_engine(settings) else []
 
@@ -112,12 +112,12 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
                 advice="run 'limnos server check' again when a server of this release has started",
             )
         ]
-    told = asyncio.run(_read_store(settings, conflicts_told))
+    told = asyncio.run(_read_store(settings, describe_conflicts))
     released = asyncio.run(_read_store(settings, _released_read))
     return [*map(_place_warning, told), *_released_warnings(released)]
 
 
-def _released_warnings(found: ReleasedPlaces) -> list[StartWarning]:
+def _released_warnings(found: ReleasedLocations) -> list[StartWarning]:
     """Return what the last round of the task found that frees places of dropped objects."""
     if not found.kept:
         return []
@@ -131,21 +131,21 @@ def _released_warnings(found: ReleasedPlaces) -> list[StartWarning]:
     ]
 
 
-def _released_read(tx: Tx) -> ReleasedPlaces:
+def _released_read(tx: Tx) -> ReleasedLocations:
     stated = tx.tasks.told(FREE_PLACES)
-    return ReleasedPlaces() if stated is None else msgspec.json.decode(stated, type=ReleasedPlaces)
+    return ReleasedLocations() if stated is None else msgspec.json.decode(stated, type=ReleasedLocations)
 
 
 def _place_warning(told: Mapping[str, object]) -> StartWarning:
     other = cast("Mapping[str, object]", told["other"])
     return StartWarning(
-        f"{_named(told)} meets {_named(other)}",
+        f"{_display_name(told)} meets {_display_name(other)}",
         why=f"{told['location']} and {other['location']} share files since before that was refused: {told['effect']}",
         advice=str(told["mend"]),
     )
 
 
-def _named(told: Mapping[str, object]) -> str:
+def _display_name(told: Mapping[str, object]) -> str:
     return f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']})"
 
 
@@ -194,7 +194,7 @@ def _can_open(settings: Settings) -> None:
     if revision is None:
         return
     raise CannotStart(
-        f"The store {shown(database)} is not as this release needs it",
+        f"The store {masked_address(database)} is not as this release needs it",
         why=f"it has schema {revision}, this release needs {head_revision()}",
         advice="run 'limnos server migrate' if it is an older one; start the newer release if it is not",
     )
@@ -207,16 +207,16 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
     and as nobody can tell which tokens were revoked since, they all are, unless `keeps_tokens`.
     """
     _configure_logs(settings)
-    with told(settings, database_of(settings)):
+    with explain_startup_errors(settings, database_of(settings)):
         require_driver(settings)
         make_data_directory(settings)
         before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
         return done
-    lacking = lacking_keys(settings, database_of(settings))
+    lacking = missing_keys(settings, database_of(settings))
     if lacking:
-        done = f"{done}; secrets are sealed under keys that {place_of_keys(settings)} lacks: {told_keys(lacking)}"
+        done = f"{done}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
     return f"{done}; every node reads the store afresh, and new ids follow all that were ever given; tokens revoked: {revoked}"
@@ -225,7 +225,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
     """Do the janitor's round now, or only list what it would take away; returns the paths."""
     _configure_logs(settings)
-    with told(settings, database_of(settings)):
+    with explain_startup_errors(settings, database_of(settings)):
         make_data_directory(settings)
         return asyncio.run(_clean(settings, dry_run=dry_run))
 
@@ -236,7 +236,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
     try:
         stated = await store.submit(permit, lambda tx: tx.tasks.told(JANITOR))
         payload = JanitorPayload() if stated is None else msgspec.json.decode(stated, type=JanitorPayload)
-        work = Work(
+        work = TaskContext(
             0,
             store=store,
             permit=permit,
@@ -256,7 +256,9 @@ def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
     sys.stdout.flush()
-    log.info("serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=shown(database_of(settings)))
+    log.info(
+        "serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=masked_address(database_of(settings))
+    )
 
 
 def _how_to_connect(settings: Settings, url: str) -> str:

@@ -15,13 +15,13 @@ import uvicorn
 import uvloop
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import build
 from limnos.app.engines import engine_of, has_engine
 from limnos.app.executor import executor_of
-from limnos.app.leaving import heard_apart, leave_within
-from limnos.app.listening import bound_to
-from limnos.http.connection import LaneProtocol
-from limnos.http.guarded import GuardedProtocol
+from limnos.app.forced_exit import exit_within, handle_signals_on_thread
+from limnos.app.listening import bind_address
+from limnos.app.node_builder import build
+from limnos.http.admission_protocol import AdmissionProtocol
+from limnos.http.connection import FastPathProtocol
 from limnos.services.sqlpp.engine import ENGINE
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
-    from limnos.app.building import Built
-    from limnos.app.certificates import Certificates
+    from limnos.app.certificates import CertificateReloader
+    from limnos.app.node_builder import ServerNode
     from limnos.config.settings import Settings
 
 WAITING_PART = 0.8
@@ -50,7 +50,7 @@ def serve(
     *,
     lifeline: int | None = None,
     beats: bool = False,
-    certificates: Certificates | None = None,
+    certificates: CertificateReloader | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; `announce` is called when it serves, and again and again from then on if it `beats`.
 
@@ -66,7 +66,7 @@ def leaves_within_s(drain_timeout_s: float) -> float:
     return max(drain_timeout_s, LEAVE_S_MIN)
 
 
-class _Server(uvicorn.Server):
+class _NodeServer(uvicorn.Server):
     """Uvicorn's server, stopped by our own signal handlers: a stop that was asked for ends with exit code 0."""
 
     drain_timeout_s = 0.0
@@ -101,14 +101,14 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for name in _STOPS:
             loop.add_signal_handler(name, self.stop)
-        with heard_apart(_STOPS, self.leave):
+        with handle_signals_on_thread(_STOPS, self.leave):
             yield
 
     def leave(self) -> None:
         """See to it that nothing keeps the process longer than a stop may take; on any thread."""
         if not self.is_leaving:
             self.is_leaving = True
-            leave_within(leaves_within_s(self.drain_timeout_s))
+            exit_within(leaves_within_s(self.drain_timeout_s))
 
     def stop(self) -> None:
         """Stop."""
@@ -126,10 +126,10 @@ async def _serve(
     *,
     lifeline: int | None,
     beats: bool,
-    certificates: Certificates | None,
+    certificates: CertificateReloader | None,
 ) -> None:
     built = build(settings)
-    inner = None if certificates is None or not has_engine(settings) else bound_to("127.0.0.1", 0)
+    inner = None if certificates is None or not has_engine(settings) else bind_address("127.0.0.1", 0)
     ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
     beside: list[asyncio.Task[None]] = []
     try:
@@ -139,7 +139,7 @@ async def _serve(
         executor = executor_of(settings, built.services)
         if executor is not None:
             beside.append(asyncio.create_task(executor.run()))
-        server = _Server(_config(built, settings))
+        server = _NodeServer(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.handshake_s, server.inner = settings.server.head_timeout_s, inner
         if certificates is not None:
@@ -160,15 +160,15 @@ async def _serve(
         await built.close()
 
 
-def _stop_alone(server: _Server, lifeline: int) -> None:
+def _stop_alone(server: _NodeServer, lifeline: int) -> None:
     asyncio.get_running_loop().remove_reader(lifeline)
     server.stop()
 
 
-def _config(built: Built, settings: Settings) -> uvicorn.Config:
+def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
     drain: float = WAITING_PART * settings.server.drain_timeout_s
     return uvicorn.Config(
-        built.application, http=LaneProtocol if settings.server.lane else GuardedProtocol, loop="none",
+        built.application, http=FastPathProtocol if settings.server.lane else AdmissionProtocol, loop="none",
         lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
         ws="none", proxy_headers=False,
         timeout_graceful_shutdown=drain,  # type: ignore[arg-type]  # it is awaited, so a fraction serves as well

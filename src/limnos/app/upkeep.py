@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.storage.place_settling import places_refresh
-from limnos.services.storage.work import Work
+from limnos.services.storage.location_reconciliation import locations_refresh
+from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS, LONG
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.audit import EXPIRED_AT_ONCE, lines_expire
@@ -23,14 +23,14 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
-    from limnos.files import Allowed
+    from limnos.files import AllowedStorage
     from limnos.services.request.audit_lines import AuditLines
-    from limnos.services.request.shared import Services
-    from limnos.services.upkeep.task_kinds import Outcome, TaskKind
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.upkeep.task_kinds import TaskKind, TaskOutcome
     from limnos.store.interface import Store
-    from limnos.store.tasks import Task
+    from limnos.store.tasks import LeasedTask
     from limnos.store.tx import Tx
-    from limnos.view.gate import Gate
+    from limnos.view.freshness_gate import FreshnessGate
 
 log = get_logger("limnos.upkeep")
 LEASE_MS = 300_000
@@ -55,10 +55,10 @@ class Upkeep:
     def __init__(
         self,
         store: Store,
-        gate: Gate,
+        gate: FreshnessGate,
         *,
         keep_ms: int,
-        allowed: Allowed,
+        allowed: AllowedStorage,
         warehouse: str,
         keep_runs_ms: int,
         debris_ms: int = 0,
@@ -70,7 +70,7 @@ class Upkeep:
         self.keep_ms = keep_ms
         self.keep_runs_ms = keep_runs_ms
         self.debris_ms = debris_ms
-        self.services: Services | None = None
+        self.services: NodeServices | None = None
         """What requests share, once it is built."""
         self._woken = {among_long: asyncio.Event() for among_long in (False, True)}
         self._permit = upkeep_permit("limnos")
@@ -120,7 +120,7 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)
         if self.services is not None:
-            await places_refresh(self.services)
+            await locations_refresh(self.services)
         await self.count()
 
     @property
@@ -165,14 +165,14 @@ class Upkeep:
             await self.store.submit(self._permit, lambda tx: _settle(tx, task, kind, outcome=found))
         return True
 
-    def _work(self, task: Task, kind: TaskKind) -> Work:
-        return Work(
+    def _work(self, task: LeasedTask, kind: TaskKind) -> TaskContext:
+        return TaskContext(
             task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
             lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms, debris_ms=self.debris_ms,
             services=self.services,
         )  # fmt: skip
 
-    async def _failed(self, task: Task, kind: TaskKind, error: Exception) -> None:
+    async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
         """Give a failed task back for later, or give it up, which is told once."""
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
@@ -194,7 +194,7 @@ class Upkeep:
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 
 
-def _settle(tx: Tx, task: Task, kind: TaskKind, *, outcome: Outcome) -> None:
+def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:
     """Put a task away that went well."""
     if kind.every_s is not None:
         payload = task.payload if outcome.payload is None else outcome.payload

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
@@ -38,7 +38,7 @@ def explain(
     actions: Annotated[
         bool, Parameter(name="--actions", help="List all actions, and ask nothing.", negative=())
     ] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Say whether something is allowed, and which roles, owners and denials decide it. Nothing is done.
 
@@ -65,7 +65,7 @@ def explain(
     return int(ExitCode.OK if found.decision.allowed else ExitCode.REFUSED)
 
 
-def _list_actions(common: Common) -> None:
+def _list_actions(common: CommonFlags) -> None:
     from limnos.access.actions import Action
 
     rows: list[Row] = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows
 
@@ -50,7 +50,7 @@ def audit(
     request: Annotated[str | None, Parameter(help="Only the request of this id.")] = None,
     server: Annotated[bool, Parameter(help="Of the server and all its metalakes, for service admins.")] = False,
     limit: Annotated[int, Parameter(help="Show at most so many.")] = 50,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Show who did what to which object, by which right, the newest first: in your metalakes all, elsewhere what you did."""
     wanted: dict[str, object] = {
@@ -70,7 +70,7 @@ def export(
     *,
     since: Annotated[str | None, Parameter(help="The first day, as 2026-11-01; else the first that there is.")] = None,
     until: Annotated[str | None, Parameter(help="The first day that is left out; else today.")] = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Have the server write days that are over as Parquet files, which Spark reads; for service admins.
 
@@ -108,13 +108,13 @@ def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
         "did": line.change or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
-        "right": _why(right),
+        "right": _right_sentence(right),
         "client": line.client or "",
         "request_id": line.request_id or "",
     }
 
 
-def _why(right: object) -> str:
+def _right_sentence(right: object) -> str:
     """Return the part of an explanation's sentence that says by which right."""
     message = str(right.get("message", "")) if isinstance(right, dict) else ""
     return message.partition("': ")[2] or message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import UnavailableError
 from limnos.names.display import render
@@ -32,7 +32,7 @@ def changes(
         Parameter(help="Position to go on from, as it was shown; `now` for what comes from now on, `oldest` for all."),
     ] = None,
     follow: Annotated[bool, Parameter(negative="", help="Go on with what comes, until interrupted.")] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Show what was committed, as far as you may see it: all that is kept, or what comes after a position.
 

@@ -37,14 +37,14 @@ KindFlag = Annotated[
         help="What PATH is, when it is not plain: with `metalake`, `tag` or `job_template` (a pipeline), PATH is its name."
     ),
 ]
-Yes = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask.")]
+YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask.")]
 Comment = Annotated[str | None, Parameter(help="A remark for people.")]
 Property = Annotated[list[str] | None, Parameter(name="--property", negative="", help="KEY=VALUE; may be repeated.")]
 
 
 @Parameter(name="*", group=CONNECTION)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class CommonFlags:
     """Flags of every command that talks to a server."""
 
     uri: Annotated[
@@ -139,19 +139,19 @@ class Common:
         name, profile = found
         if profile.ends_at - time.time() > SOON_S:
             return profile.token
-        with profiles.locked(environ):
+        with profiles.lock_profiles(environ):
             profile = profiles.read(environ).profiles.get(name, profile)  # another command may have been faster
             if profile.ends_at - time.time() <= SOON_S:
-                profile = renewed(profile, timeout_s=self.timeout, ca_file=self.ca_file)
+                profile = renew_profile(profile, timeout_s=self.timeout, ca_file=self.ca_file)
                 profiles.write(environ, profiles.read(environ).renewed(name, profile))
         return profile.token
 
 
-DEFAULTS = Common()
+DEFAULTS = CommonFlags()
 """Stands for flags that were not given; cyclopts reads the environment all the same."""
 
 
-def renewed(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
+def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
     """Go on with a profile's session, at its server or at the outside issuer that it is of. Raises StoppedError, ClientError."""
     if profile.refresh_token is None:
         if profile.ends_at > time.time():
@@ -165,7 +165,9 @@ def renewed(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -
     if profile.outside is not None:
         from limnos.cli import issuers
 
-        granted = issuers.refresh(profile.outside, profile.refresh_token, reach=issuers.Reach(timeout_s, believed))
+        granted = issuers.refresh(
+            profile.outside, profile.refresh_token, reach=issuers.IssuerAccess(timeout_s, believed)
+        )
         return replace(
             profile,
             token=granted.token,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Comment, Common, Property, pairs_of, properties_of
+from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
 from limnos.cli.output import show_done
 from limnos.names import display
 
@@ -17,7 +17,9 @@ app = App(name="create")
 
 
 @app.command
-def metalake(name: str, /, *, comment: Comment = None, property: Property = None, common: Common = DEFAULTS) -> None:
+def metalake(
+    name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS
+) -> None:
     """Make a metalake. Only service admins may.
 
     Parameters
@@ -46,7 +48,7 @@ def catalog(
     provider: Annotated[str, Parameter(help="What serves it.")] = "lakehouse-iceberg",
     comment: Comment = None,
     property: Property = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make a catalog.
 
@@ -71,7 +73,7 @@ def namespace(
     parents: Annotated[bool, Parameter(negative="", help="Make missing parents too, all or nothing.")] = False,
     comment: Comment = None,
     property: Property = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make a namespace, at any depth.
 
@@ -104,7 +106,7 @@ def fileset(
     ] = None,
     comment: Comment = None,
     property: Property = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make a fileset, in a catalog of type `fileset`.
 
@@ -123,7 +125,7 @@ def fileset(
 
 
 @app.command
-def model(path: str, /, *, comment: Comment = None, property: Property = None, common: Common = DEFAULTS) -> None:
+def model(path: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
     """Make a model without versions, in a catalog of type `model`; versions come by Gravitino's clients.
 
     Parameters

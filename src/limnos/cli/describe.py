@@ -36,7 +36,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         parts = display.parse(path)
         if kind not in ("namespace", "table", "view") or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
-        found = _shown(client, tuple(parts))
+        found = _source_object_fields(client, tuple(parts))
     return found | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
 
 
@@ -46,7 +46,7 @@ def _namespace(client: Client, path: str) -> dict[str, object]:
     return {"kind": "namespace", "name": name, "path": namespace.path, "properties": namespace.properties}
 
 
-def _shown(client: Client, parts: Parts) -> dict[str, object]:
+def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
     """Tell a schema or a table of another system."""
     told = client.schemas.load(parts) if len(parts) == 2 else client.schemas.table(parts).table
     kind = "namespace" if len(parts) == 2 else "table"

@@ -15,17 +15,17 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import ClientError, UnavailableError
-from limnos.client.exchange import Form, Part, cut, form_of, rest_of
+from limnos.client.exchange import ExportForm, ExportPart, cut_into_parts, drop_first_records, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limnos.client import Client
-    from limnos.client.values import Imported, ImportInfo
+    from limnos.client.values import ImportInfo, MetalakeImportResult
 
 _READ_BYTES = 1 << 20
 
@@ -34,11 +34,13 @@ def export(
     metalake: str,
     /,
     *,
-    format: Annotated[Form, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")] = "proto",
+    format: Annotated[
+        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
+    ] = "proto",
     secrets: Annotated[
         bool, Parameter(negative="", help="Secrets of catalogs, too: for a service admin who owns the metalake.")
     ] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Write everything in a metalake to standard output, all of one moment.
 
@@ -80,11 +82,13 @@ def import_(
     ids: Annotated[
         Literal["keep", "map"], Parameter(help="Whether objects keep their ids, which must be free, or get others.")
     ] = "map",
-    resume: Annotated[int | None, Parameter(help="Go on with an import that was cut, by its number.")] = None,
+    resume: Annotated[
+        int | None, Parameter(help="Go on with an import that was cut_into_parts, by its number.")
+    ] = None,
     give_up: Annotated[int | None, Parameter(help="Wipe what an import has taken, by its number.")] = None,
     list: Annotated[bool, Parameter(negative="", help="List the imports that are under way.")] = False,
-    yes: Yes = False,
-    common: Common = DEFAULTS,
+    yes: YesFlag = False,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make a metalake of an export; nothing of it shows before all of it is there."""
     with common.client() as client:
@@ -100,46 +104,48 @@ def import_(
             _import(client, file, name=name, ids=ids, resume=resume, common=common)
 
 
-def _list(client: Client, common: Common) -> None:
+def _list(client: Client, common: CommonFlags) -> None:
     rows = [msgspec.structs.asdict(each) for each in client.imports.list()]
     columns = ["id", "name", "source", "records", "state", "ids", "begun_by", "fed_at"]
     show_rows(rows, columns, shape=common.shape, empty="no import is under way")
 
 
-def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: Common) -> None:
-    with opened(file) as source:
+def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: CommonFlags) -> None:
+    with open_input(file) as source:
         head = source.read(_READ_BYTES)
         form = form_of(head)
-        parts = cut(chain((head,), pieces(source)), form)
+        parts = cut_into_parts(chain((head,), read_pieces(source)), form)
         found = (
             client.imports.load(resume)
             if name is None and resume is not None
             else client.imports.begin(name or "", format=form, ids=ids)
         )
         try:
-            done = _fed(client, found, parts=parts, form=form)
+            done = _feed_import(client, found, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt):
             note = f"import {found.id} is open: go on with 'limnos import {file} --resume {found.id}', or 'limnos import --give-up {found.id}'"
             print(visible(note), file=sys.stderr)
             raise
     show_done(
-        f"imported {done.records} records as metalake {done.metalake}{_masked(done)}",
+        f"imported {done.records} records as metalake {done.metalake}{_masked_note(done)}",
         msgspec.structs.asdict(done),
         shape=common.shape,
     )
 
 
-def _fed(client: Client, found: ImportInfo, *, parts: Iterator[Part], form: Form) -> Imported:
+def _feed_import(
+    client: Client, found: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
+) -> MetalakeImportResult:
     """Give an import the records that it lacks, and finish it."""
     before = 0
     for part in parts:
         if before + part.records > found.records:
-            found = client.imports.feed(found, rest_of(part, found.records - before, form=form))
+            found = client.imports.feed(found, drop_first_records(part, found.records - before, form=form))
         before += part.records
     return client.imports.finish(found.id)
 
 
-def _masked(done: Imported) -> str:
+def _masked_note(done: MetalakeImportResult) -> str:
     if not done.masked:
         return ""
     told = ", ".join(done.masked[:5]) + (", …" if len(done.masked) > 5 else "")
@@ -147,7 +153,7 @@ def _masked(done: Imported) -> str:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[IO[bytes]]:
+def open_input(file: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading; - is standard input. Raises UsageError."""
     if str(file) == "-":
         yield sys.stdin.buffer
@@ -160,7 +166,7 @@ def opened(file: Path) -> Iterator[IO[bytes]]:
         yield source
 
 
-def pieces(source: IO[bytes]) -> Iterator[bytes]:
+def read_pieces(source: IO[bytes]) -> Iterator[bytes]:
     """Read a file to its end, piece by piece."""
     while piece := source.read(_READ_BYTES):
         yield piece

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from limnos.cli.hints import Typed, hint_for, hint_for_argument
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
@@ -54,7 +54,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CommandFailure:
     """A failure ready to be shown. `details` are further keys of its JSON form."""
 
     exit_code: ExitCode
@@ -73,42 +73,42 @@ _BY_KIND = {
 }
 
 
-def usage(message: str, command: str) -> Failure:
+def usage(message: str, command: str) -> CommandFailure:
     """Make the failure for a command line that cannot be read."""
-    return Failure(
+    return CommandFailure(
         exit_code=ExitCode.USAGE, code="usage", message=message, hint=f"'{command} --help' shows what it takes"
     )
 
 
-def failure_of(error: Exception, typed: Typed) -> Failure | None:
+def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
     """Turn an exception into what is shown; None for one that only a bug raises. `typed` is what led to it."""
     if isinstance(error, ClientError):
         return _from_client(error, typed)
     if isinstance(error, UsageError):
-        return Failure(exit_code=ExitCode.USAGE, code="usage", message=error.message, hint=error.hint)
+        return CommandFailure(exit_code=ExitCode.USAGE, code="usage", message=error.message, hint=error.hint)
     if isinstance(error, StoppedError):
         code = _BY_KIND.get(error.code, ExitCode.FAILED)
-        return Failure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
+        return CommandFailure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
     if isinstance(error, taxonomy.LimnosError):
         return _from_taxonomy(error)
     if isinstance(error, InvalidName):
         hint = "write a path as catalog.namespace.table and put parts with special characters in `back-quotes`"
-        return Failure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
+        return CommandFailure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, ArgumentError):
-        return Failure(
+        return CommandFailure(
             exit_code=ExitCode.USAGE, code="usage", message=str(error), hint=hint_for_argument(str(error), typed)
         )
     if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
-        return Failure(
+        return CommandFailure(
             exit_code=ExitCode.FAILED,
             code="failed",
             message=f"this needs '{error.name}', which is not installed",
             hint=install_hint(extra),
         )
     if isinstance(error, OSError):
-        return Failure(exit_code=ExitCode.FAILED, code="failed", message=str(error), hint=_of_system(error))
+        return CommandFailure(exit_code=ExitCode.FAILED, code="failed", message=str(error), hint=_of_system(error))
     if isinstance(error, UnicodeDecodeError):
-        return Failure(
+        return CommandFailure(
             exit_code=ExitCode.FAILED,
             code="failed",
             message=f"a file is no text in UTF-8: {error.reason} at byte {error.start}",
@@ -116,14 +116,14 @@ def failure_of(error: Exception, typed: Typed) -> Failure | None:
         )
     if type(error).__module__ == "sqlite3":
         hint = "look at the file's rights, whether another program holds it, and whether the disk is full"
-        return Failure(exit_code=ExitCode.FAILED, code="failed", message=f"a database file: {error}", hint=hint)
+        return CommandFailure(exit_code=ExitCode.FAILED, code="failed", message=f"a database file: {error}", hint=hint)
     return None
 
 
-def unforeseen(error: Exception) -> Failure:
+def unexpected_failure(error: Exception) -> CommandFailure:
     """Make the failure for an exception that only a bug raises; its traceback is printed before."""
     said = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
-    return Failure(
+    return CommandFailure(
         exit_code=ExitCode.FAILED,
         code="internal",
         message=f"a fault of this program: {said}",
@@ -154,7 +154,7 @@ def _of_system(error: OSError) -> str:
     return _SYSTEM.get(error.errno or 0, "mend what the message says, then repeat the command")
 
 
-def render(failure: Failure, shape: Format) -> str:
+def render(failure: CommandFailure, shape: Format) -> str:
     """Write a failure down for standard error, in the format of the results."""
     if shape == "json":
         fields = {
@@ -174,9 +174,9 @@ def render(failure: Failure, shape: Format) -> str:
     return visible("\n".join(lines))
 
 
-def _from_client(error: ClientError, typed: Typed) -> Failure:
+def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     details = {"status": error.status or None, "request_id": error.request_id, "decision": error.decision}
-    return Failure(
+    return CommandFailure(
         exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
         code=error.code,
         message=typed.located(error.message),
@@ -185,21 +185,23 @@ def _from_client(error: ClientError, typed: Typed) -> Failure:
     )
 
 
-def _from_taxonomy(error: taxonomy.LimnosError) -> Failure:
+def _from_taxonomy(error: taxonomy.LimnosError) -> CommandFailure:
     codes: tuple[tuple[type[taxonomy.LimnosError], ExitCode], ...] = (
         (taxonomy.NotFound, ExitCode.NOT_FOUND),
-        (taxonomy.Forbidden, ExitCode.DENIED),
-        (taxonomy.Unauthenticated, ExitCode.DENIED),
+        (taxonomy.PermissionDenied, ExitCode.DENIED),
+        (taxonomy.AuthenticationFailed, ExitCode.DENIED),
         (taxonomy.AlreadyExists, ExitCode.CONFLICT),
         (taxonomy.NotEmpty, ExitCode.CONFLICT),
         (taxonomy.CommitConflict, ExitCode.CONFLICT),
-        (taxonomy.Unavailable, ExitCode.UNAVAILABLE),
+        (taxonomy.ServiceUnavailable, ExitCode.UNAVAILABLE),
         (taxonomy.BadRequest, ExitCode.USAGE),
     )
     exit_code = next((code for kind, code in codes if isinstance(error, kind)), ExitCode.FAILED)
     if isinstance(error, taxonomy.CannotStart):
-        return Failure(exit_code=exit_code, code=error.code, message=error.message, why=error.why, hint=error.advice)
+        return CommandFailure(
+            exit_code=exit_code, code=error.code, message=error.message, why=error.why, hint=error.advice
+        )
     if error.code == "config":
         hint = "mend it where it was set; 'limnos server config' shows settings that can be used, with their origin"
-        return Failure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
-    return Failure(exit_code=exit_code, code=error.code, message=error.message)
+        return CommandFailure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
+    return CommandFailure(exit_code=exit_code, code=error.code, message=error.message)

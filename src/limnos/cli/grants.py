@@ -13,21 +13,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
 from limnos.client import Client
 from limnos.model.privileges import ALIASES, Privilege
 
-On = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; what lies below it is included.")]
-OnMetalake = Annotated[bool, Parameter(negative="", help="The whole metalake instead of an object in it.")]
-Deny = Annotated[bool, Parameter(negative="", help="Deny instead of allow; a denial beats every allowance.")]
+OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; what lies below it is included.")]
+OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The whole metalake instead of an object in it.")]
+DenyFlag = Annotated[bool, Parameter(negative="", help="DenyFlag instead of allow; a denial beats every allowance.")]
 
 _EXAMPLES = "write 'limnos {0} role ROLE {1} USER', or 'limnos {0} select_table --on main.raw.nyc {1} ROLE'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _GrantCommand:
     """A grant or revoke as it was typed. `holder` is a user, group or role."""
 
     verb: str
@@ -48,11 +48,11 @@ def grant(
     *what: str,
     to: Annotated[str | None, Parameter(help="The user who gets the role, or the role that gets privileges.")] = None,
     to_group: Annotated[str | None, Parameter(help="The group that gets the role.")] = None,
-    on: On = None,
-    on_metalake: OnMetalake = False,
+    on: OnFlag = None,
+    on_metalake: OnMetalakeFlag = False,
     kind: KindFlag = None,
-    deny: Deny = False,
-    common: Common = DEFAULTS,
+    deny: DenyFlag = False,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Give a role to a user or group, or privileges on an object to a role.
 
@@ -64,7 +64,7 @@ def grant(
         `role` and the names of roles; or privileges, as `select_table`.
     """
     _carry_out(
-        _Wish(
+        _GrantCommand(
             verb="grant", names=what, holder=to, group=to_group, on=on, on_metalake=on_metalake, kind=kind, deny=deny
         ),
         common,
@@ -77,11 +77,11 @@ def revoke(
         str | None, Parameter(name="--from", help="The user who loses the role, or the role that loses privileges.")
     ] = None,
     from_group: Annotated[str | None, Parameter(help="The group that loses the role.")] = None,
-    on: On = None,
-    on_metalake: OnMetalake = False,
+    on: OnFlag = None,
+    on_metalake: OnMetalakeFlag = False,
     kind: KindFlag = None,
     deny: Annotated[bool, Parameter(negative="", help="Take back a denial.")] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Take a role from a user or group, or privileges on an object from a role.
 
@@ -93,7 +93,7 @@ def revoke(
         `role` and the names of roles; or privileges, as `select_table`.
     """
     _carry_out(
-        _Wish(
+        _GrantCommand(
             verb="revoke",
             names=what,
             holder=from_,
@@ -107,7 +107,7 @@ def revoke(
     )
 
 
-def _carry_out(wish: _Wish, common: Common) -> None:
+def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
     if not wish.names or wish.names == ("role",):
         raise UsageError(f"nothing to {wish.verb}", hint=_EXAMPLES.format(wish.verb, f"--{wish.preposition}"))
     if wish.names[0] == "role":
@@ -126,7 +126,7 @@ def _carry_out(wish: _Wish, common: Common) -> None:
     show_done(message, result, shape=common.shape)
 
 
-def _check_roles(wish: _Wish) -> None:
+def _check_roles(wish: _GrantCommand) -> None:
     if wish.on is not None or wish.on_metalake or wish.deny or wish.kind:
         raise UsageError("a role is held as a whole: --on, --on-metalake, --kind and --deny are for privileges")
     if (wish.holder is None) == (wish.group is None):
@@ -134,7 +134,7 @@ def _check_roles(wish: _Wish) -> None:
         raise UsageError(f"name one holder of the role: {flag} USER or {flag}-group GROUP")
 
 
-def _check_privileges(wish: _Wish) -> None:
+def _check_privileges(wish: _GrantCommand) -> None:
     flag = f"--{wish.preposition}"
     if wish.group is not None or wish.holder is None:
         raise UsageError(
@@ -155,7 +155,7 @@ def _privilege(text: str) -> str:
     raise UsageError(f"'{text}' is no privilege", hint=hint)
 
 
-def _hand_roles(client: Client, wish: _Wish) -> None:
+def _hand_roles(client: Client, wish: _GrantCommand) -> None:
     roles = wish.names[1:]
     give = wish.verb == "grant"
     if wish.group is not None:
@@ -164,12 +164,12 @@ def _hand_roles(client: Client, wish: _Wish) -> None:
         (client.roles.grant_to_user if give else client.roles.revoke_from_user)(wish.holder, roles)
 
 
-def _change_role(client: Client, wish: _Wish, privileges: Sequence[str], *, target: str, kind: str) -> None:
+def _change_role(client: Client, wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str) -> None:
     change = client.roles.allow if wish.verb == "grant" else client.roles.withdraw
     change(wish.holder or "", privileges, on=target, kind=kind, deny=wish.deny)
 
 
-def _told_roles(wish: _Wish) -> tuple[str, dict[str, object]]:
+def _told_roles(wish: _GrantCommand) -> tuple[str, dict[str, object]]:
     roles = list(wish.names[1:])
     holder = f"group {wish.group}" if wish.group is not None else f"user {wish.holder}"
     who = {"group": wish.group} if wish.group is not None else {"user": wish.holder}
@@ -178,7 +178,7 @@ def _told_roles(wish: _Wish) -> tuple[str, dict[str, object]]:
 
 
 def _told_privileges(
-    wish: _Wish, privileges: Sequence[str], *, target: str, kind: str
+    wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
 ) -> tuple[str, dict[str, object]]:
     done = "granted" if wish.verb == "grant" else "revoked"
     what = f"{'denial of ' if wish.deny else ''}{', '.join(privileges)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.cli.tree import require
@@ -17,7 +17,7 @@ app = App(name="group")
 
 
 @app.command
-def create(name: str, /, *, common: Common = DEFAULTS) -> None:
+def create(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Make a group without members.
 
     Parameters
@@ -31,7 +31,7 @@ def create(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Delete a group; its members stay users.
 
     Parameters
@@ -46,7 +46,7 @@ def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None
 
 
 @app.command(name="list")
-def list_groups(*, common: Common = DEFAULTS) -> None:
+def list_groups(*, common: CommonFlags = DEFAULTS) -> None:
     """List the groups of the metalake."""
     with common.client() as client:
         rows = [{"name": group.name, "roles": group.roles} for group in client.groups.list()]
@@ -54,7 +54,7 @@ def list_groups(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show a group with its roles and members.
 
     Parameters
@@ -69,7 +69,7 @@ def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def add(group: str, /, *users: str, common: Common = DEFAULTS) -> None:
+def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     """Put users into a group, all or none.
 
     Parameters
@@ -87,7 +87,7 @@ def add(group: str, /, *users: str, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def remove(group: str, /, *users: str, common: Common = DEFAULTS) -> None:
+def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     """Take users out of a group.
 
     Parameters

@@ -61,7 +61,7 @@ _IN_METALAKE = frozenset(
 _PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotect", "reports", "undrop"})
 
 
-class Typed:
+class TypedCommand:
     """The command line as it was typed, for hints that repeat a part of it."""
 
     def __init__(self, tokens: Sequence[str] = ()) -> None:
@@ -86,20 +86,20 @@ class Typed:
         at = 2 if self.words[:1] == ("create",) else 1
         if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
             return ()
-        return _parts(self.words[at])
+        return _path_parts(self.words[at])
 
     @property
     def target(self) -> tuple[str, ...]:
         """The path where the command puts something; none when it puts nothing anywhere, or the path makes no sense."""
         if self.words[:1] == ("mv",):
-            return _parts(self.words[2]) if len(self.words) > 2 else ()
+            return _path_parts(self.words[2]) if len(self.words) > 2 else ()
         if self.words[:1] != ("undrop",):
             return self.path
         for at, token in enumerate(self.tokens):
             if token == "--to" and at + 1 < len(self.tokens):  # noqa: S105 - a flag
-                return _parts(self.tokens[at + 1])
+                return _path_parts(self.tokens[at + 1])
             if token.startswith("--to="):
-                return _parts(token.removeprefix("--to="))
+                return _path_parts(token.removeprefix("--to="))
         return self.path
 
     def located(self, message: str) -> str:
@@ -134,14 +134,14 @@ class Typed:
         return found
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _path_parts(path: str) -> tuple[str, ...]:
     try:
         return tuple(display.parse(path))
     except InvalidName:
         return ()
 
 
-def hint_for(error: ClientError, typed: Typed) -> str | None:
+def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     """Say what to do about a failed call."""
     if isinstance(error, UnavailableError):
         if error.sent:
@@ -153,21 +153,21 @@ def hint_for(error: ClientError, typed: Typed) -> str | None:
             "server runs, 'limnos token create' makes others), or --user NAME where the server believes names"
         )
     if isinstance(error, DeniedError):
-        return _denied(error, typed)
+        return _denied_hint(error, typed)
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
-        return _not_found(error, typed)
+        return _not_found_hint(error, typed)
     return _by_code(error, typed)
 
 
-def hint_for_argument(message: str, typed: Typed) -> str | None:
+def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
     """Say what to type instead of a command that the client could not send."""
     if found := _BOTH.search(message):
         return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', found[1])}'"
     return None
 
 
-def _denied(error: DeniedError, typed: Typed) -> str:
-    action, kind, target = _decided(error)
+def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
+    action, kind, target = _decision_parts(error)
     if stranger := _STRANGER.match(error.message):
         added = typed.spell("user", "add", stranger[1], "--metalake", stranger[2])
         return f"an admin of the metalake adds you with '{added}'"
@@ -179,7 +179,7 @@ def _denied(error: DeniedError, typed: Typed) -> str:
     return f"'{typed.command(*words)}' shows what is missing"
 
 
-def _decided(error: DeniedError) -> tuple[str, str, str]:
+def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
     """Tell the action, the kind of its target as far as it is known, and the target."""
     decision = error.decision
     if decision is not None and decision.action:
@@ -189,11 +189,11 @@ def _decided(error: DeniedError) -> tuple[str, str, str]:
     return (found[1], "", found[2]) if found else ("", "", "")
 
 
-def _not_found(error: ClientError, typed: Typed) -> str:
+def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     path = typed.path
     if typed.words[:2] == ("create", "namespace") and len(path) > 2:
         return f"'{typed.again('--parents')}' makes the missing parents too"
-    if (hint := _of_trash(error, typed)) is not None:
+    if (hint := _trash_hint(error, typed)) is not None:
         return hint
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
@@ -218,9 +218,9 @@ def _not_found(error: ClientError, typed: Typed) -> str:
     return f"'{typed.command('ls')}' shows what is there"
 
 
-def _of_trash(error: ClientError, typed: Typed) -> str | None:
+def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
     """Say where to look for what the trash does not have, or what must come back before it."""
-    catalog = typed.path[:1] or (_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
+    catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None
     if lain_in := _LAIN_IN.search(error.message):
@@ -231,7 +231,7 @@ def _of_trash(error: ClientError, typed: Typed) -> str | None:
     return None
 
 
-def _by_code(error: ClientError, typed: Typed) -> str | None:
+def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     path = display.render(typed.path) if typed.path else ""
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""

@@ -17,7 +17,7 @@ from limnos.cli.failures import StoppedError
 from limnos.cli.output import visible
 
 if TYPE_CHECKING:
-    from limnos.cli.profiles import Outside
+    from limnos.cli.profiles import OutsideIssuer
 
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -28,7 +28,7 @@ LIFE_S: Final = 1_800.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 
 
-class Reach(NamedTuple):
+class IssuerAccess(NamedTuple):
     """How to ask an issuer: how long to wait for an answer, and a file of authorities to believe beside the machine's."""
 
     timeout_s: float
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
         return context
 
 
-class Granted(NamedTuple):
+class TokenGrant(NamedTuple):
     """What an issuer gave: a token, for how many seconds it is good, and what the next one is asked for with, if it says."""
 
     token: str
@@ -51,7 +51,7 @@ class Granted(NamedTuple):
     refresh_token: str | None
 
 
-class Endpoints(NamedTuple):
+class IssuerEndpoints(NamedTuple):
     """Where an issuer does what."""
 
     device: str
@@ -59,7 +59,7 @@ class Endpoints(NamedTuple):
     revoke: str | None
 
 
-def endpoints_of(issuer: str, *, reach: Reach) -> Endpoints:
+def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
     """Ask an issuer where it does what. Raises StoppedError."""
     told = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if told.get("issuer") != issuer:
@@ -75,7 +75,7 @@ def endpoints_of(issuer: str, *, reach: Reach) -> Endpoints:
         )
     for url in (device, token):
         check_address(url)
-    return Endpoints(device, token, revoke if isinstance(revoke, str) and _is_safe(revoke) else None)
+    return IssuerEndpoints(device, token, revoke if isinstance(revoke, str) and _is_safe(revoke) else None)
 
 
 def check_address(url: str) -> None:
@@ -95,13 +95,15 @@ def _is_safe(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
 
 
-def sign_in(endpoints: Endpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: Reach) -> Granted:
+def sign_in(
+    endpoints: IssuerEndpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: IssuerAccess
+) -> TokenGrant:
     """Have somebody sign in in a browser, wherever that is, and wait until they have. Raises StoppedError."""
     asked = {"client_id": client_id, "scope": scope}
     status, told = _answer(endpoints.device, asked, reach=reach)
     code, where, user_code = (told.get(name) for name in ("device_code", "verification_uri", "user_code"))
     if status != 200 or not (isinstance(code, str) and isinstance(where, str) and isinstance(user_code, str)):
-        raise _refused("begin a sign-in", told)
+        raise _refusal_error("begin a sign-in", told)
     show(f"Open {visible(where)} in a browser, and enter the code {visible(user_code)}")
     interval_s = max(_seconds(told, "interval", otherwise=INTERVAL_S), INTERVAL_MIN_S)
     ends = time.monotonic() + _seconds(told, "expires_in", otherwise=LIFE_S)
@@ -110,9 +112,9 @@ def sign_in(endpoints: Endpoints, client_id: str, *, scope: str, show: Callable[
         pause(interval_s)
         status, told = _answer(endpoints.token, form, reach=reach, patient=True)
         if status == 200:
-            return _granted(told)
+            return _parse_grant(told)
         if told.get("error") not in ("authorization_pending", "slow_down"):
-            raise _refused("sign you in", told)
+            raise _refusal_error("sign you in", told)
         if told.get("error") == "slow_down":
             interval_s += INTERVAL_S
     raise StoppedError("the code is over before it was entered", hint="'limnos login --device' gives another one")
@@ -121,27 +123,27 @@ def sign_in(endpoints: Endpoints, client_id: str, *, scope: str, show: Callable[
 pause = time.sleep
 
 
-def refresh(outside: Outside, refresh_token: str, *, reach: Reach) -> Granted:
+def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
     """Ask for the next token. Raises StoppedError."""
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
     status, told = _answer(outside.token_url, form, reach=reach)
     if status != 200:
-        raise _refused("go on with your session", told)
-    return _granted(told)
+        raise _refusal_error("go on with your session", told)
+    return _parse_grant(told)
 
 
-def revoke(outside: Outside, refresh_token: str, *, reach: Reach) -> None:
+def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
     """Tell the issuer that a session is over, where it wants to know. Raises StoppedError."""
     if outside.revoke_url is not None:
         form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": outside.client_id}
         _answer(outside.revoke_url, form, reach=reach)
 
 
-def _granted(told: Mapping[str, object]) -> Granted:
+def _parse_grant(told: Mapping[str, object]) -> TokenGrant:
     token, refresh_token = told.get("access_token"), told.get("refresh_token")
     if not isinstance(token, str):
         raise StoppedError("the issuer signed you in and gave no token", hint="tell who runs it")
-    return Granted(
+    return TokenGrant(
         token, _seconds(told, "expires_in", otherwise=300.0), refresh_token if isinstance(refresh_token, str) else None
     )
 
@@ -153,7 +155,7 @@ def _seconds(told: Mapping[str, object], name: str, *, otherwise: float) -> floa
     return float(found)
 
 
-def _refused(what: str, told: Mapping[str, object]) -> StoppedError:
+def _refusal_error(what: str, told: Mapping[str, object]) -> StoppedError:
     words = {
         "access_denied": "you, or somebody else, said no in the browser",
         "expired_token": "the code was over before it was entered",
@@ -167,7 +169,7 @@ def _refused(what: str, told: Mapping[str, object]) -> StoppedError:
 
 
 def _answer(
-    url: str, form: Mapping[str, str] | None, *, reach: Reach, patient: bool = False
+    url: str, form: Mapping[str, str] | None, *, reach: IssuerAccess, patient: bool = False
 ) -> tuple[int, Mapping[str, object]]:
     """Send a form, or ask without one, and read the JSON that comes; one who is `patient` takes no answer for `authorization_pending`."""
     import httpx2

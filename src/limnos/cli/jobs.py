@@ -10,11 +10,11 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Comment, Common, Yes, confirm, properties_of
+from limnos.cli.common import DEFAULTS, Comment, CommonFlags, YesFlag, confirm, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.cli.tree import require
-from limnos.client.jobs import Job, JobTemplate
+from limnos.client.jobs import JobInfo, JobTemplate
 
 app = App(name="job")
 Conf = Annotated[
@@ -25,7 +25,7 @@ Files = Annotated[list[str] | None, Parameter(negative="", help="A file of the s
 
 
 @app.command
-def run(template: str, /, *, conf: Conf = None, common: Common = DEFAULTS) -> None:
+def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) -> None:
     """Ask for a job of a template.
 
     Parameters
@@ -39,7 +39,7 @@ def run(template: str, /, *, conf: Conf = None, common: Common = DEFAULTS) -> No
 
 
 @app.command(name="list")
-def list_jobs(template: str | None = None, /, *, common: Common = DEFAULTS) -> None:
+def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
     """List the newest jobs you may see, runs of pipelines among them.
 
     Parameters
@@ -53,7 +53,7 @@ def list_jobs(template: str | None = None, /, *, common: Common = DEFAULTS) -> N
 
 
 @app.command
-def show(job: str, /, *, common: Common = DEFAULTS) -> None:
+def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show what became of a job, and the ends of what it wrote.
 
     Parameters
@@ -67,7 +67,7 @@ def show(job: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def cancel(job: str, /, *, common: Common = DEFAULTS) -> None:
+def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Ask a job to stop; one that has ended stays as it is.
 
     Parameters
@@ -95,7 +95,7 @@ def register(
     script: Files = None,
     jar: Files = None,
     comment: Comment = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make a job template; you own it. Arguments that begin with `-` stand after `--`.
 
@@ -126,7 +126,7 @@ def register(
 
 
 @app.command
-def templates(*, common: Common = DEFAULTS) -> None:
+def templates(*, common: CommonFlags = DEFAULTS) -> None:
     """List the job templates you may use, pipelines among them."""
     with common.client() as client:
         rows = [_template_row(each) for each in client.job_templates.list()]
@@ -134,7 +134,7 @@ def templates(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Delete a job template with its jobs.
 
     Parameters
@@ -148,7 +148,7 @@ def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None
     show_done(f"deleted job template {name}", {"deleted": name}, shape=common.shape)
 
 
-def _row(job: Job) -> Row:
+def _row(job: JobInfo) -> Row:
     return {
         "id": job.job_id, "template": job.job_template_name, "status": job.status, "user": job.audit.creator,
         "queued_at": job.queued_at, "started_at": job.started_at, "ended_at": job.finished_at,

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Property, properties_of
+from limnos.cli.common import DEFAULTS, CommonFlags, Property, properties_of
 from limnos.cli.describe import lance_columns
+from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, Row, format_of, show_fields, show_rows, visible
-from limnos.cli.rooms import room
 from limnos.client import Client, ClientError, ConflictError
 from limnos.client.values import Parts
 from limnos.names import display
 
 if TYPE_CHECKING:
-    from limnos.sources.lance.directories import Directory, Entry
+    from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
 
 app = App(name="lance")
 
@@ -33,7 +33,7 @@ _EXTRA = "server,lance"
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class DirectoryFlags:
     """Flags of every command on a directory: how to get there, and how it is laid out."""
 
     layout: Annotated[
@@ -48,23 +48,23 @@ class Way:
         ),
     ] = None
 
-    def open(self, root: str) -> Directory:
+    def open(self, root: str) -> LanceDirectory:
         """Open a directory. Raises StoppedError for one of this machine that is not there."""
-        rules = room("limnos.formats.lance", extra=_EXTRA)
-        directories = room("limnos.sources.lance.directories", extra=_EXTRA)
+        rules = import_extra("limnos.formats.lance", extra=_EXTRA)
+        directories = import_extra("limnos.sources.lance.directories", extra=_EXTRA)
         at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
         if rules.is_local(at) and not Path(at).is_dir():
             raise StoppedError(
                 f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
             )
         layout = rules.Layout(self.layout) if self.layout else None
-        found: Directory = directories.Directory(at, options=properties_of(self.storage), layout=layout)
+        found: LanceDirectory = directories.Directory(at, options=properties_of(self.storage), layout=layout)
         return found
 
 
-_PLAIN = Way()
+_PLAIN = DirectoryFlags()
 """Stands for flags that were not given."""
-Output = Annotated[
+OutputFlag = Annotated[
     Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
 ]
 
@@ -76,8 +76,8 @@ def ls(
     /,
     *,
     all: Annotated[bool, Parameter(negative="", help="Every table, in namespaces too.")] = False,
-    way: Way = _PLAIN,
-    output: Output = None,
+    way: DirectoryFlags = _PLAIN,
+    output: OutputFlag = None,
 ) -> None:
     """List the namespaces and tables of a directory.
 
@@ -94,15 +94,15 @@ def ls(
     entries = (
         [each for each in found.all_tables() if each.levels[: len(levels)] == levels] if all else found.tables(levels)
     )
-    entries = _written(found, entries) if way.layout is None else entries
+    entries = _without_empty_folders(found, entries) if way.layout is None else entries
     show_rows(
         [*rows, *(_table_row(found, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
     )
 
 
-def _written(found: Directory, entries: list[Entry]) -> list[Entry]:
+def _without_empty_folders(found: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
     """Leave out folders that hold no Lance table, where it was only guessed that each folder is one."""
-    rules = room("limnos.formats.lance", extra=_EXTRA)
+    rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if found.layout is not rules.Layout.V0:
         return entries
     folders = [entry.folder for entry in entries]
@@ -122,8 +122,8 @@ def describe(
     *,
     version: Annotated[int | None, Parameter(help="One of its versions, instead of the latest.")] = None,
     tag: Annotated[str | None, Parameter(help="The version that has this tag.")] = None,
-    way: Way = _PLAIN,
-    output: Output = None,
+    way: DirectoryFlags = _PLAIN,
+    output: OutputFlag = None,
 ) -> None:
     """Show what a table of a directory holds: without PATH, how the directory is laid out.
 
@@ -139,7 +139,7 @@ def describe(
         entries = found.all_tables()
         fields: dict[str, object] = {"root": found.root, "layout": found.layout, "tables": len(entries)}
     else:
-        fields = _described(found, found.find(display.parse(path)), version=version, tag=tag)
+        fields = _describe_entry(found, found.find(display.parse(path)), version=version, tag=tag)
     show_fields(fields, shape=_shape(output), hidden=("path",))
 
 
@@ -152,8 +152,8 @@ def import_tables(
     dry_run: Annotated[
         bool, Parameter(negative="", help="Make nothing: have the server check what it would register.")
     ] = False,
-    way: Way = _PLAIN,
-    common: Common = DEFAULTS,
+    way: DirectoryFlags = _PLAIN,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Register the tables of a directory in a server's catalog, with their namespaces. Files stay where they are.
 
@@ -166,7 +166,7 @@ def import_tables(
     entries = found.all_tables()
     with common.client() as client:
         made = [] if dry_run else _make_namespaces(client, home, found=found, entries=entries)
-        rows = [_imported(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
+        rows = [_import_entry(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
         if all(row["done"] == "failed" for row in rows):
             _drop_namespaces(client, made)
     show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
@@ -189,7 +189,7 @@ def serve(
     config: Annotated[
         Path | None, Parameter(help="TOML file with settings, of which those of `lance` count; a server's is fine.")
     ] = None,
-    way: Way = _PLAIN,
+    way: DirectoryFlags = _PLAIN,
 ) -> None:
     """Serve a directory to Lance's clients over Lance REST, to whoever is on this machine: without a store, without access rules.
 
@@ -198,12 +198,12 @@ def serve(
     root
         The directory: a path, or a URI such as `s3://bucket/prefix`.
     """
-    adapter = room("limnos.app.lance_adapter", extra=_EXTRA)
+    adapter = import_extra("limnos.app.lance_adapter", extra=_EXTRA)
     if (root is None) == (impl is None):
         raise UsageError("serve takes a directory, or --impl, and not both", hint="'limnos lance serve ./data'")
     if property and impl is None:
         raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
-    load = room("limnos.config.loading", extra=_EXTRA).load
+    load = import_extra("limnos.config.loading", extra=_EXTRA).load
     settings = load(flags={}, file=config, environ=os.environ).settings.lance
     if impl is not None:
         what = adapter.of_implementation(impl, properties_of(property))
@@ -220,11 +220,13 @@ def _row(levels: Parts, kind: str) -> dict[str, object]:
     return {"name": display.render(levels), "kind": kind, "path": levels}
 
 
-def _table_row(found: Directory, entry: Entry) -> Row:
+def _table_row(found: LanceDirectory, entry: DirectoryTable) -> Row:
     return {**_row(entry.levels, "table"), "location": found.location(entry)}
 
 
-def _described(found: Directory, entry: Entry, *, version: int | None, tag: str | None) -> dict[str, object]:
+def _describe_entry(
+    found: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
+) -> dict[str, object]:
     """Load a table. Raises StoppedError when it has no data yet, but a version of it is asked for."""
     fields = {
         "kind": "table",
@@ -236,20 +238,22 @@ def _described(found: Directory, entry: Entry, *, version: int | None, tag: str 
         if version is not None or tag is not None:
             raise StoppedError(f"nothing was written to {display.render(entry.levels)} yet", code="not-found")
         return {**fields, "version": None, "columns": {}, "properties": entry.properties}
-    read = room("limnos.sources.lance.reading", extra=_EXTRA)
-    asked = room("limnos.sources.lance.questions", extra=_EXTRA).Describe
+    read = import_extra("limnos.sources.lance.reading", extra=_EXTRA)
+    asked = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe
     told = read.describe(asked(fields["location"], found.options, version, tag))
-    columns = lance_columns({"fields": _plain(told.fields)})
+    columns = lance_columns({"fields": _decode_fields(told.fields)})
     return {**fields, "version": told.version, "columns": columns, "stats": told.stats, "properties": entry.properties}
 
 
-def _plain(fields: bytes) -> object:
+def _decode_fields(fields: bytes) -> object:
     import msgspec
 
     return msgspec.json.decode(fields)
 
 
-def _make_namespaces(client: Client, home: Parts, *, found: Directory, entries: list[Entry]) -> list[Parts]:
+def _make_namespaces(
+    client: Client, home: Parts, *, found: LanceDirectory, entries: list[DirectoryTable]
+) -> list[Parts]:
     """Make the namespaces that tables go to, those of the target too; one that is there stays. Returns the made ones."""
     made: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
@@ -270,7 +274,9 @@ def _drop_namespaces(client: Client, made: list[Parts]) -> None:
             client.namespaces.drop(path)
 
 
-def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dry_run: bool) -> dict[str, object]:
+def _import_entry(
+    client: Client, entry: DirectoryTable, *, found: LanceDirectory, home: Parts, dry_run: bool
+) -> dict[str, object]:
     path = (*home, *entry.levels)
     row: dict[str, object] = {"name": display.render(path), "path": path}
     try:
@@ -279,8 +285,8 @@ def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dr
         send = client.lance.declare if is_declared else client.lance.register
         row["location"] = send(path, location=location, properties=entry.properties, dry_run=dry_run)
     except ConflictError as error:
-        return _found_there(client, path, row=row, error=error)
-    except (ClientError, room("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
+        return _existing_row(client, path, row=row, error=error)
+    except (ClientError, import_extra("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
         return {**row, "done": "failed", "why": error.message}
     done = "declared" if is_declared else "registered"
     return (
@@ -290,7 +296,7 @@ def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dr
     )
 
 
-def _found_there(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
+def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
     """Tell of a table whose name is taken: by itself, when it lies at the same place."""
     try:
         there = client.lance.load(path).location

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.hints import NO_COLUMN
 from limnos.cli.output import show_done, visible
 from limnos.client import DeniedError, NotFoundError
@@ -24,7 +24,7 @@ Column = Annotated[str | None, Parameter(help="A column of the table, where PATH
 
 
 @app.command
-def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: Common = DEFAULTS) -> None:
+def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
     """Show what PATH comes from.
 
     Parameters
@@ -38,7 +38,7 @@ def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: Common 
 
 
 @app.command
-def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Common = DEFAULTS) -> None:
+def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
     """Show what comes from PATH.
 
     Parameters
@@ -72,7 +72,7 @@ def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str 
         raise
 
 
-def _show(found: LineageGraph, common: Common, *, up: bool) -> None:
+def _show(found: LineageGraph, common: CommonFlags, *, up: bool) -> None:
     if common.shape == "json":
         show_done("", msgspec.to_builtins(found), shape="json")
         return
@@ -105,7 +105,7 @@ def _branch(
         other = edge.source if up else edge.target
         again = other in shown and bool(following.get(other))
         lines.append(
-            f"{prefix}{'└─ ' if last else '├─ '}{_name(nodes[other])}{_how(edge)}{' (above)' if again else ''}"
+            f"{prefix}{'└─ ' if last else '├─ '}{_name(nodes[other])}{_edge_origin(edge)}{' (above)' if again else ''}"
         )
         if other not in shown:
             shown.add(other)
@@ -122,7 +122,7 @@ def _name(node: LineageNode) -> str:
     return "something that you may not see"
 
 
-def _how(edge: LineageEdge) -> str:
+def _edge_origin(edge: LineageEdge) -> str:
     """Say how columns come from there, and by which job."""
     kinds = sorted({kind.lower() for saying in edge.said for kind in saying.kinds})
     words = [*kinds, *([] if edge.direct else ["indirect"])]

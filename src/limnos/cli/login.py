@@ -15,23 +15,28 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from limnos.cli import issuers, profiles
-from limnos.cli.common import DEFAULTS, Common, renewed
+from limnos.cli.common import DEFAULTS, CommonFlags, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.cli.profiles import Outside, Profile
+from limnos.cli.profiles import OutsideIssuer, Profile
 from limnos.client import Client, ClientError
-from limnos.client.values import Session
+from limnos.client.values import LoginResult
 
 app = App(name="profile")
 
-Device = Annotated[
+DeviceFlag = Annotated[
     bool, Parameter(name="--device", negative="", help="Sign in at the server's outside issuer, in a browser.")
 ]
-Named = Annotated[str | None, Parameter(name="--profile", help="Its name; else that of the server's host.")]
+ProfileNameFlag = Annotated[str | None, Parameter(name="--profile", help="Its name; else that of the server's host.")]
 
 
 def login(
-    user: str | None = None, /, *, device: Device = False, profile: Named = None, common: Common = DEFAULTS
+    user: str | None = None,
+    /,
+    *,
+    device: DeviceFlag = False,
+    profile: ProfileNameFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Sign in with a password, or in a browser; from then on commands are yours until the session ends.
 
@@ -48,14 +53,14 @@ def login(
     show_done(f"signed in to {common.address} as {made.user}", {"profile": name, "user": made.user}, shape=common.shape)
 
 
-def _by_password(user: str, common: Common) -> Profile:
-    password = password_asked("Password: ")
+def _by_password(user: str, common: CommonFlags) -> Profile:
+    password = ask_password("Password: ")
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         found = client.logins.login(user, password)
     return _profile(found, common)
 
 
-def _by_device(common: Common) -> Profile:
+def _by_device(common: CommonFlags) -> Profile:
     """Sign in at the server's issuer in a browser, and ask the server whom it takes the token's bearer for."""
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
@@ -64,22 +69,22 @@ def _by_device(common: Common) -> Profile:
             f"{common.address} names no issuer to sign in at in a browser",
             hint="'limnos login USER' asks for a password; an operator sets oidc.issuer and oidc.client_id",
         )
-    reach = issuers.Reach(common.timeout, common.believed)
+    reach = issuers.IssuerAccess(common.timeout, common.believed)
     issuers.check_address(issuer.url)
     endpoints = issuers.endpoints_of(issuer.url, reach=reach)
-    granted = issuers.sign_in(endpoints, issuer.client_id, scope=issuer.scope, show=_say, reach=reach)
+    granted = issuers.sign_in(endpoints, issuer.client_id, scope=issuer.scope, show=_print_notice, reach=reach)
     with Client(common.address, token=granted.token, ca_file=common.believed, timeout_s=common.timeout) as client:
         user = client.whoami()
-    outside = Outside(issuer.client_id, endpoints.token, endpoints.revoke)
+    outside = OutsideIssuer(issuer.client_id, endpoints.token, endpoints.revoke)
     ends_at = time.time() + granted.expires_in_s
     return Profile(common.address, user, granted.token, ends_at, granted.refresh_token, common.believed, outside)
 
 
-def _say(text: str) -> None:
+def _print_notice(text: str) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
-def logout(*, profile: Named = None, common: Common = DEFAULTS) -> None:
+def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """End a session and forget its profile: the one in use, unless told."""
     known = profiles.read(os.environ)
     name = profile or known.used
@@ -88,25 +93,25 @@ def logout(*, profile: Named = None, common: Common = DEFAULTS) -> None:
     ended = known.profiles[name]
     profiles.write(os.environ, known.without(name))
     with suppress(ClientError, StoppedError):
-        _end(ended, timeout_s=common.timeout)
+        _end_session(ended, timeout_s=common.timeout)
     show_done(f"signed out of {ended.uri}", {"profile": name}, shape=common.shape)
 
 
-def _end(ended: Profile, *, timeout_s: float) -> None:
+def _end_session(ended: Profile, *, timeout_s: float) -> None:
     """Tell whoever gave the session that it is over."""
     if ended.refresh_token is None:
         return
     if ended.outside is not None:
-        issuers.revoke(ended.outside, ended.refresh_token, reach=issuers.Reach(timeout_s, ended.ca_file))
+        issuers.revoke(ended.outside, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))
         return
-    token = renewed(ended, timeout_s=timeout_s).token
+    token = renew_profile(ended, timeout_s=timeout_s).token
     with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=timeout_s) as own:
         for text in (ended.refresh_token, ended.token, token):
             own.tokens.revoke(text.split("_")[1])
 
 
 @app.command(name="list")
-def list_profiles(*, common: Common = DEFAULTS) -> None:
+def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
     """List the servers you are signed in to."""
     known = profiles.read(os.environ)
     rows = [
@@ -117,7 +122,7 @@ def list_profiles(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def use(name: str, /, *, common: Common = DEFAULTS) -> None:
+def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Have commands use a profile where no flag and no variable says otherwise.
 
     Parameters
@@ -132,7 +137,7 @@ def use(name: str, /, *, common: Common = DEFAULTS) -> None:
     show_done(f"using {name}", {"profile": name}, shape=common.shape)
 
 
-def password_asked(prompt: str, *, required: bool = True) -> str:
+def ask_password(prompt: str, *, required: bool = True) -> str:
     """Ask for a password without showing it, or read a line of standard input. Raises UsageError for none."""
     found = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     if required and not found:
@@ -140,7 +145,7 @@ def password_asked(prompt: str, *, required: bool = True) -> str:
     return found
 
 
-def _profile(found: Session, common: Common) -> Profile:
+def _profile(found: LoginResult, common: CommonFlags) -> Profile:
     if found.refresh_token is None:
         raise StoppedError("the server gave no session that can go on", hint="is it of the same version?")
     return Profile(

@@ -15,10 +15,10 @@ from cyclopts import App, CycloptsError
 
 from limnos import __version__
 from limnos.cli import failures
-from limnos.cli.hidden import secrets_given
-from limnos.cli.hints import Typed
+from limnos.cli.command_line import command_first, misspelt_variables
+from limnos.cli.hints import TypedCommand
 from limnos.cli.output import Format, format_of
-from limnos.cli.words import command_first, misspelt_variables
+from limnos.cli.redaction import collect_secrets
 from limnos.model.secrets import hide_secrets
 
 COMMANDS = {
@@ -168,16 +168,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _fail(failures.usage(str(error), _command(tokens)), tokens, shape=shape)
     except Exception as error:  # noqa: BLE001 - what nobody foresaw is reported below
-        failure = failures.failure_of(error, Typed(tokens))
+        failure = failures.failure_of(error, TypedCommand(tokens))
         if failure is None:
             return _report(error, tokens, shape=shape)
         return _fail(failure, tokens, shape=shape)
     return result if isinstance(result, int) else 0
 
 
-def _fail(failure: failures.Failure, tokens: Sequence[str], *, shape: Format) -> int:
+def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: Format) -> int:
     """Say what failed, without the secrets that the command was given."""
-    text = hide_secrets(failures.render(failure, shape), secrets_given(tokens, os.environ))
+    text = hide_secrets(failures.render(failure, shape), collect_secrets(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
 
@@ -185,8 +185,8 @@ def _fail(failure: failures.Failure, tokens: Sequence[str], *, shape: Format) ->
 def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
     """Print an exception that nobody foresaw, without local variables and secrets, and ask for a report."""
     lines = "".join(traceback.format_exception(error))
-    print(hide_secrets(lines, secrets_given(tokens, os.environ)), end="", file=sys.stderr)
-    return _fail(failures.unforeseen(error), tokens, shape=shape)
+    print(hide_secrets(lines, collect_secrets(tokens, os.environ)), end="", file=sys.stderr)
+    return _fail(failures.unexpected_failure(error), tokens, shape=shape)
 
 
 def _command(tokens: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.names import display
 
@@ -25,7 +25,7 @@ SeparatorFlag = Annotated[
 
 
 @app.command
-def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: Common = DEFAULTS) -> int:
+def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: CommonFlags = DEFAULTS) -> int:
     """Say which names of namespaces hold the separator, if any: exit code 0 when none does, else 1.
 
     Such a name would read as several where namespaces nest.
@@ -60,7 +60,7 @@ def plan(
     separator: SeparatorFlag = None,
     replacement: Annotated[str, Parameter(help="What takes the separator's place where a name stays one part.")] = "_",
     flat: Annotated[bool, Parameter(negative="", help="Rename alone: namespaces do not nest afterwards.")] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Plan what becomes of names that hold the separator, and show it; changes no name.
 
@@ -76,7 +76,7 @@ def plan(
 
 
 @app.command
-def show(catalog: str = "main", /, *, common: Common = DEFAULTS) -> None:
+def show(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show what is planned, and how far it is.
 
     Parameters
@@ -90,7 +90,7 @@ def show(catalog: str = "main", /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def migrate(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Change the names as planned; if this is cut, run it again, anywhere: it goes on.
 
     Parameters
@@ -102,7 +102,7 @@ def migrate(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFA
     with common.client() as client:
         found = client.names.migrate(catalog)
     show_done(
-        f"changed {found.renamed + found.nested} of {found.total} names in catalog {catalog}{_left(found)}; undo it with 'limnos names "
+        f"changed {found.renamed + found.nested} of {found.total} names in catalog {catalog}{_left_note(found)}; undo it with 'limnos names "
         f"undo {catalog}', or let it stand with 'limnos names confirm {catalog}'",
         msgspec.structs.asdict(found),
         shape=common.shape,
@@ -110,7 +110,7 @@ def migrate(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFA
 
 
 @app.command
-def undo(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Give namespaces back the names and the place they had; if this is cut, run it again.
 
     Parameters
@@ -121,14 +121,14 @@ def undo(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULT
     confirm(f"Give back the former names of catalog {catalog}?", yes=yes)
     with common.client() as client:
         found = client.names.undo(catalog)
-    text = f"catalog {catalog} has its former names{_left(found)}"
+    text = f"catalog {catalog} has its former names{_left_note(found)}"
     if found.total == 0:
         text = f"the plan of catalog {catalog} has no names, so there was nothing to give back"
     show_done(text, msgspec.structs.asdict(found), shape=common.shape)
 
 
 @app.command(name="confirm")
-def let_stand(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Let the names stand as they are: the plan goes, and nothing can be undone.
 
     Parameters
@@ -142,12 +142,12 @@ def let_stand(catalog: str = "main", /, *, yes: Yes = False, common: Common = DE
     show_done(f"the names of catalog {catalog} stand", {"confirmed": catalog}, shape=common.shape)
 
 
-def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: Common) -> None:
-    rows = [{**msgspec.structs.asdict(each), "becomes": _becomes(each)} for each in changes]
+def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: CommonFlags) -> None:
+    rows = [{**msgspec.structs.asdict(each), "becomes": _new_name_of(each)} for each in changes]
     show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name holds the separator")
     nests = ", then namespaces nest" if head.nests else ""
     more = f", {len(changes)} of them shown" if len(changes) < head.total else ""
-    _note(f"{head.state}: {head.total} names{more}; each loses '{head.separator}'{nests}{_left(head)}")
+    _note(f"{head.state}: {head.total} names{more}; each loses '{head.separator}'{nests}{_left_note(head)}")
 
 
 def _note(text: str) -> None:
@@ -155,9 +155,9 @@ def _note(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
-def _becomes(change: NameChange) -> str:
+def _new_name_of(change: NameChange) -> str:
     return display.render_part(change.new_name) if change.path is None else display.render(change.path)
 
 
-def _left(found: NameChanges) -> str:
+def _left_note(found: NameChanges) -> str:
     return f"; {found.left} were left, as others have changed them meanwhile" if found.left else ""

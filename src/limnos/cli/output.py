@@ -88,14 +88,14 @@ def visible(text: str) -> str:
     """
     if text.isprintable():  # which no control, format or surrogate character is
         return text
-    return "".join(char if char == "\n" or _is_harmless(char) else _escaped(char) for char in text)
+    return "".join(char if char == "\n" or _is_harmless(char) else _escape_char(char) for char in text)
 
 
 def _is_harmless(char: str) -> bool:
     return char.isprintable() or unicodedata.category(char) == "Zs"
 
 
-def _escaped(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_fields
 from limnos.client import NotFoundError
 
@@ -24,7 +24,7 @@ OwnedKind = Annotated[
 
 
 @app.command
-def show(path: str, /, *, kind: OwnedKind = None, common: Common = DEFAULTS) -> None:
+def show(path: str, /, *, kind: OwnedKind = None, common: CommonFlags = DEFAULTS) -> None:
     """Show who owns something.
 
     Parameters
@@ -49,7 +49,7 @@ def set_owner(
     *,
     group: Annotated[bool, Parameter(negative="", help="OWNER is a group, not a user.")] = False,
     kind: OwnedKind = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Hand something to another owner.
 

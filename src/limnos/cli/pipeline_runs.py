@@ -15,35 +15,36 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.cli.rooms import room
 
 if TYPE_CHECKING:
-    from limnos.pipeline.run.backfill import Backfilled
-    from limnos.pipeline.run.ended import Ended
+    from limnos.pipeline.run.backfill import BackfillResult
     from limnos.pipeline.run.events import Listener
+    from limnos.pipeline.run.result import RunResult
 
 SPARK = Group("Spark", sort_key=90)
-Master = Annotated[
+MasterFlag = Annotated[
     str, Parameter(group=SPARK, env_var="LIMNOS_SPARK_MASTER", help="Spark master: local[4], spark://host:7077, yarn.")
 ]
-Connect = Annotated[
-    str | None, Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark Connect server, sc://host:15002.")
+ConnectFlag = Annotated[
+    str | None,
+    Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark ConnectFlag server, sc://host:15002."),
 ]
-AtOnce = Annotated[int, Parameter(group=SPARK, help="Steps at the same time.")]
+AtOnceFlag = Annotated[int, Parameter(group=SPARK, help="Steps at the same time.")]
 Lease = Annotated[int, Parameter(help="The run can be resumed elsewhere so many seconds after its last sign of life.")]
 Param = Annotated[list[str] | None, Parameter(negative="", help="NAME=VALUE of a parameter; may be repeated.")]
-Only = Annotated[list[str] | None, Parameter(negative="", help="Run this step alone; may be repeated.")]
-Since = Annotated[
+OnlyFlag = Annotated[list[str] | None, Parameter(negative="", help="Run this step alone; may be repeated.")]
+SinceFlag = Annotated[
     list[str] | None, Parameter(name="--from", negative="", help="Run this step and all that need it; may be repeated.")
 ]
 Backfill = Annotated[
     str | None,
     Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number between, in order, until one fails."),
 ]
-DryRun = Annotated[bool, Parameter(negative="", help="Show what would be read and written, and do nothing.")]
+DryRunFlag = Annotated[bool, Parameter(negative="", help="Show what would be read and written, and do nothing.")]
 LOCAL = "local[*]"
 
 
@@ -52,19 +53,19 @@ def run(
     /,
     *,
     param: Param = None,
-    only: Only = None,
-    since: Since = None,
+    only: OnlyFlag = None,
+    since: SinceFlag = None,
     full: Annotated[bool, Parameter(negative="", help="Incremental steps take the whole.")] = False,
     backfill: Backfill = None,
-    dry_run: DryRun = False,
+    dry_run: DryRunFlag = False,
     hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
     wait: Annotated[float, Parameter(help="Wait so many seconds for another run of the pipeline to end.")] = 0,
     away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
     lease: Lease = 30,
-    at_once: AtOnce = 4,
-    master: Master = LOCAL,
-    connect: Connect = None,
-    common: Common = DEFAULTS,
+    at_once: AtOnceFlag = 4,
+    master: MasterFlag = LOCAL,
+    connect: ConnectFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Run a pipeline: every step on a branch of its table, then all of them published by one commit, or nothing.
 
@@ -79,7 +80,7 @@ def run(
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
-    given = room("limnos.pipeline.run.options", extra="spark").Options(
+    given = import_extra("limnos.pipeline.run.options", extra="spark").Options(
         only=tuple(only or ()),
         since=tuple(since or ()),
         full=full,
@@ -101,13 +102,13 @@ def run(
         show_rows([asdict(each) for each in found], ["step", "after", "reads", "writes"], shape=common.shape)
         return 0
     if backfill is not None:
-        done: Backfilled = command.backfill(file, over=backfill, listener=_listener(common), **asked)
-        return _backfilled(done)
-    ended: Ended = command.run_file(file, listener=_listener(common), **asked)
+        done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **asked)
+        return _report_backfill(done)
+    ended: RunResult = command.run_file(file, listener=_listener(common), **asked)
     return ended.exit_code
 
 
-def _backfilled(found: Backfilled) -> int:
+def _report_backfill(found: BackfillResult) -> int:
     """Say on the error stream how far it came, where it did not come to the end."""
     if found.left is not None:
         print(visible(f"{found.done} runs were published; --backfill {found.left} goes on"), file=sys.stderr)
@@ -121,10 +122,10 @@ def resume(
     *,
     away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
     lease: Lease = 30,
-    at_once: AtOnce = 4,
-    master: Master = LOCAL,
-    connect: Connect = None,
-    common: Common = DEFAULTS,
+    at_once: AtOnceFlag = 4,
+    master: MasterFlag = LOCAL,
+    connect: ConnectFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Go on with a run that failed, was held, cancelled or killed: finished steps stand, changed ones run again.
 
@@ -135,9 +136,11 @@ def resume(
     file
         The pipeline's file, if it is another one than the run was started from.
     """
-    given = room("limnos.pipeline.run.options", extra="spark").Options(away_s=away, lease_s=lease, at_once=at_once)
+    given = import_extra("limnos.pipeline.run.options", extra="spark").Options(
+        away_s=away, lease_s=lease, at_once=at_once
+    )
     command = _command()
-    ended: Ended = command.resume_run(
+    ended: RunResult = command.resume_run(
         run_id,
         file=file,
         door=_door(common),
@@ -148,7 +151,7 @@ def resume(
     return ended.exit_code
 
 
-def publish(run_id: str, /, *, common: Common = DEFAULTS) -> int:
+def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
     """Publish a run that was held: all its tables by one commit, if nobody else has written them since.
 
     Parameters
@@ -156,13 +159,13 @@ def publish(run_id: str, /, *, common: Common = DEFAULTS) -> int:
     run_id
         The run, as `limnos pipeline runs` shows it.
     """
-    over = room("limnos.pipeline.run.over", extra="spark")
+    over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
-        ended: Ended = over.publish_held(client, run_id)
-    return _shown(ended, common)
+        ended: RunResult = over.publish_held(client, run_id)
+    return _show_result(ended, common)
 
 
-def discard(run_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> int:
+def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> int:
     """Throw away what a run has made and not published: its branches, and tables that it made and nobody else wrote.
 
     Parameters
@@ -171,7 +174,7 @@ def discard(run_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> i
         The run, as `limnos pipeline runs` shows it.
     """
     confirm(f"Discard run {run_id}?", yes=yes)
-    over = room("limnos.pipeline.run.over", extra="spark")
+    over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
         ended, left = over.discard(client, run_id)
     result = {**_fields(ended), "branches": list(left.branches), "tables": list(left.tables)}
@@ -186,9 +189,9 @@ def diff(
     /,
     *,
     rows: Annotated[int, Parameter(help="Show so many of the rows that differ, per table.")] = 0,
-    master: Master = LOCAL,
-    connect: Connect = None,
-    common: Common = DEFAULTS,
+    master: MasterFlag = LOCAL,
+    connect: ConnectFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Compare a run's branches with what was published when it began: rows added, removed and changed.
 
@@ -212,18 +215,18 @@ def diff(
 
 
 def _command() -> ModuleType:
-    return room("limnos.pipeline.run.command", extra="spark")
+    return import_extra("limnos.pipeline.run.command", extra="spark")
 
 
-def _door(common: Common) -> object:
+def _door(common: CommonFlags) -> object:
     token, user = common.credential(os.environ)
-    make = room("limnos.pipeline.engine.launch", extra="spark").Door
+    make = import_extra("limnos.pipeline.engine.launch", extra="spark").Door
     return make(uri=common.address, metalake=common.metalake, token=token, user=user)
 
 
-def _listener(common: Common) -> Listener:
+def _listener(common: CommonFlags) -> Listener:
     """Events as JSON, one a line; as coloured lines on a terminal; as plain ones else."""
-    shown = room("limnos.pipeline.run.shown", extra="spark")
+    shown = import_extra("limnos.pipeline.run.event_text", extra="spark")
     if common.shape == "json":
         make: Callable[[Callable[[str], None]], Listener] = shown.json_lines
         return make(_write)
@@ -250,11 +253,11 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
     return found
 
 
-def _fields(ended: Ended) -> dict[str, object]:
+def _fields(ended: RunResult) -> dict[str, object]:
     fields = asdict(ended)
     return {**fields, "why": ended.why.value}
 
 
-def _shown(ended: Ended, common: Common) -> int:
+def _show_result(ended: RunResult, common: CommonFlags) -> int:
     show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), shape=common.shape)
     return ended.exit_code

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.names import display
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.client.runs import Finding, Run, RunStep
+    from limnos.client.runs import Run, RunFindingInfo, RunStep
 
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
@@ -27,7 +27,7 @@ _OWN_NOTES = ("digests", "new", "outputs", "pins")
 
 
 @app.command(name="list")
-def list_pipelines(*, common: Common = DEFAULTS) -> None:
+def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
     """List the pipelines that you may use."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(each) for each in client.pipelines.list()]
@@ -41,7 +41,7 @@ def list_pipelines(*, common: Common = DEFAULTS) -> None:
 def runs(
     pipeline: str | None = None, /, *,
     state: Annotated[State | None, Parameter(help="Those in this state alone.")] = None, limit: Limit = 20,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List runs, the newest first: your own, and all of pipelines that you own.
 
@@ -58,7 +58,7 @@ def runs(
 
 
 @app.command
-def show(run: str, /, *, common: Common = DEFAULTS) -> None:
+def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show a run: who holds it, what each step is at, and what its rules found.
 
     Parameters
@@ -124,7 +124,7 @@ def _show_steps(steps: Sequence[RunStep]) -> None:
         show_rows(rows, columns, shape="table")
 
 
-def _show_findings(findings: Sequence[Finding], *, shape: Literal["table", "json"], empty: str = "") -> None:
+def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table", "json"], empty: str = "") -> None:
     rows = [msgspec.structs.asdict(each) for each in findings]
     if shape == "json" or empty or rows:
         if shape == "table" and not empty:
@@ -135,7 +135,7 @@ def _show_findings(findings: Sequence[Finding], *, shape: Literal["table", "json
 
 
 @app.command
-def cancel(run: str, /, *, common: Common = DEFAULTS) -> None:
+def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Ask the process of a run to stop; a run that nobody holds is cancelled at once.
 
     Parameters
@@ -155,7 +155,7 @@ def findings(
     pipeline: str, /, *,
     rule: Annotated[str | None, Parameter(help="Of this rule alone.")] = None,
     step: Annotated[str | None, Parameter(help="Of this step alone.")] = None, limit: Limit = 100,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List what the rules of a pipeline found over its runs, the newest first.
 
@@ -170,7 +170,7 @@ def findings(
 
 
 @app.command
-def drop(pipeline: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def drop(pipeline: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Drop a pipeline and what is known of its runs; its tables stay.
 
     Parameters
@@ -185,7 +185,7 @@ def drop(pipeline: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> No
 
 
 for _module, _names in {
-    "limnos.cli.pipeline_declared": {
+    "limnos.cli.pipeline_checks": {
         "check": "Check a pipeline's file: keys, queries, order, tables and rights.",
         "plan": "Tell what a run of a pipeline would do.",
         "schema": "Print the JSON Schema of a pipeline's file.",

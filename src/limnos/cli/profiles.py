@@ -21,7 +21,7 @@ from limnos.cli.failures import StoppedError
 FILE = "profiles.json"
 
 
-class Outside(msgspec.Struct, frozen=True):
+class OutsideIssuer(msgspec.Struct, frozen=True):
     """The outside issuer that a session is of: its public client, and where the next token is had and a session ended."""
 
     client_id: str
@@ -41,7 +41,7 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     ends_at: float
     refresh_token: str | None
     ca_file: str | None = None
-    outside: Outside | None = None
+    outside: OutsideIssuer | None = None
 
 
 class Profiles(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ def read(environ: Mapping[str, str]) -> Profiles:
 
 
 @contextmanager
-def locked(environ: Mapping[str, str]) -> Iterator[None]:
+def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
     """Keep other commands from going on with a session meanwhile: an issuer may take what a session is refreshed with only once."""
     file = file_of(environ)
     with file.with_name(f".{file.name}.lock").open("ab") as held:

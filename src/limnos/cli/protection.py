@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.output import show_done
 
 
@@ -19,7 +19,7 @@ def protect(
     *,
     below: Annotated[bool, Parameter(negative="", help="Everything below it, too, also what comes later.")] = False,
     kind: KindFlag = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Protect something: nobody can drop, purge, unregister or replace it until whoever owns something above it ends that.
 
@@ -37,7 +37,7 @@ def protect(
     )
 
 
-def unprotect(path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """End the protection of something, which takes the ownership of something above it.
 
     Parameters

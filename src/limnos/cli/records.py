@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from limnos.cli.exchange import opened, pieces
+from limnos.cli.exchange import open_input, read_pieces
+from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, show_done, show_fields, show_rows
-from limnos.cli.rooms import room
-from limnos.client.exchange import Form, cut, form_of
+from limnos.client.exchange import ExportForm, cut_into_parts, form_of
 from limnos.names import display
 
 if TYPE_CHECKING:
     from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-    from limnos.store.records import Records, RecordStore
+    from limnos.store.records import RecordReader, RecordStore
 
 app = App(name="records")
 
 _LMDB = "lmdb:"
-Output = Annotated[
+OutputFlag = Annotated[
     Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
 ]
 
@@ -42,7 +42,7 @@ def load(
     ] = Path("-"),
     /,
     *,
-    output: Output = None,
+    output: OutputFlag = None,
 ) -> None:
     """Take an export in place of what is there, all of it in one transaction.
 
@@ -51,8 +51,8 @@ def load(
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     """
-    with _opened(store, makes=True) as found, opened(file) as source, found.writing() as writes:
-        count = writes.replace(_records(pieces(source)))
+    with _open_store(store, makes=True) as found, open_input(file) as source, found.writing() as writes:
+        count = writes.replace(_records(read_pieces(source)))
         lake, revision = writes.metalake.metalake.name, writes.revision + 1
     fields = {"store": store, "metalake": lake, "records": count, "revision": revision}
     show_done(f"took {count} records of metalake {lake} as revision {revision}", fields, shape=_shape(output))
@@ -63,7 +63,9 @@ def dump(
     store: str,
     /,
     *,
-    format: Annotated[Form, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")] = "proto",
+    format: Annotated[
+        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
+    ] = "proto",
 ) -> None:
     """Write an export of what is there to standard output, as `limnos import` takes it.
 
@@ -78,15 +80,15 @@ def dump(
             "Protobuf is nothing for a terminal",
             hint=f"'limnos records dump {store} > lake.export', or --format json",
         )
-    encoding = room("limnos.formats.exchange.encoding", extra="server")
-    with _opened(store) as found, found.reading() as reads:
+    encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
         for record in reads.everything():
             out.write(encoding.encoded([record], format))
     out.flush()
 
 
 @app.command
-def ls(store: str, path: str | None = None, /, *, output: Output = None) -> None:
+def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> None:
     """List what lies below something, by kind and name.
 
     Parameters
@@ -96,11 +98,11 @@ def ls(store: str, path: str | None = None, /, *, output: Output = None) -> None
     path
         A catalog or a namespace, as `main` or `main.a.b`; without, the metalake.
     """
-    records = room("limnos.store.records", extra="server")
-    with _opened(store) as found, found.reading() as reads:
+    records = import_extra("limnos.store.records", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
         rows = [
             {"name": records.name_of(each), "kind": records.kind_of(each).word, "id": records.id_of(each)}
-            for above in _found(reads, path)
+            for above in _find_records(reads, path)
             for each in reads.children(records.id_of(above))
         ]
     show_rows(rows, ["name", "kind", "id"], shape=_shape(output))
@@ -113,7 +115,7 @@ def describe(
     /,
     *,
     kind: Annotated[str | None, Parameter(help="What PATH is, where several things have the name.")] = None,
-    output: Output = None,
+    output: OutputFlag = None,
 ) -> None:
     """Show the record of something, and what hangs on it.
 
@@ -124,9 +126,9 @@ def describe(
     path
         An object, as `main.a.t`; a user, group or role by its name; without, the metalake.
     """
-    records = room("limnos.store.records", extra="server")
-    with _opened(store) as found, found.reading() as reads:
-        some = {records.kind_of(each).word: each for each in _found(reads, path)}
+    records = import_extra("limnos.store.records", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
+        some = {records.kind_of(each).word: each for each in _find_records(reads, path)}
         if len(some) > 1 and kind not in some:
             told = " and ".join(f"a {each}" for each in some)
             raise UsageError(f"{path} is {told}", hint=f"name one: --kind {next(iter(some))}")
@@ -136,18 +138,18 @@ def describe(
 
 
 @contextmanager
-def _opened(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
+def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
     """Open a store for the time of the body. Raises StoppedError where there is none and none is to be made."""
-    records = room("limnos.store.records", extra="server")
+    records = import_extra("limnos.store.records", extra="server")
     place = Path(store.removeprefix(_LMDB))
     if not makes and "://" not in store and not place.exists():
         raise StoppedError(
             f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' made"
         )
     if store.startswith(_LMDB):
-        pairs: Any = room("limnos.store.pairs_lmdb", extra="server,records").LmdbPairs(place)
+        pairs: Any = import_extra("limnos.store.key_value_lmdb", extra="server,records").LmdbPairs(place)
     else:
-        pairs = room("limnos.store.pairs_sql", extra="server").SqlPairs(store)
+        pairs = import_extra("limnos.store.key_value_sql", extra="server").SqlPairs(store)
     found: RecordStore = records.RecordStore(pairs)
     try:
         yield found
@@ -157,15 +159,15 @@ def _opened(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
 
 def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
     """Read a file's records, some at once."""
-    encoding = room("limnos.formats.exchange.encoding", extra="server")
+    encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     head = next(source, b"")
     form, first = form_of(head), 1
-    for part in cut(chain((head,), source), form):
+    for part in cut_into_parts(chain((head,), source), form):
         yield from encoding.decoded(part.data, form, first=first)
         first += part.records
 
 
-def _found(reads: Records, path: str | None) -> list[ExportRecord]:
+def _find_records(reads: RecordReader, path: str | None) -> list[ExportRecord]:
     found = reads.walk(display.parse(path) if path else ())
     if not found:
         raise StoppedError(f"there is no {path} in these records", code="not-found")
@@ -174,7 +176,7 @@ def _found(reads: Records, path: str | None) -> list[ExportRecord]:
 
 def _fields(record: ExportRecord) -> dict[str, Any]:
     """A record's fields as Protobuf's JSON form has them, those of its one message beside the others."""
-    encoding = room("google.protobuf.json_format", extra="server")
+    encoding = import_extra("google.protobuf.json_format", extra="server")
     rest: dict[str, Any] = encoding.MessageToDict(record, preserving_proto_field_name=True)
     fields: dict[str, Any] = rest.pop(record.WhichOneof("record") or "")
     return fields | rest

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_rows
 
 
@@ -22,7 +22,7 @@ def reports(
         Literal["scan", "commit"] | None, Parameter(help="Only those about scans, or about commits.")
     ] = None,
     limit: Annotated[int, Parameter(help="Show at most so many.")] = 20,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """List what clients told of their scans of a table and their commits to it, the newest first.
 

@@ -11,14 +11,14 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_rows
-from limnos.client.values import Named, ReadRestriction
+from limnos.client.values import NamedPrincipals, ReadRestriction
 
 app = App(name="restriction")
 _WORDS = ("user", "group", "role")
-Who = Annotated[
+PrincipalWords = Annotated[
     tuple[str, ...], Parameter(negative=(), help="As role:auditors, group:finance or user:ana; may be repeated.")
 ]
 
@@ -35,10 +35,10 @@ def set_(
     mask: Annotated[
         tuple[str, ...], Parameter(negative=(), help="COLUMN=ACTION, as ssn=show-last-4; may be repeated.")
     ] = (),
-    except_: Annotated[Who, Parameter(name="--except")] = (),
-    to: Who = (),
+    except_: Annotated[PrincipalWords, Parameter(name="--except")] = (),
+    to: PrincipalWords = (),
     kind: KindFlag = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Restrict what is read of a table, or of every table in a namespace: it binds everybody, or those in --to, but those in --except and who owns it or what it lies in.
 
@@ -52,7 +52,13 @@ def set_(
     with common.client() as client:
         found = kind or client.objects.kind(path)
         client.restrictions.set(
-            name, path, kind=found, filter=filter, masks=_masks(mask), to=_named(to), unless=_named(except_)
+            name,
+            path,
+            kind=found,
+            filter=filter,
+            masks=_masks(mask),
+            to=_parse_principals(to),
+            unless=_parse_principals(except_),
         )
     show_done(
         f"{found} {path} is restricted by {name}", {"restriction": name, "on": path, "kind": found}, shape=common.shape
@@ -60,7 +66,7 @@ def set_(
 
 
 @app.command
-def show(path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Show what restricts a table or namespace, what it lies in included.
 
     Parameters
@@ -79,7 +85,7 @@ def show(path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> N
 
 
 @app.command
-def remove(name: str, path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Remove a restriction from what it is set on.
 
     Parameters
@@ -110,7 +116,7 @@ def _masks(pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _named(words: Iterable[str]) -> Named:
+def _parse_principals(words: Iterable[str]) -> NamedPrincipals:
     found: dict[str, list[str]] = {word: [] for word in _WORDS}
     for each in words:
         word, sign, name = each.partition(":")
@@ -120,7 +126,7 @@ def _named(words: Iterable[str]) -> Named:
             )
         found[word].append(name)
     users, groups, roles = (tuple(found[word]) for word in _WORDS)
-    return Named(users, groups, roles)
+    return NamedPrincipals(users, groups, roles)
 
 
 def _row(found: ReadRestriction) -> Row:
@@ -136,6 +142,6 @@ def _row(found: ReadRestriction) -> Row:
     }
 
 
-def _words(named: Named) -> str:
+def _words(named: NamedPrincipals) -> str:
     pairs = zip(_WORDS, (named.users, named.groups, named.roles), strict=True)
     return ", ".join(f"{word}:{name}" for word, names in pairs for name in names)

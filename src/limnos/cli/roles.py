@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from limnos.cli.common import DEFAULTS, Common, Property, Yes, confirm, properties_of
+from limnos.cli.common import DEFAULTS, CommonFlags, Property, YesFlag, confirm, properties_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.cli.tree import require
 from limnos.client.values import Role
@@ -16,7 +16,7 @@ app = App(name="role")
 
 
 @app.command
-def create(name: str, /, *, property: Property = None, common: Common = DEFAULTS) -> None:
+def create(name: str, /, *, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
     """Make a role that grants nothing yet.
 
     Parameters
@@ -30,7 +30,7 @@ def create(name: str, /, *, property: Property = None, common: Common = DEFAULTS
 
 
 @app.command
-def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Delete a role; whoever had it loses what it granted.
 
     Parameters
@@ -45,7 +45,7 @@ def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None
 
 
 @app.command(name="list")
-def list_roles(*, common: Common = DEFAULTS) -> None:
+def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
     """List the roles you may see."""
     with common.client() as client:
         rows = [{"name": name} for name in client.roles.list()]
@@ -53,7 +53,7 @@ def list_roles(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show everything a role grants.
 
     Parameters

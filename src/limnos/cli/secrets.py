@@ -8,16 +8,18 @@ from __future__ import annotations
 import msgspec
 from cyclopts import App
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_fields, show_rows
-from limnos.cli.tokens import ExpiresIn, Save, check_free, lifetime_of, write_secret
+from limnos.cli.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, write_secret
 from limnos.cli.tree import require
 
 app = App(name="secret", help="Secrets of service accounts: users that are programs.")
 
 
 @app.command
-def create(user: str, /, *, expires_in: ExpiresIn = None, save: Save = None, common: Common = DEFAULTS) -> None:
+def create(
+    user: str, /, *, expires_in: ExpiresIn = None, save: SaveFlag = None, common: CommonFlags = DEFAULTS
+) -> None:
     """Make a secret for a program, and show it, once: clients write credential=USER:SECRET.
 
     Parameters
@@ -37,7 +39,7 @@ def create(user: str, /, *, expires_in: ExpiresIn = None, save: Save = None, com
 
 
 @app.command(name="list")
-def list_secrets(user: str, /, *, common: Common = DEFAULTS) -> None:
+def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """List the secrets of a service account, without their texts.
 
     Parameters
@@ -51,7 +53,7 @@ def list_secrets(user: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def end(user: str, secret_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """End a secret, and every token that it opened, from the next request on.
 
     Parameters

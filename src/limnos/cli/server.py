@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from limnos.cli.extras import import_extra
 from limnos.cli.output import Format, format_of, show_rows
-from limnos.cli.rooms import room
 from limnos.model.errors import StartWarning
 
 if TYPE_CHECKING:
-    from limnos.config import Loaded, Settings
+    from limnos.config import LoadedSettings, Settings
     from limnos.model.errors import CannotStart
 
 app = App(name="server")
 ROOM = "limnos.app.server"
 BACKUPS = "limnos.app.backups"
 
-Output = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")]
+OutputFlag = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
+class ServerFlags:
     """Settings that have a flag; each wins over the environment and the file."""
 
     data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
@@ -69,7 +69,7 @@ class Flags:
         Parameter(negative="", help="Outside system that catalogs may show, as HOST:PORT; may be repeated."),
     ] = ()
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedSettings:
         """Put the flags over the environment and the file. Raises ConfigError."""
         from limnos.config import load
 
@@ -94,31 +94,31 @@ class Flags:
         return load(flags=given, file=self.config, environ=os.environ)
 
 
-NO_FLAGS = Flags()
+NO_FLAGS = ServerFlags()
 
 
 @app.command
-def start(*, flags: Flags = NO_FLAGS) -> int:
+def start(*, flags: ServerFlags = NO_FLAGS) -> int:
     """Serve every protocol at one address until SIGTERM; prints `ready URL` when it serves."""
     settings = flags.load().settings
-    run: Callable[[Settings], int] = room(ROOM, extra="server").start
+    run: Callable[[Settings], int] = import_extra(ROOM, extra="server").start
     return run(settings)
 
 
 @app.command
-def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
+def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
     """Look whether a server could start: settings, address, directory, store. Exit code 1 when something would stop it.
 
     What a server that starts would still lack, as an archive for SQL++ over data, stands on standard error.
     """
     settings = flags.load().settings
-    look: Callable[[Settings], Sequence[CannotStart]] = room(ROOM, extra="server").check
+    look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
     rows = [
         {"problem": found.message, "why": found.why, "next": found.advice, "stops": not isinstance(found, StartWarning)}
         for found in look(settings)
     ]
     show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="nothing is wrong")
-    lacks: Callable[[Settings], Sequence[str]] = room(ROOM, extra="server").notes
+    lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").notes
     for each in lacks(settings):
         print(f"note: {each}", file=sys.stderr)
     return 1 if any(row["stops"] for row in rows) else 0
@@ -133,19 +133,19 @@ def migrate(
     keep_tokens: Annotated[
         bool, Parameter(negative="", help="With --restored: keep tokens valid that may have been revoked since.")
     ] = False,
-    flags: Flags = NO_FLAGS,
+    flags: ServerFlags = NO_FLAGS,
 ) -> None:
     """Bring the store's schema up to this version; a server does so too when it starts."""
     settings = flags.load().settings
-    bring: Callable[..., str] = room(ROOM, extra="server").migrate
+    bring: Callable[..., str] = import_extra(ROOM, extra="server").migrate
     print(bring(settings, restored=restored, keeps_tokens=keep_tokens))
 
 
 @app.command
-def backup(file: Path, /, *, flags: Flags = NO_FLAGS) -> None:
+def backup(file: Path, /, *, flags: ServerFlags = NO_FLAGS) -> None:
     """Copy an SQLite store to FILE, whole, also while a server runs. An existing file is not written over."""
     settings = flags.load().settings
-    copy: Callable[..., str] = room(BACKUPS, extra="server").backup
+    copy: Callable[..., str] = import_extra(BACKUPS, extra="server").backup
     print(copy(settings, file))
 
 
@@ -163,11 +163,11 @@ def restore(
     without_keys: Annotated[
         bool, Parameter(negative="", help="Go on although keys are missing under which secrets in it are sealed.")
     ] = False,
-    flags: Flags = NO_FLAGS,
+    flags: ServerFlags = NO_FLAGS,
 ) -> None:
     """Put a backup in the place of an SQLite store that no server uses; the one that was there is kept beside it."""
     settings = flags.load().settings
-    put_back: Callable[..., str] = room(BACKUPS, extra="server").restore
+    put_back: Callable[..., str] = import_extra(BACKUPS, extra="server").restore
     print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))
 
 
@@ -175,18 +175,18 @@ def restore(
 def janitor(
     *,
     dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be taken away.")] = False,
-    flags: Flags = NO_FLAGS,
-    output: Output = None,
+    flags: ServerFlags = NO_FLAGS,
+    output: OutputFlag = None,
 ) -> None:
     """Take away metadata files that nobody points to, and empty directories; a server does so once a day."""
     settings = flags.load().settings
-    clean: Callable[..., Sequence[str]] = room(ROOM, extra="server").janitor
+    clean: Callable[..., Sequence[str]] = import_extra(ROOM, extra="server").janitor
     rows = [{"path": path} for path in clean(settings, dry_run=dry_run)]
     show_rows(rows, ["path"], shape=_shape(output), empty="nothing to take away")
 
 
 @app.command
-def config(*, flags: Flags = NO_FLAGS, output: Output = None) -> None:
+def config(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
     """Show every setting with its value and where that comes from. Secrets are masked."""
     from limnos.config.report import rows
 

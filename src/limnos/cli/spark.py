@@ -14,9 +14,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError
 from limnos.cli.output import Format, format_of, show_done
-from limnos.cli.rooms import room
 from limnos.model.extras import checkout_of
 
 app = App(name="spark")
@@ -39,7 +39,7 @@ def jars(
 
     given: dict[str, object] = {"spark.repository": repository, "spark.cache": None if cache is None else str(cache)}
     settings = load(flags=given, file=config, environ=os.environ).settings.spark
-    room_of_jars = room("limnos.spark.jars", extra="spark")
+    room_of_jars = import_extra("limnos.spark.jars", extra="spark")
     fetches: list[Callable[..., Path]] = [room_of_jars.ensure_runtime]
     if s3:
         fetches.append(room_of_jars.ensure_s3)
@@ -67,5 +67,5 @@ def demo(directory: Path = Path("demo-out"), /) -> int:
             hint="in a checkout of Limnos run 'make demo', or 'python -m examples.demo DIRECTORY' with the extras server,spark,demo",
         )
     sys.path.insert(0, str(checkout))
-    run: Callable[[Path], int] = room("examples.demo.run", extra="server,spark,demo").main
+    run: Callable[[Path], int] = import_extra("examples.demo.run", extra="server,spark,demo").main
     return run(directory)

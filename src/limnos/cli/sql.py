@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
-from limnos.cli.sql_session import Session
+from limnos.cli.sql_session import SqlSession
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def sql(
         Path | None,
         Parameter(env_var="LIMNOS_SQL_HISTORY", help="Where the shell keeps what was typed; an empty name: nowhere."),
     ] = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     r"""Run statements of SQL++; on a terminal, a shell that takes them one after the other.
 
@@ -52,7 +52,7 @@ def sql(
     if not 0 < statement_timeout <= 86_400:
         raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
     waiting = dataclasses.replace(common, timeout=statement_timeout + GRACE_S)
-    session = Session(
+    session = SqlSession(
         waiting.client,
         dataverse=display.parse(dataverse) if dataverse else None,
         shape=common.shape,
@@ -60,9 +60,9 @@ def sql(
     )
     try:
         if command is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
-            from limnos.cli.sql_prompt import talk
+            from limnos.cli.sql_prompt import run_shell
 
-            return talk(session, history)
+            return run_shell(session, history)
         return run_all(session, texts_of(command or (), file))
     finally:
         session.close()
@@ -77,7 +77,7 @@ def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str
         yield sys.stdin.read()
 
 
-def run_all(session: Session, texts: Iterator[str]) -> int:
+def run_all(session: SqlSession, texts: Iterator[str]) -> int:
     """Run texts until one fails; returns its exit code."""
     for text in texts:
         if not text.strip():

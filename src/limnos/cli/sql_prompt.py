@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
 
-    from limnos.cli.sql_session import Session
+    from limnos.cli.sql_session import SqlSession
 
 FRESH_S: Final = 30.0
 """So long names are offered before they are read again."""
@@ -59,10 +59,10 @@ Ctrl-C ends a statement that runs, and forgets a line that is typed. Tab complet
 """
 
 
-class Names:
+class CompletionNames:
     """The names there are, as statements spell them; read anew when they are old, on a thread of its own."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self.session = session
         self._known: tuple[tuple[tuple[str, ...], str], ...] = ()
         self._read_at = -FRESH_S
@@ -107,7 +107,7 @@ def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...]
             continue
 
 
-class Words(Completer):
+class SqlCompleter(Completer):
     """Completes names, keywords and functions, where a word can stand."""
 
     def __init__(self, names: Callable[[], Iterator[str]]) -> None:
@@ -134,13 +134,13 @@ class Words(Completer):
             yield from ((f"{name}(", "function") for name in self.functions)
 
 
-def talk(session: Session, history: Path | None) -> int:
+def run_shell(session: SqlSession, history: Path | None) -> int:
     """Take statements from a terminal until its end; returns the exit code."""
-    names = Names(session)
+    names = CompletionNames(session)
     names.refresh()
     prompt: PromptSession[str] = PromptSession(
         history=history_at(default_history() if history is None else history),
-        completer=Words(names.offered),
+        completer=SqlCompleter(names.offered),
         complete_in_thread=True,
         multiline=Condition(lambda: not _can_be_sent(get_app().current_buffer.text)),
         prompt_continuation=lambda width, _number, _wrapped: "... ".rjust(width),
@@ -155,7 +155,7 @@ def talk(session: Session, history: Path | None) -> int:
         except EOFError:
             return 0
         if text.startswith("\\") or text.rstrip(";").strip().lower() in ("quit", "exit"):
-            if not obey(session, text):
+            if not run_shell_command(session, text):
                 return 0
         elif text.strip("; \t\n"):
             with suppress(KeyboardInterrupt):  # rows that are being printed
@@ -168,7 +168,7 @@ def _can_be_sent(text: str) -> bool:
     return stripped.startswith("\\") or stripped.lower() in ("", "quit", "exit") or is_whole(text)
 
 
-def obey(session: Session, text: str) -> bool:
+def run_shell_command(session: SqlSession, text: str) -> bool:
     """Do what a line that is no statement asks for; False to leave."""
     word, _, rest = text.strip("\\; \t\n").partition(" ")
     if word in ("q", "quit", "exit"):

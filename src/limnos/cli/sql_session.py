@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import msgspec
 
-from limnos.cli.failures import ExitCode, Failure, render
+from limnos.cli.failures import CommandFailure, ExitCode, render
 from limnos.cli.output import show_rows, to_json, visible
-from limnos.cli.sql_text import changes_names, place_of, underlined, used
+from limnos.cli.sql_text import active_dataverse, changes_names, place_of, underline_position
 from limnos.client.errors import ClientError
 from limnos.names.display import render as render_path
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from limnos.cli.output import Format
     from limnos.client import Client
-    from limnos.client.values import StatementAnswer
+    from limnos.client.values import StatementResponse
     from limnos.names.path import Levels
 
 DEFAULT: Final = ("Default",)
@@ -36,7 +36,7 @@ CANCEL_EVERY_S: Final = 0.2
 _EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
 
 
-class Told(NamedTuple):
+class StatementFailure(NamedTuple):
     """What went wrong: the language's code or one of ours, the message, and what it means to who called the command."""
 
     code: str
@@ -44,7 +44,7 @@ class Told(NamedTuple):
     exit_code: ExitCode = ExitCode.FAILED
 
 
-class Session:
+class SqlSession:
     """Sends statements of one user to one server. `connect` makes a client; one that was let go is replaced."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Session:
         if told is not None:
             self._tell(told, text)
             return told.exit_code
-        self.dataverse = used(text, self.dataverse)
+        self.dataverse = active_dataverse(text, self.dataverse)
         self.names_changed = self.names_changed or changes_names(text)
         if timed:
             rows = "" if answer is None or answer.results is None else f"{len(answer.results)} rows, "
@@ -88,7 +88,7 @@ class Session:
 
     # -- sending and ending --------------------------------------------------------------------------------------
 
-    def _answer(self, text: str) -> tuple[StatementAnswer | None, Told | None]:
+    def _answer(self, text: str) -> tuple[StatementResponse | None, StatementFailure | None]:
         """Send statements and wait; Ctrl-C ends them on the server, and then once more here."""
         own_id = uuid4().hex
         sent = self._send(text, own_id)
@@ -101,20 +101,20 @@ class Session:
                 answer = self._cancel(sent, own_id)
         except ClientError as error:
             exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
-            return None, Told(error.code, error.message, exit_code)
+            return None, StatementFailure(error.code, error.message, exit_code)
         except (KeyboardInterrupt, TimeoutError):
             self._let_go()
             message = "no longer waited for; what the server does not end by itself, its time limit ends"
-            return None, Told("interrupted", message, ExitCode.INTERRUPTED)
+            return None, StatementFailure("interrupted", message, ExitCode.INTERRUPTED)
         if not answer.errors:
             return answer, None
         message = answer.errors[0].msg
         code, colon, _ = message.partition(":")
-        return answer, Told(code if colon and code.startswith("ASX") else answer.status, message)
+        return answer, StatementFailure(code if colon and code.startswith("ASX") else answer.status, message)
 
-    def _send(self, text: str, own_id: str) -> Future[StatementAnswer]:
+    def _send(self, text: str, own_id: str) -> Future[StatementResponse]:
         """Send on a thread of its own: one that waits for a socket would not be interrupted."""
-        future: Future[StatementAnswer] = Future()
+        future: Future[StatementResponse] = Future()
         client = self._client
 
         def work() -> None:
@@ -130,7 +130,7 @@ class Session:
         threading.Thread(target=work, daemon=True, name="limnos-sql").start()
         return future
 
-    def _cancel(self, sent: Future[StatementAnswer], own_id: str) -> StatementAnswer:
+    def _cancel(self, sent: Future[StatementResponse], own_id: str) -> StatementResponse:
         """Ask the server to end a statement, until it has; raises what then comes of it, or TimeoutError."""
         print("cancelling", file=sys.stderr)
         until = time.monotonic() + CANCEL_S
@@ -154,17 +154,17 @@ class Session:
 
     # -- showing -------------------------------------------------------------------------------------------------
 
-    def _tell(self, told: Told, text: str) -> None:
+    def _tell(self, told: StatementFailure, text: str) -> None:
         """Say what went wrong, and where in the text."""
         place = place_of(told.message)
-        failure = Failure(
+        failure = CommandFailure(
             exit_code=told.exit_code,
             code=told.code,
             message=told.message,
             details={} if place is None else {"line": place.line, "column": place.column},
         )
         print(render(failure, self.shape), file=sys.stderr)
-        marked = None if place is None or self.shape == "json" else underlined(text, place)
+        marked = None if place is None or self.shape == "json" else underline_position(text, place)
         if marked is not None:
             print(visible(marked), file=sys.stderr)
 

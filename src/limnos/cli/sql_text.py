@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from limnos.sqlpp import Place, SqlppError, parse
-from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp import SqlppError, TextPosition, parse
+from limnos.sqlpp.lexer import TokenizedText
 from limnos.sqlpp.tokens import END
 from limnos.sqlpp.tree import Use
 
@@ -32,7 +32,7 @@ SHOWN_MAX: Final = 120
 def is_whole(text: str) -> bool:
     """Say whether a text can be sent: it ends with a semicolon that is in no string and no comment."""
     try:
-        tokens = Lexed(text).tokens
+        tokens = TokenizedText(text).tokens
     except SqlppError:
         return not _is_open(text) and text.rstrip().endswith(";")
     kinds = [token.kind for token in tokens if token.kind != END]
@@ -42,7 +42,7 @@ def is_whole(text: str) -> bool:
 def _is_open(text: str) -> bool:
     """Say whether a text ends in the middle of a string, a quoted name or a comment."""
     try:
-        Lexed(text)
+        TokenizedText(text)
     except SqlppError as error:
         return "  Encountered: <EOF>, after" in error.message
     return False
@@ -51,21 +51,21 @@ def _is_open(text: str) -> bool:
 def takes_words(text: str) -> bool:
     """Say whether a word typed after a text would be one of the language, not part of a string or a comment."""
     try:
-        return any(token.image == _PROBE for token in Lexed(f"{text} {_PROBE}").tokens[-2:])
+        return any(token.image == _PROBE for token in TokenizedText(f"{text} {_PROBE}").tokens[-2:])
     except SqlppError:
         return False
 
 
-def place_of(message: str) -> Place | None:
+def place_of(message: str) -> TextPosition | None:
     """Find the place that a message of the language names."""
     for pattern in _PLACES:
         found = pattern.search(message)
         if found:
-            return Place(int(found[1]), int(found[2]))
+            return TextPosition(int(found[1]), int(found[2]))
     return None
 
 
-def underlined(text: str, place: Place) -> str | None:
+def underline_position(text: str, place: TextPosition) -> str | None:
     """Show the line of a place with its word underlined; None where the text has no such place."""
     lines = re.split(r"\r\n|\r|\n", text)
     if place.line > len(lines):
@@ -82,7 +82,7 @@ def underlined(text: str, place: Place) -> str | None:
     return f"{number}{shown}\n{before}{'^' * max(1, cell_len(line[column : min(end, begin + SHOWN_MAX)]))}"
 
 
-def used(text: str, before: Levels | None) -> Levels | None:
+def active_dataverse(text: str, before: Levels | None) -> Levels | None:
     """Tell which dataverse is in use after statements that went well."""
     try:
         uses = [each.statement for each in parse(text) if isinstance(each.statement, Use)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from cyclopts import App
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_rows, visible
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ app = App(name="storage")
 
 
 @app.command
-def check(catalog: str = "main", /, *, common: Common = DEFAULTS) -> int:
+def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
     """Try what tables need of a catalog's storage: write, list, read, delete, and credentials for one place; exit code 1 if something fails.
 
     What lacks in a policy is told with the statement to add. For whoever may alter the catalog.
@@ -42,7 +42,7 @@ def check(catalog: str = "main", /, *, common: Common = DEFAULTS) -> int:
 
 
 @app.command
-def keys(*, common: Common = DEFAULTS) -> None:
+def keys(*, common: CommonFlags = DEFAULTS) -> None:
     """List the keys that seal secrets of catalogs and webhooks in the database, by their ids. Only service admins may."""
     with common.client() as client:
         found = client.storage.keys()
@@ -53,7 +53,7 @@ def keys(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command(name="rotate-key")
-def rotate_key(*, common: Common = DEFAULTS) -> None:
+def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
     """Put all secrets of catalogs and webhooks under the newest key, which a server with a file of its own makes now. Only service admins may."""
     with common.client() as client:
         found = client.storage.rotate_key()

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_rows, visible
 
 app = App(name="table")
@@ -26,7 +26,7 @@ def check(
     all_snapshots: Annotated[
         bool, Parameter(name="--all", negative=(), help="Check every snapshot that the table has, not the current one.")
     ] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Check that the files which a table names are there and as long as it says; exit code 1 if one is not.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from limnos.cli.common import DEFAULTS, Comment, Common, KindFlag, Property, Yes, confirm, properties_of
+from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.cli.tree import require
 from limnos.client.values import MetadataObject, Tag
@@ -16,7 +16,7 @@ app = App(name="tag")
 
 
 @app.command
-def create(name: str, /, *, comment: Comment = None, property: Property = None, common: Common = DEFAULTS) -> None:
+def create(name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
     """Make a tag; you own it.
 
     Parameters
@@ -30,7 +30,7 @@ def create(name: str, /, *, comment: Comment = None, property: Property = None, 
 
 
 @app.command
-def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Delete a tag; it goes from everything that it is on.
 
     Parameters
@@ -45,7 +45,7 @@ def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None
 
 
 @app.command(name="list")
-def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """List the tags you may use; with a path, those of an object, inherited ones among them.
 
     Parameters
@@ -66,7 +66,7 @@ def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Comm
 
 
 @app.command
-def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show what a tag is on, of what you may know of.
 
     Parameters
@@ -84,7 +84,7 @@ def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def add(name: str, path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Put a tag on a catalog, namespace or table; what lies below inherits it.
 
     Parameters
@@ -100,7 +100,7 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: Common = DEFA
 
 
 @app.command
-def remove(name: str, path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Take a tag from a catalog, namespace or table.
 
     Parameters

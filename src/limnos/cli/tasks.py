@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_fields, show_rows
 
 app = App(name="task")
@@ -23,7 +23,7 @@ def list_tasks(
         Literal["dead", "waiting", "done"],
         Parameter(help="Given up, waiting or running, or done with something to tell."),
     ] = "dead",
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """List what the server does beside requests, such as purges: by default what it gave up."""
     with common.client() as client:
@@ -33,7 +33,7 @@ def list_tasks(
 
 
 @app.command
-def show(task_id: str, /, *, common: Common = DEFAULTS) -> None:
+def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show a task with what it was told, how often it was tried, and what came of it.
 
     Parameters
@@ -46,7 +46,7 @@ def show(task_id: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def retry(task_id: str, /, *, common: Common = DEFAULTS) -> None:
+def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Try a task again now that was given up, or waits.
 
     Parameters

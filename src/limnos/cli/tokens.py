@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.cli.tree import require
@@ -23,19 +23,19 @@ app = App(name="token")
 _DURATION = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
-For = Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage their tokens.")]
+ForUserFlag = Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage their tokens.")]
 ExpiresIn = Annotated[str | None, Parameter(help="How long it lasts, as `12h`, `30d` or `8w`; else for ever.")]
-Save = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
+SaveFlag = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
 
 
 @app.command
 def create(
     *,
-    for_: For = None,
+    for_: ForUserFlag = None,
     name: Annotated[str | None, Parameter(help="What the token is for, to know it again in lists.")] = None,
     expires_in: ExpiresIn = None,
-    save: Save = None,
-    common: Common = DEFAULTS,
+    save: SaveFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Make an API token and show its secret, once."""
     lifetime_s = lifetime_of(expires_in)
@@ -53,9 +53,9 @@ def create(
 @app.command(name="list")
 def list_tokens(
     *,
-    for_: For = None,
+    for_: ForUserFlag = None,
     everyone: Annotated[bool, Parameter(name="--all", negative="", help="Everybody's, for service admins.")] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """List API tokens, without their secrets."""
     if for_ is not None and everyone:
@@ -67,7 +67,7 @@ def list_tokens(
 
 
 @app.command
-def revoke(token_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Make a token worthless, from the next request on.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_rows
 from limnos.names import display
 
@@ -18,7 +18,7 @@ app = App(name="trash")
 
 
 @app.command
-def ls(path: str = "main", /, *, common: Common = DEFAULTS) -> None:
+def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
     """List what you may bring back, the last dropped first, until when each is kept, and its id.
 
     Parameters
@@ -34,7 +34,7 @@ def ls(path: str = "main", /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def rm(catalog: str, id: int, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Let go of something in the trash now: it cannot be brought back, its files stay, and their place is free.
 
     Parameters
@@ -59,7 +59,7 @@ def undrop(
     ] = None,
     to: Annotated[str | None, Parameter(help="Where it goes, as main.raw.trips; unset: where it lay.")] = None,
     contents: Annotated[bool, Parameter(negative="", help="Bring back what was dropped in a namespace, too.")] = False,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Bring back a namespace, table or view that was dropped, with its owner and the grants on it.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, Common, KindFlag, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.describe import fields_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
@@ -22,7 +22,7 @@ from limnos.names import display
 _DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
 
 
-def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces, tables, views, filesets, models, topics.
 
     Parameters
@@ -39,7 +39,7 @@ def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DE
     show_rows(rows, ["name", "kind", *further], shape=common.shape)
 
 
-def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def describe(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Show what PATH is: without PATH the metalake.
 
     Parameters
@@ -61,8 +61,8 @@ def drop(
     kind: KindFlag = None,
     purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
     force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with everything in it.")] = False,
-    yes: Yes = False,
-    common: Common = DEFAULTS,
+    yes: YesFlag = False,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Drop a table, view, fileset or model, or a catalog or namespace, which must be empty: see `--force` for catalogs and metalakes.
 
@@ -96,7 +96,7 @@ def drop(
     show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)
 
 
-def mv(source: str, target: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """Rename or move a namespace with everything below it, a table or a view, within its catalog. Grants go with it.
 
     Parameters
@@ -117,7 +117,7 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: Common = D
     show_done(f"moved {found} {source} to {name}", result, shape=common.shape)
 
 
-def whoami(*, common: Common = DEFAULTS) -> None:
+def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     """Show which user the server takes you for."""
     with common.client() as client:
         user = client.whoami()
@@ -202,7 +202,7 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
     client.lance.drop(path)
 
 
-def _drop_container(client: Client, kind: str, path: str, *, common: Common, force: bool) -> None:
+def _drop_container(client: Client, kind: str, path: str, *, common: CommonFlags, force: bool) -> None:
     """Drop a catalog or metalake, without `force` an empty one only.
 
     The server drops what is out of use. An empty one is taken out of use first, so that nothing gets into it between
@@ -224,7 +224,7 @@ def _drop_container(client: Client, kind: str, path: str, *, common: Common, for
         raise
 
 
-def _holds_something(client: Client, kind: str, name: str, common: Common) -> bool:
+def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) -> bool:
     if kind == "catalog":
         return bool(client.namespaces.list((name,)))
     with replace(common, metalake=name).client() as inside:

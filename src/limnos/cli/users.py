@@ -8,8 +8,8 @@ from __future__ import annotations
 from cyclopts import App
 
 from limnos.cli import secrets
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
-from limnos.cli.login import password_asked
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.login import ask_password
 from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.cli.tree import require
 from limnos.client.values import User
@@ -19,7 +19,7 @@ app.command(secrets.app)
 
 
 @app.command
-def add(name: str, /, *, common: Common = DEFAULTS) -> None:
+def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Make somebody a member of the metalake.
 
     Parameters
@@ -33,7 +33,7 @@ def add(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def remove(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Take a user out of the metalake.
 
     Parameters
@@ -48,7 +48,7 @@ def remove(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None
 
 
 @app.command(name="list")
-def list_users(*, common: Common = DEFAULTS) -> None:
+def list_users(*, common: CommonFlags = DEFAULTS) -> None:
     """List the users of the metalake."""
     with common.client() as client:
         rows = [_row(user) for user in client.users.list()]
@@ -56,7 +56,7 @@ def list_users(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show a user with the roles given to them.
 
     Parameters
@@ -70,7 +70,7 @@ def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def disable(name: str, /, *, common: Common = DEFAULTS) -> None:
+def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Refuse a user everywhere, from their next request on; roles and ownership stay.
 
     Parameters
@@ -84,7 +84,7 @@ def disable(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def enable(name: str, /, *, common: Common = DEFAULTS) -> None:
+def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Let a disabled user in again.
 
     Parameters
@@ -98,7 +98,7 @@ def enable(name: str, /, *, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def password(name: str, /, *, common: Common = DEFAULTS) -> None:
+def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Give a user a password, or change your own: asked for, or read from standard input; if it is yours, the old one first.
 
     Parameters
@@ -107,8 +107,8 @@ def password(name: str, /, *, common: Common = DEFAULTS) -> None:
         The user.
     """
     with common.client() as client:
-        old = password_asked("Old password, if any: ", required=False) if client.whoami() == name else None
-        replaced = client.logins.set_password(name, password_asked("New password: "), old=old)
+        old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None
+        replaced = client.logins.set_password(name, ask_password("New password: "), old=old)
     show_done(f"set the password of user {name}", {"user": name, "replaced": replaced}, shape=common.shape)
 
 

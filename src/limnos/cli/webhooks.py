@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.cli.tokens import write_secret
@@ -30,7 +30,7 @@ def create(
     save: Annotated[
         Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")
     ] = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Send the changes of the metalake to an address, as you may see them, and show the secret that signs them, once.
 
@@ -51,7 +51,7 @@ def create(
 
 
 @app.command(name="list")
-def list_webhooks(*, common: Common = DEFAULTS) -> None:
+def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
     """List where changes are sent, how far behind each is, and what went wrong last."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(webhook) for webhook in client.webhooks.list()]
@@ -60,7 +60,7 @@ def list_webhooks(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def drop(webhook_id: int, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Send nothing more to an address.
 
     Parameters
@@ -82,7 +82,7 @@ def retry(
     after: Annotated[
         str | None, Parameter(help="Go on after this position, `oldest` or `now`; else where it was.")
     ] = None,
-    common: Common = DEFAULTS,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Try again at once, also where a webhook stopped because changes that it missed are not kept any longer.
 

@@ -157,7 +157,7 @@ class NoSpaceError(UnavailableError):
     default_code = NO_SPACE
 
 
-class _Inner(msgspec.Struct):
+class _ErrorDetail(msgspec.Struct):
     message: str = ""
     code: str | int = ""
     type: str = ""
@@ -165,20 +165,20 @@ class _Inner(msgspec.Struct):
     decision: Decision | None = None
 
 
-class _LanceBody(msgspec.Struct):
+class _LanceErrorBody(msgspec.Struct):
     error: str
     detail: str = ""
 
 
-class _Statement(msgspec.Struct):
+class _StatementError(msgspec.Struct):
     msg: str = ""
 
 
-class _Body(msgspec.Struct):
+class _ErrorBody(msgspec.Struct):
     """Any of the four error bodies: own and Iceberg's under `error`, Gravitino's at the top, SQL++'s first of `errors`."""
 
-    error: _Inner | None = None
-    errors: tuple[_Statement, ...] = ()
+    error: _ErrorDetail | None = None
+    errors: tuple[_StatementError, ...] = ()
     message: str = ""
     code: str | int = ""
     type: str = ""
@@ -220,32 +220,32 @@ def error_from(status: int, body: bytes, *, request_id: str | None, retry_after:
     return error(message, status=status, code=code, request_id=request_id, decision=inner.decision)
 
 
-def _inner(body: bytes) -> _Inner:
+def _inner(body: bytes) -> _ErrorDetail:
     try:
-        parsed = msgspec.json.decode(body, type=_Body)
+        parsed = msgspec.json.decode(body, type=_ErrorBody)
     except msgspec.DecodeError:
         return _lance_inner(body)
     if parsed.error is not None:
         return parsed.error
     if parsed.errors:
         code = _ASX.match(parsed.errors[0].msg)
-        return _Inner(message=parsed.errors[0].msg, code=code[0] if code else "")
+        return _ErrorDetail(message=parsed.errors[0].msg, code=code[0] if code else "")
     # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there. What
     # stands around the reason repeats the call, which a caller of ours knows.
     framed = _FRAME.fullmatch(parsed.message)
     message = (framed[1] if framed else parsed.message).replace("%%", "%")
-    return _Inner(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
+    return _ErrorDetail(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
 
 
-def _lance_inner(body: bytes) -> _Inner:
+def _lance_inner(body: bytes) -> _ErrorDetail:
     """Read Lance's error body, whose numbers say less than the status does."""
     try:
-        return _Inner(message=msgspec.json.decode(body, type=_LanceBody).detail)
+        return _ErrorDetail(message=msgspec.json.decode(body, type=_LanceErrorBody).detail)
     except msgspec.DecodeError:
-        return _Inner()
+        return _ErrorDetail()
 
 
-def _code(status: int, inner: _Inner) -> str:
+def _code(status: int, inner: _ErrorDetail) -> str:
     if isinstance(inner.code, str) and inner.code:
         return inner.code
     if isinstance(inner.code, int) and inner.code in _BY_NUMBER:

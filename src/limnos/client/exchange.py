@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import OWN, Flow, Request, Resource, S, call, decode, request, segments, verb
-from limnos.client.values import Imported, ImportInfo
+from limnos.client.values import ImportInfo, MetalakeImportResult
 from limnos.model.frames import BrokenFrame, frame_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Form = Literal["proto", "json"]
+ExportForm = Literal["proto", "json"]
 RECORDS_AT_ONCE: Final = 200
 BYTES_AT_ONCE: Final = 1 << 18
 RECORD_BYTES_MAX: Final = 8 << 20
@@ -23,7 +23,7 @@ RECORD_BYTES_MAX: Final = 8 << 20
 _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjson"}
 
 
-class Part(NamedTuple):
+class ExportPart(NamedTuple):
     """Some records that follow one another, as they stand in the file."""
 
     records: int
@@ -36,12 +36,12 @@ def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
     return request("GET", f"{OWN}/metalakes{segments(metalake, 'export')}", query=query)
 
 
-def form_of(head: bytes) -> Form:
+def form_of(head: bytes) -> ExportForm:
     """Tell what an export is by how it begins: a line of JSON, or a message behind its length."""
     return "json" if head[:1] == b"{" and head[1:2] != b"\n" else "proto"
 
 
-def cut(pieces: Iterable[bytes], form: Form) -> Iterator[Part]:
+def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[ExportPart]:
     """Cut a file into parts of whole records; what is left at its end and is none is a part of its own, for the server to refuse.
 
     Raises ArgumentError for a record that no server takes.
@@ -53,7 +53,7 @@ def cut(pieces: Iterable[bytes], form: Form) -> Iterator[Part]:
         while (end := _end_of(buffer, at, form=form)) is not None:
             at, count = end, count + 1
             if count >= RECORDS_AT_ONCE or at - start >= BYTES_AT_ONCE:
-                yield Part(count, bytes(buffer[start:at]))
+                yield ExportPart(count, bytes(buffer[start:at]))
                 start, count = at, 0
         del buffer[:start]
         start, at = 0, at - start
@@ -62,20 +62,20 @@ def cut(pieces: Iterable[bytes], form: Form) -> Iterator[Part]:
                 "the file is no export, or a record of it is damaged: one of them would be larger than 8 MiB"
             )
     if count:
-        yield Part(count, bytes(buffer[:at]))
+        yield ExportPart(count, bytes(buffer[:at]))
     if buffer[at:].strip():
-        yield Part(1, bytes(buffer[at:]))
+        yield ExportPart(1, bytes(buffer[at:]))
 
 
-def rest_of(part: Part, count: int, *, form: Form) -> Part:
+def drop_first_records(part: ExportPart, count: int, *, form: ExportForm) -> ExportPart:
     """Leave out the first records of a part: those of a file that ended within it when they were taken."""
     buffer, at = bytearray(part.data), 0
     for _ in range(count):
         at = _end_of(buffer, at, form=form) or len(buffer)
-    return Part(part.records - count, bytes(buffer[at:]))
+    return ExportPart(part.records - count, bytes(buffer[at:]))
 
 
-def _end_of(buffer: bytearray, at: int, *, form: Form) -> int | None:
+def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
     """Return where the record at a place ends, None when it is not all there."""
     if form == "json":
         end = buffer.find(b"\n", at)
@@ -98,7 +98,7 @@ class Imports(Resource[S]):
         return call("GET", f"{OWN}/imports", answer=tuple[ImportInfo, ...], field="imports")
 
     @verb
-    def begin(self, name: str, *, format: Form = "proto", ids: str = "map") -> Flow[ImportInfo]:
+    def begin(self, name: str, *, format: ExportForm = "proto", ids: str = "map") -> Flow[ImportInfo]:
         """Begin an import of a metalake under a name; `ids` are kept (`keep`) or given anew (`map`)."""
         body = {"name": name, "format": format, "ids": ids}
         return call("POST", f"{OWN}/imports", answer=ImportInfo, body=body)
@@ -109,16 +109,16 @@ class Imports(Resource[S]):
         return call("GET", _url(import_id), answer=ImportInfo)
 
     @verb
-    def feed(self, found: ImportInfo, part: Part) -> Flow[ImportInfo]:
+    def feed(self, found: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
         """Give an import the records that follow those it has."""
         url = _url(found.id, "records")
         asked = Request("POST", url, (("after", str(found.records)),), part.data, media_type=_MEDIA[found.format])
         return decode((yield asked), ImportInfo)
 
     @verb
-    def finish(self, import_id: int) -> Flow[Imported]:
+    def finish(self, import_id: int) -> Flow[MetalakeImportResult]:
         """Show the metalake with everything in it."""
-        return call("POST", _url(import_id, "finish"), answer=Imported)
+        return call("POST", _url(import_id, "finish"), answer=MetalakeImportResult)
 
     @verb
     def give_up(self, import_id: int) -> Flow[None]:

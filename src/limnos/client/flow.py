@@ -141,22 +141,22 @@ def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None
     return 0.1 * 4 ** (attempt - 1) if error.status == 0 else None
 
 
-class Blocking(Protocol):
+class BlockingSender(Protocol):
     """A sender whose calls return the result."""
 
     def run(self, flow: Flow[T]) -> T: ...
 
 
-class Awaited(Protocol):
+class AwaitedSender(Protocol):
     """A sender whose calls must be awaited."""
 
     def run(self, flow: Flow[T]) -> Awaitable[T]: ...
 
 
-Sender: TypeAlias = Blocking | Awaited
+Sender: TypeAlias = BlockingSender | AwaitedSender
 
 
-class Scope:
+class ClientScope:
     """What the resources of one client share: the metalake, and the separator the server told, once asked."""
 
     __slots__ = ("metalake", "separator")
@@ -171,7 +171,7 @@ class Resource(Generic[S]):
 
     __slots__ = ("scope", "sender")
 
-    def __init__(self, sender: S, scope: Scope) -> None:
+    def __init__(self, sender: S, scope: ClientScope) -> None:
         self.sender = sender
         self.scope = scope
 
@@ -194,9 +194,9 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
     @overload
     def __get__(self, instance: None, owner: type) -> verb[P, T]: ...
     @overload
-    def __get__(self, instance: Resource[Blocking], owner: type) -> Callable[P, T]: ...
+    def __get__(self, instance: Resource[BlockingSender], owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, instance: Resource[Awaited], owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, instance: Resource[AwaitedSender], owner: type) -> Callable[P, Awaitable[T]]: ...
     def __get__(self, instance: Resource[Any] | None, owner: type) -> object:
         if instance is None:
             return self

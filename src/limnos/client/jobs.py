@@ -32,7 +32,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
     audit: Audit = Audit()
 
 
-class Job(msgspec.Struct, frozen=True, rename="camel"):
+class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
     """A job; `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO-8601 texts, UTC."""
 
     job_id: str
@@ -103,27 +103,27 @@ class Jobs(Resource[S]):
     __slots__ = ()
 
     @verb
-    def list(self, template: str | None = None) -> Flow[tuple[Job, ...]]:
+    def list(self, template: str | None = None) -> Flow[tuple[JobInfo, ...]]:
         """List the newest jobs that the caller sees, of a template if it is named."""
         url = self.gravitino_url("jobs", "runs")
-        return call("GET", url, answer=tuple[Job, ...], field="jobs", query={"jobTemplateName": template})
+        return call("GET", url, answer=tuple[JobInfo, ...], field="jobs", query={"jobTemplateName": template})
 
     @verb
-    def get(self, job: str) -> Flow[Job]:
+    def get(self, job: str) -> Flow[JobInfo]:
         """Load a job."""
-        return call("GET", self.gravitino_url("jobs", "runs", job), answer=Job, field="job")
+        return call("GET", self.gravitino_url("jobs", "runs", job), answer=JobInfo, field="job")
 
     @verb
-    def run(self, template: str, *, conf: Mapping[str, str] | None = None) -> Flow[Job]:
+    def run(self, template: str, *, conf: Mapping[str, str] | None = None) -> Flow[JobInfo]:
         """Ask for a job of a template, with values for the places that it leaves open."""
         body = {"jobTemplateName": template, "jobConf": dict(conf or {})}
-        return call("POST", self.gravitino_url("jobs", "runs"), answer=Job, field="job", body=body)
+        return call("POST", self.gravitino_url("jobs", "runs"), answer=JobInfo, field="job", body=body)
 
     @verb
-    def cancel(self, job: str) -> Flow[Job]:
+    def cancel(self, job: str) -> Flow[JobInfo]:
         """Ask a job to stop; one that has ended stays as it is."""
         url = self.gravitino_url("jobs", "runs", job)
-        return call("POST", url, answer=Job, field="job", repeatable=True)
+        return call("POST", url, answer=JobInfo, field="job", repeatable=True)
 
     @verb
     def result(self, job: str) -> Flow[JobResult]:

@@ -21,13 +21,13 @@ ROOT = "/lance/v1"
 _OF_NAMESPACES = ("list", "table/list")
 
 
-class _ListAnswer(msgspec.Struct):
+class _LanceListResponse(msgspec.Struct):
     tables: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     page_token: str | None = None
 
 
-class _DescribeAnswer(msgspec.Struct):
+class _LanceDescribeResponse(msgspec.Struct):
     location: str
     properties: dict[str, str] = {}
     version: int | None = None
@@ -46,7 +46,7 @@ def lance_request(
     query: Mapping[str, str] | None = None,
 ) -> Request:
     """Describe a request about a table or namespace; the names are joined by what none of them holds."""
-    delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _parts(parts, each))
+    delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _can_join(parts, each))
     kind = "namespace" if action in _OF_NAMESPACES else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
     asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
@@ -55,12 +55,12 @@ def lance_request(
     return request("POST", path, query=asked, body=body or {}, repeatable=action == "describe")
 
 
-def _parts(parts: Parts, delimiter: str) -> bool:
+def _can_join(parts: Parts, delimiter: str) -> bool:
     """Say whether names can be told apart when this joins them."""
     return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
 
 
-def _dry(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a flag of the request
+def _dry_run_query(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a flag of the request
     return {"dry_run": "true"} if dry_run else None
 
 
@@ -86,7 +86,7 @@ class LanceTables(Resource[S]):
         more = {"limit": PAGE_SIZE}
         while True:
             reply = yield lance_request(self.scope.metalake, parts, action=action, query=more)
-            answer = decode(reply, _ListAnswer)
+            answer = decode(reply, _LanceListResponse)
             found += tuple((*parts, name) for name in (*answer.namespaces, *answer.tables))
             if not answer.page_token:
                 return found
@@ -100,7 +100,7 @@ class LanceTables(Resource[S]):
         parts = parts_of(path, least=2)
         body = {"version": version, "tag": tag}
         reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
-        answer = decode(reply, _DescribeAnswer)
+        answer = decode(reply, _LanceDescribeResponse)
         return LanceTable(
             path=parts, location=answer.location, properties=answer.properties, version=answer.version,
             table_schema=answer.table_schema or {}, stats=answer.stats, storage_options=answer.storage_options or {},
@@ -113,10 +113,10 @@ class LanceTables(Resource[S]):
         dry_run: bool = False,
     ) -> Flow[str]:  # fmt: skip
         """Take a table's name; answers where to write it, which is a place of its own unless one is given. `dry_run`: only checks."""
-        body, query = {"location": location, "properties": dict(properties or {})}, _dry(dry_run)
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
         reply = yield lance_request(self.scope.metalake, parts, action="declare", body=body, query=query)
-        return decode(reply, _DescribeAnswer).location
+        return decode(reply, _LanceDescribeResponse).location
 
     @verb
     def register(
@@ -124,10 +124,10 @@ class LanceTables(Resource[S]):
         dry_run: bool = False,
     ) -> Flow[str]:  # fmt: skip
         """Give a name to a table that lies somewhere already; answers where, as the server spells it. `dry_run`: only checks."""
-        body, query = {"location": location, "properties": dict(properties or {})}, _dry(dry_run)
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
         reply = yield lance_request(self.scope.metalake, parts, action="register", body=body, query=query)
-        return decode(reply, _DescribeAnswer).location
+        return decode(reply, _LanceDescribeResponse).location
 
     @verb
     def deregister(self, path: str | Sequence[str]) -> Flow[None]:

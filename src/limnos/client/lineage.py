@@ -11,7 +11,7 @@ import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, decode, request, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import LineageEdge, LineageGraph, LineageNode, LineageTaken
+from limnos.client.values import LineageEdge, LineageGraph, LineageNode, LineageReceipt
 from limnos.names import display
 
 
@@ -21,9 +21,9 @@ class Lineage(Resource[S]):
     __slots__ = ()
 
     @verb
-    def send(self, event: Mapping[str, object]) -> Flow[LineageTaken]:
+    def send(self, event: Mapping[str, object]) -> Flow[LineageReceipt]:
         """Send an OpenLineage event; what the caller may not change or see is left out, and told."""
-        return call("POST", self.own_url("lineage"), answer=LineageTaken, body=event)
+        return call("POST", self.own_url("lineage"), answer=LineageReceipt, body=event)
 
     @verb
     def up(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:

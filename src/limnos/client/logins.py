@@ -6,7 +6,7 @@ May import this room.
 from __future__ import annotations
 
 from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
-from limnos.client.values import Session
+from limnos.client.values import LoginResult
 
 
 class Logins(Resource[S]):
@@ -15,14 +15,14 @@ class Logins(Resource[S]):
     __slots__ = ()
 
     @verb
-    def login(self, user: str, password: str) -> Flow[Session]:
+    def login(self, user: str, password: str) -> Flow[LoginResult]:
         """Open a session. Its token goes where an API token goes, until it ends."""
-        return call("POST", f"{OWN}/login", answer=Session, body={"user": user, "password": password})
+        return call("POST", f"{OWN}/login", answer=LoginResult, body={"user": user, "password": password})
 
     @verb
-    def refresh(self, refresh_token: str) -> Flow[Session]:
+    def refresh(self, refresh_token: str) -> Flow[LoginResult]:
         """Go on with a session: a new token; what refreshes it stays as it is."""
-        return call("POST", f"{OWN}/login", answer=Session, body={"refresh_token": refresh_token})
+        return call("POST", f"{OWN}/login", answer=LoginResult, body={"refresh_token": refresh_token})
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:

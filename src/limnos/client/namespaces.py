@@ -13,19 +13,19 @@ from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Reply, Request, Resource, S, call, decode, request, verb
 from limnos.client.paths import namespace_url, namespaces_url, own_url, parts_of
 from limnos.client.server import separator
-from limnos.client.values import Moved, Namespace, Parts
+from limnos.client.values import MoveResult, Namespace, Parts
 from limnos.names.iceberg import SEPARATOR
 from limnos.names.logical import LogicalCodec
 
 PAGE_SIZE = "1000"
 
 
-class _ListAnswer(msgspec.Struct, rename="kebab"):
+class _NamespaceListResponse(msgspec.Struct, rename="kebab"):
     namespaces: tuple[Parts, ...]
     next_page_token: str | None = None
 
 
-class _OneAnswer(msgspec.Struct):
+class _NamespaceResponse(msgspec.Struct):
     namespace: Parts
     properties: dict[str, str] | None = None
 
@@ -44,7 +44,7 @@ class Namespaces(Resource[S]):
         token: str | None = ""
         while token is not None:
             query = {"parent": SEPARATOR.join(levels) or None, "pageToken": token, "pageSize": PAGE_SIZE}
-            answer = yield from call("GET", url, answer=_ListAnswer, query=query)
+            answer = yield from call("GET", url, answer=_NamespaceListResponse, query=query)
             found += tuple((catalog, *child) for child in answer.namespaces)
             token = answer.next_page_token or None
         return found
@@ -54,7 +54,7 @@ class Namespaces(Resource[S]):
         """Load a namespace with its properties."""
         parts = parts_of(path, least=2)
         reply = yield request("GET", self._url(parts))
-        return Namespace(path=parts, properties=decode(reply, _OneAnswer).properties or {})
+        return Namespace(path=parts, properties=decode(reply, _NamespaceResponse).properties or {})
 
     @verb
     def create(
@@ -78,7 +78,7 @@ class Namespaces(Resource[S]):
         body = {"namespace": parts[1:], "properties": wanted}
         query = {"parents": "false"}  # Iceberg REST makes missing ones unless told
         reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), query=query, body=body)
-        return Namespace(path=parts, properties=decode(reply, _OneAnswer).properties or {})
+        return Namespace(path=parts, properties=decode(reply, _NamespaceResponse).properties or {})
 
     @verb
     def update(
@@ -94,7 +94,7 @@ class Namespaces(Resource[S]):
         yield request("DELETE", self._url(parts_of(path, least=2)))
 
     @verb
-    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
         """Rename or move a namespace with everything below it, within its catalog."""
         return (yield from move(self.scope.metalake, "namespace", parts_of(source), parts_of(target)))
 
@@ -110,11 +110,11 @@ class Namespaces(Resource[S]):
         yield request("POST", self.gravitino_url("catalogs", parts[0], "schemas"), body=body)
 
 
-def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[Moved]:
+def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[MoveResult]:
     """Move a namespace or table within its catalog. Raises ArgumentError when the catalogs differ."""
     if source[0] != target[0]:
         raise ArgumentError(f"a {kind} stays in its catalog: '{source[0]}' is not '{target[0]}'; give a target in it")
     if len(source) < 2 or len(target) < 2:
         raise ArgumentError(f"a {kind} has at least two parts, catalog and name; a catalog itself cannot be moved")
     body = {"kind": kind, "source": source[1:], "target": target[1:]}
-    return call("POST", own_url(metalake, "catalogs", source[0], "move"), answer=Moved, body=body)
+    return call("POST", own_url(metalake, "catalogs", source[0], "move"), answer=MoveResult, body=body)

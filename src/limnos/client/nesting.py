@@ -9,12 +9,12 @@ from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import NameChange, NameChanges, NameCheck
 
 
-class _ShowAnswer(NameChanges, frozen=True):
+class _NameChangesResponse(NameChanges, frozen=True):
     changes: tuple[NameChange, ...] = ()
     after: int | None = None
 
 
-class Names(Resource[S]):
+class NamespaceNames(Resource[S]):
     """Names of namespaces that hold the separator, and changing them so that namespaces may nest."""
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class Names(Resource[S]):
         after: int | None = 0
         while True:
             query = {"after": str(after), "limit": str(min(1000, limit - len(found)))}
-            answer = yield from call("GET", self._url(catalog, "changes"), answer=_ShowAnswer, query=query)
+            answer = yield from call("GET", self._url(catalog, "changes"), answer=_NameChangesResponse, query=query)
             found, after = found + answer.changes, answer.after
             if after is None or len(found) >= limit:
                 head = {field: getattr(answer, field) for field in NameChanges.__struct_fields__}

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
-from limnos.client.flow import Flow, Resource, S, Scope, request, verb
+from limnos.client.flow import ClientScope, Flow, Resource, S, request, verb
 from limnos.client.lance import lance_request
 from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
-from limnos.client.schemas import holding
+from limnos.client.schemas import find_schema_content
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
 
 
-def object_name(scope: Scope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
+def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
     """Spell Gravitino's `fullName` of an object; the separator is asked for only when it is needed."""
     if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
@@ -61,7 +61,7 @@ class Objects(Resource[S]):
             )
         if not found and (yield from self._is_lance(parts)):
             return "table"
-        if not found and (held := (yield from holding(self.scope, parts[0]))):
+        if not found and (held := (yield from find_schema_content(self.scope, parts[0]))):
             return "namespace" if len(parts) == 2 else held
         if not found:
             raise _most_telling(parts, problems)

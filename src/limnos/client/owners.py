@@ -15,7 +15,7 @@ from limnos.client.paths import TYPES
 from limnos.client.values import Owner
 
 
-class _OwnerAnswer(msgspec.Struct):
+class _OwnerResponse(msgspec.Struct):
     owner: Owner | None = None
 
 
@@ -29,7 +29,7 @@ class Owners(Resource[S]):
         """Tell who owns an object; `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
         name = yield from object_name(self.scope, path, kind=kind)
         reply = yield request("GET", self.gravitino_url("owners", TYPES[kind], name))
-        return decode(reply, _OwnerAnswer).owner
+        return decode(reply, _OwnerResponse).owner
 
     @verb
     def set(self, path: str | Sequence[str], owner: str, *, kind: str, group: bool = False) -> Flow[None]:

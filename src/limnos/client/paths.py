@@ -11,19 +11,19 @@ from limnos.client.errors import ArgumentError
 from limnos.client.flow import API, OWN, segments
 from limnos.client.values import Parts
 from limnos.model.kind_table import kinds_with, row_of
-from limnos.model.kinds import APART, SECURABLE, Form
+from limnos.model.kinds import METALAKE_OBJECTS, SECURABLES, KindGroup
 from limnos.names import display, iceberg
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
 
-TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLE}
+TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLES}
 """Our word for a kind of object, and Gravitino's."""
-APART_WORDS = frozenset(kind.word for kind in APART)
+APART_WORDS = frozenset(kind.word for kind in METALAKE_OBJECTS)
 """Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
 LEAVES = frozenset(
-    kind.word for kind in kinds_with(lambda row: row.cli and "path" in row.cli) if kind.form is Form.LEAF
+    kind.word for kind in kinds_with(lambda row: row.cli and "path" in row.cli) if kind.form is KindGroup.LEAF
 )
 """Kinds that lie in a namespace and hold nothing, as far as the client spells paths of them."""
 

@@ -15,7 +15,7 @@ from limnos.client.paths import TYPES
 from limnos.client.values import ObjectName, Protector
 
 
-class _LoadAnswer(msgspec.Struct):
+class _ProtectionResponse(msgspec.Struct):
     protected: bool
     by: ObjectName | None = None
     below: bool = False
@@ -31,7 +31,7 @@ class Protection(Resource[S]):
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
         """Tell what protects a catalog, namespace, table or view: itself or what is above it; None when nothing does."""
-        found = yield from call("GET", (yield from self._url(path, kind)), answer=_LoadAnswer)
+        found = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
         return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
 
     @verb

@@ -15,7 +15,7 @@ from limnos.client.values import ReportInfo
 from limnos.names import display
 
 
-class _ListAnswer(msgspec.Struct):
+class _ReportListResponse(msgspec.Struct):
     reports: tuple[ReportInfo, ...]
     before: int | None = None
 
@@ -39,7 +39,7 @@ class Reports(Resource[S]):
                 "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(found), 1000))),
                 "before": None if before is None else str(before),
             }  # fmt: skip
-            answer = yield from call("GET", url, answer=_ListAnswer, query=query)
+            answer = yield from call("GET", url, answer=_ReportListResponse, query=query)
             found += answer.reports
             before = answer.before
             if before is None or len(found) >= limit:

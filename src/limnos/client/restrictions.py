@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.objects import object_name
 from limnos.client.paths import TYPES
-from limnos.client.values import Named, ReadRestriction
+from limnos.client.values import NamedPrincipals, ReadRestriction
 
 
 class Restrictions(Resource[S]):
@@ -27,10 +27,15 @@ class Restrictions(Resource[S]):
     @verb
     def set(
         self, name: str, path: str | Sequence[str], *, kind: str, filter: str | Mapping[str, object] | None = None,
-        masks: Mapping[str, str] | None = None, to: Named | None = None, unless: Named | None = None,
+        masks: Mapping[str, str] | None = None, to: NamedPrincipals | None = None, unless: NamedPrincipals | None = None,
     ) -> Flow[None]:  # fmt: skip
         """Set a restriction: rows that `filter` leaves, `masks` by column; it binds everybody, or who is named in `to`, but those in `unless`."""
-        body = {"filter": filter, "masks": dict(masks or {}), "to": to or Named(), "except": unless or Named()}
+        body = {
+            "filter": filter,
+            "masks": dict(masks or {}),
+            "to": to or NamedPrincipals(),
+            "except": unless or NamedPrincipals(),
+        }
         yield request("PUT", (yield from self._url(path, kind, name)), body=body)
 
     @verb

@@ -35,7 +35,7 @@ class RunStep(msgspec.Struct, frozen=True):
     phases_s: Mapping[str, float] = {}
 
 
-class Finding(msgspec.Struct, frozen=True):
+class RunFindingInfo(msgspec.Struct, frozen=True):
     """What a rule of a step came to; `run` and its state are told where findings of several runs are listed."""
 
     step: str
@@ -74,7 +74,7 @@ class Run(msgspec.Struct, frozen=True):
     parameters: Json = {}
     options: Json = {}
     steps: tuple[RunStep, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RunFindingInfo, ...] = ()
 
 
 class Pipeline(msgspec.Struct, frozen=True):
@@ -91,20 +91,20 @@ class Pipeline(msgspec.Struct, frozen=True):
     modified_at: str | None = None
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RunStanding(msgspec.Struct, frozen=True):
     """What a beat is answered: any other state than `running` means that the process stops."""
 
     state: str
     attempt: int
 
 
-class _Runs(msgspec.Struct):
+class _RunListResponse(msgspec.Struct):
     runs: tuple[Run, ...]
     next: str | None = None
 
 
-class _Findings(msgspec.Struct):
-    findings: tuple[Finding, ...]
+class _FindingListResponse(msgspec.Struct):
+    findings: tuple[RunFindingInfo, ...]
     next: str | None = None
 
 
@@ -141,13 +141,13 @@ class Pipelines(Resource[S]):
     @verb
     def findings(
         self, name: str, *, rule: str | None = None, step: str | None = None, limit: int = 100
-    ) -> Flow[tuple[Finding, ...]]:
+    ) -> Flow[tuple[RunFindingInfo, ...]]:
         """List what rules found over the runs, newest first, at most `limit`."""
-        found: tuple[Finding, ...] = ()
+        found: tuple[RunFindingInfo, ...] = ()
         page: str | None = None
         while len(found) < limit:
             query = {"rule": rule, "step": step, "page": page, "limit": str(min(limit - len(found), LIST_MAX))}
-            answer = yield from call("GET", self._path(name, "findings"), answer=_Findings, query=query)
+            answer = yield from call("GET", self._path(name, "findings"), answer=_FindingListResponse, query=query)
             found, page = found + answer.findings, answer.next
             if page is None:
                 break
@@ -183,7 +183,7 @@ class Runs(Resource[S]):
         while len(found) < limit:
             size = str(min(limit - len(found), LIST_MAX))
             query = {"pipeline": pipeline, "state": state, "page": page, "limit": size}
-            answer = yield from call("GET", self._path(), answer=_Runs, query=query)
+            answer = yield from call("GET", self._path(), answer=_RunListResponse, query=query)
             found, page = found + answer.runs, answer.next
             if page is None:
                 break
@@ -198,14 +198,14 @@ class Runs(Resource[S]):
     def beat(
         self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None,
         phases_s: Mapping[str, float] | None = None,
-    ) -> Flow[Standing]:  # fmt: skip
+    ) -> Flow[RunStanding]:  # fmt: skip
         """Tell that the process lives, and how far its steps are; the answer says whether it should go on.
 
         `phases_s`, what the attempt spent its time on, is taken after the run's end as well.
         """
         told = None if progress is None else {name: dict(each) for name, each in progress.items()}
         body = {"attempt": attempt, "progress": told, "phases_s": None if phases_s is None else dict(phases_s)}
-        return call("POST", self._path(run_id, "beat"), answer=Standing, body=body, repeatable=True)
+        return call("POST", self._path(run_id, "beat"), answer=RunStanding, body=body, repeatable=True)
 
     @verb
     def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:

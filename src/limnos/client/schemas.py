@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import msgspec
 
 from limnos.client.errors import DeniedError, NotFoundError
-from limnos.client.flow import Flow, Resource, S, Scope, call, verb
+from limnos.client.flow import ClientScope, Flow, Resource, S, call, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Catalog, Json, Parts, SourceTable
 from limnos.model.kind_table import HELD
-from limnos.model.kinds import FEDERATED, SOURCED
+from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
 
 
 class Identifier(msgspec.Struct):
@@ -29,7 +29,7 @@ def list_names(url: str) -> Flow[tuple[str, ...]]:
     return tuple(each.name for each in found)
 
 
-def holding(scope: Scope, catalog: str) -> Flow[str]:
+def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
     """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
     try:
         url = metalake_url(scope.metalake, "catalogs", catalog)
@@ -39,9 +39,11 @@ def holding(scope: Scope, catalog: str) -> Flow[str]:
     held = HELD.get(provider or "")
     if held is not None:
         return held.word
-    if provider is None or provider not in SOURCED or provider in FEDERATED:  # those are Iceberg's, as the server's own
+    if (
+        provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS
+    ):  # those are Iceberg's, as the server's own
         return ""
-    return "topic" if SOURCED[provider] == "STREAM" else "table"
+    return "topic" if SOURCE_PROVIDERS[provider] == "STREAM" else "table"
 
 
 class Schemas(Resource[S]):
@@ -52,7 +54,7 @@ class Schemas(Resource[S]):
     @verb
     def holding(self, catalog: str) -> Flow[str]:
         """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
-        return (yield from holding(self.scope, catalog))
+        return (yield from find_schema_content(self.scope, catalog))
 
     @verb
     def list(self, path: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
@@ -60,7 +62,7 @@ class Schemas(Resource[S]):
         parts = parts_of(path)
         url = schema_url(self.scope, *parts[:2])
         if len(parts) > 1:
-            url = f"{url}/{(yield from holding(self.scope, parts[0])) or 'table'}s"
+            url = f"{url}/{(yield from find_schema_content(self.scope, parts[0])) or 'table'}s"
         return tuple((*parts, name) for name in (yield from list_names(url)))
 
     @verb
@@ -84,6 +86,6 @@ class Schemas(Resource[S]):
         return call("GET", url, answer=Json, field="topic")
 
 
-def schema_url(scope: Scope, catalog: str, *schema: str) -> str:
+def schema_url(scope: ClientScope, catalog: str, *schema: str) -> str:
     """Spell the address of a catalog's schemas, or of one."""
     return metalake_url(scope.metalake, "catalogs", catalog, "schemas", *schema)

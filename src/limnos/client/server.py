@@ -5,7 +5,7 @@ May import this room. Gravitino REST and Limnos' own API.
 
 from __future__ import annotations
 
-from limnos.client.flow import API, OWN, Flow, Resource, S, Scope, call, verb
+from limnos.client.flow import API, OWN, ClientScope, Flow, Resource, S, call, verb
 from limnos.client.values import IssuerClient, Json, Version
 
 DEFAULT_SEPARATOR = ":"
@@ -42,7 +42,7 @@ class Server(Resource[S]):
         return call("GET", f"{OWN}/whoami", answer=str, field="user")
 
 
-def separator(scope: Scope) -> Flow[str]:
+def separator(scope: ClientScope) -> Flow[str]:
     """Learn how the server joins nested namespaces in one string; asked once per client."""
     if scope.separator is None:
         configs = yield from call("GET", "/configs", answer=Json)

@@ -25,17 +25,17 @@ from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.exchange import Imports, export_request
 from limnos.client.filesets import Filesets
-from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
+from limnos.client.flow import AwaitedSender, BlockingSender, ClientScope, Flow, Reply, Request, S, retry_pause_s
 from limnos.client.functions import Functions
 from limnos.client.groups import Groups
 from limnos.client.jobs import Jobs, JobTemplates
-from limnos.client.lance_opening import AwaitedLance, Door, Lance
+from limnos.client.lance_libraries import AsyncLance, Lance, LanceConnection
 from limnos.client.lineage import Lineage
 from limnos.client.logins import Logins
 from limnos.client.metalakes import Metalakes
 from limnos.client.models import Models
 from limnos.client.namespaces import Namespaces
-from limnos.client.nesting import Names
+from limnos.client.nesting import NamespaceNames
 from limnos.client.objects import Objects
 from limnos.client.owners import Owners
 from limnos.client.policies import Policies
@@ -68,12 +68,12 @@ class _Resources(Generic[S]):
     """The resources of a client as attributes."""
 
     def __init__(self, sender: S, metalake: str) -> None:
-        scope = Scope(metalake)
+        scope = ClientScope(metalake)
         self.server = Server(sender, scope)
         self.metalakes = Metalakes(sender, scope)
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
-        self.names = Names(sender, scope)
+        self.names = NamespaceNames(sender, scope)
         self.tables = Tables(sender, scope)
         self.table_checks = TableChecks(sender, scope)
         self.schemas = Schemas(sender, scope)
@@ -111,7 +111,7 @@ class _Resources(Generic[S]):
         self.sqlpp = Statements(sender, scope)
 
 
-class _Target:
+class _ServerTarget:
     """Where a client sends to and who it says it is."""
 
     def __init__(
@@ -128,7 +128,7 @@ class _Target:
         self.token = token
         self.metalake = metalake
         self.ca_file = None if ca_file is None else str(ca_file)
-        self.verify = True if ca_file is None else _believing(ca_file)
+        self.verify = True if ca_file is None else _tls_context(ca_file)
         # A proxy from the environment cannot reach this machine's own loopback for us.
         self.trust_env = parts.hostname not in _LOOPBACK
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
@@ -143,11 +143,13 @@ class _Target:
             found["ssl"] = cast("str", {"cabundle": self.ca_file})  # PyIceberg says texts, and means this one, too
         return found | ({"token": self.token} if self.token else {})
 
-    def lance(self) -> Door:
-        return Door(self.uri, self.metalake, token=self.token, authorization=self.headers.get("Authorization"))
+    def lance(self) -> LanceConnection:
+        return LanceConnection(
+            self.uri, self.metalake, token=self.token, authorization=self.headers.get("Authorization")
+        )
 
 
-def _believing(ca_file: str | Path) -> ssl.SSLContext:
+def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
     """Return what believes the machine's authorities and those of a PEM file. Raises ArgumentError."""
     context = ssl.create_default_context()
     try:
@@ -185,7 +187,7 @@ def _reply(answer: httpx2.Response) -> Reply:
     )
 
 
-def _unanswered(uri: str, error: httpx2.TransportError) -> UnavailableError:
+def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
     """Say what became of a request without an answer, and whether it may have been carried out."""
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
@@ -195,7 +197,7 @@ def _unanswered(uri: str, error: httpx2.TransportError) -> UnavailableError:
 
 
 class _BlockingSender:
-    def __init__(self, target: _Target, timeout_s: float) -> None:
+    def __init__(self, target: _ServerTarget, timeout_s: float) -> None:
         self.uri = target.uri
         self.http = httpx2.Client(
             headers=target.headers, timeout=timeout_s, trust_env=target.trust_env, verify=target.verify
@@ -235,19 +237,19 @@ class _BlockingSender:
                     _reply(answer)
                 yield from answer.iter_bytes()
         except httpx2.TransportError as error:
-            raise _unanswered(self.uri, error) from error
+            raise _unavailable_error(self.uri, error) from error
 
     def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
         try:
             answer = self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
         except httpx2.TransportError as error:
-            raise _unanswered(self.uri, error) from error
+            raise _unavailable_error(self.uri, error) from error
         return _reply(answer)
 
 
 class _AsyncSender:
-    def __init__(self, target: _Target, timeout_s: float) -> None:
+    def __init__(self, target: _ServerTarget, timeout_s: float) -> None:
         self.uri = target.uri
         self.http = httpx2.AsyncClient(
             headers=target.headers, timeout=timeout_s, trust_env=target.trust_env, verify=target.verify
@@ -288,18 +290,18 @@ class _AsyncSender:
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx2.TransportError as error:
-            raise _unanswered(self.uri, error) from error
+            raise _unavailable_error(self.uri, error) from error
 
     async def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
         try:
             answer = await self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
         except httpx2.TransportError as error:
-            raise _unanswered(self.uri, error) from error
+            raise _unavailable_error(self.uri, error) from error
         return _reply(answer)
 
 
-class Client(_Resources[Blocking]):
+class Client(_Resources[BlockingSender]):
     """A blocking client of one server and one metalake.
 
     `uri` is the server's base, `http://127.0.0.1:8090`; give a `token`, or where the server believes names a `user`;
@@ -317,10 +319,10 @@ class Client(_Resources[Blocking]):
         timeout_s: float = 30,
         ca_file: str | Path | None = None,
     ) -> None:
-        self._target = _Target(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
+        self._target = _ServerTarget(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _BlockingSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = Lance(self._sender, Scope(metalake), door=self._target.lance())
+        self.lance = Lance(self._sender, ClientScope(metalake), door=self._target.lance())
 
     def whoami(self) -> str:
         """Tell which user the server takes the caller for."""
@@ -347,7 +349,7 @@ class Client(_Resources[Blocking]):
         self.close()
 
 
-class AsyncClient(_Resources[Awaited]):
+class AsyncClient(_Resources[AwaitedSender]):
     """The twin of `Client` whose calls are awaited; the same arguments, resources and errors."""
 
     def __init__(
@@ -360,10 +362,10 @@ class AsyncClient(_Resources[Awaited]):
         timeout_s: float = 30,
         ca_file: str | Path | None = None,
     ) -> None:
-        self._target = _Target(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
+        self._target = _ServerTarget(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _AsyncSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = AwaitedLance(self._sender, Scope(metalake), door=self._target.lance())
+        self.lance = AsyncLance(self._sender, ClientScope(metalake), door=self._target.lance())
 
     async def whoami(self) -> str:
         """Tell which user the server takes the caller for."""

@@ -13,7 +13,7 @@ import msgspec
 from limnos.client.errors import NotFoundError
 from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import StatementAnswer
+from limnos.client.values import StatementResponse
 from limnos.names import jsonform
 
 RUN = "/query/service"
@@ -34,7 +34,7 @@ class Statements(Resource[S]):
         parameters: Mapping[str, object] | None = None,
         client_context_id: str | None = None,
         timeout_s: float | None = None,
-    ) -> Flow[StatementAnswer]:
+    ) -> Flow[StatementResponse]:
         """Run statements, as if USE with the dataverse stood before them; `parameters` are the values of `$name`.
 
         What fails before its first row raises, with the code of the language (`ASX1077`); what fails later, or in vain waited for its
@@ -47,7 +47,7 @@ class Statements(Resource[S]):
             "timeout": None if timeout_s is None else f"{timeout_s:g}s",
             **{f"${name}": msgspec.Raw(msgspec.json.encode(value)) for name, value in (parameters or {}).items()},
         }
-        return call("POST", RUN, answer=StatementAnswer, body=body)
+        return call("POST", RUN, answer=StatementResponse, body=body)
 
     @verb
     def cancel(self, client_context_id: str) -> Flow[bool]:

@@ -6,7 +6,7 @@ May import this room.
 from __future__ import annotations
 
 from limnos.client.flow import OWN, Flow, Resource, S, call, verb
-from limnos.client.values import SecretKeys, StorageChecked
+from limnos.client.values import SecretKeys, StorageCheckResult
 
 
 class Storage(Resource[S]):
@@ -15,10 +15,10 @@ class Storage(Resource[S]):
     __slots__ = ()
 
     @verb
-    def check(self, catalog: str) -> Flow[StorageChecked]:
+    def check(self, catalog: str) -> Flow[StorageCheckResult]:
         """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place."""
         url = self.own_url("catalogs", catalog, "storage", "check")
-        return call("POST", url, answer=StorageChecked)
+        return call("POST", url, answer=StorageCheckResult)
 
     @verb
     def keys(self) -> Flow[SecretKeys]:

@@ -11,7 +11,7 @@ import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import TableChecked
+from limnos.client.values import TableCheckResult
 from limnos.names import display
 
 
@@ -21,16 +21,16 @@ class TableChecks(Resource[S]):
     __slots__ = ()
 
     @verb
-    def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableChecked]:
+    def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:
         """Check the files of a table's current snapshot, or of `every` one that it has, slice by slice to the end."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "tables", "check")
-        found = TableChecked(0, ())
+        found = TableCheckResult(0, ())
         while True:
             query = {
                 "table": display.render(parts[1:]), "snapshots": "all" if every else "current", "after": found.after,
             }  # fmt: skip
-            answer = yield from call("GET", url, answer=TableChecked, query=query)
+            answer = yield from call("GET", url, answer=TableCheckResult, query=query)
             found = msgspec.structs.replace(
                 answer, files=found.files + answer.files, findings=found.findings + answer.findings
             )

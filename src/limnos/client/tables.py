@@ -14,20 +14,20 @@ from limnos.client.errors import NotFoundError
 from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.namespaces import PAGE_SIZE, move
 from limnos.client.paths import namespace_url, parts_of, table_url
-from limnos.client.values import Json, Moved, Parts, Table
+from limnos.client.values import IcebergTableInfo, Json, MoveResult, Parts
 
 
-class _Identifier(msgspec.Struct):
+class _TableIdentifier(msgspec.Struct):
     namespace: Parts
     name: str
 
 
 class _ListAnswer(msgspec.Struct, rename="kebab"):
-    identifiers: tuple[_Identifier, ...]
+    identifiers: tuple[_TableIdentifier, ...]
     next_page_token: str | None = None
 
 
-class LoadAnswer(msgspec.Struct, rename="kebab"):
+class TableLoadResponse(msgspec.Struct, rename="kebab"):
     """A table or view."""
 
     metadata: Json
@@ -67,12 +67,12 @@ class Tables(Resource[S]):
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="table")
 
     @verb
-    def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[Table]:
+    def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[IcebergTableInfo]:
         """Load a table; `snapshots` is `all`, or `refs` for those that branches and tags point to."""
         parts = parts_of(path, least=3)
         query = {"snapshots": None if snapshots == "all" else snapshots}
-        answer = yield from call("GET", self._url(parts), answer=LoadAnswer, query=query)
-        return Table(
+        answer = yield from call("GET", self._url(parts), answer=TableLoadResponse, query=query)
+        return IcebergTableInfo(
             path=parts,
             metadata_location=answer.metadata_location,
             metadata=answer.metadata,
@@ -91,7 +91,7 @@ class Tables(Resource[S]):
         yield request("DELETE", self._url(parts_of(path, least=3)), query=query)
 
     @verb
-    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
         """Rename or move a table within its catalog; grants and tags go with it."""
         parts = parts_of(target, least=2)
         return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))

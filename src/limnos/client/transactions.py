@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from limnos.client.flow import Flow, Resource, S, call, verb
-from limnos.client.values import Transacted
+from limnos.client.values import TransactionReceipt
 
 
 class Transactions(Resource[S]):
@@ -19,7 +19,7 @@ class Transactions(Resource[S]):
     @verb
     def run(
         self, catalog: str, operations: Sequence[Mapping[str, object]], *, key: str | None = None
-    ) -> Flow[Transacted]:
+    ) -> Flow[TransactionReceipt]:
         """Do all operations in their order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
 
         Their paths begin below the catalog. `key`, a UUID of version 7, makes it safe to send the same again when an
@@ -27,4 +27,4 @@ class Transactions(Resource[S]):
         """
         body = {"operations": [dict(each) for each in operations]}
         url = self.own_url("catalogs", catalog, "transactions")
-        return call("POST", url, answer=Transacted, body=body, key=key)
+        return call("POST", url, answer=TransactionReceipt, body=body, key=key)

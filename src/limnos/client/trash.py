@@ -12,12 +12,12 @@ import msgspec
 from limnos.client.errors import ArgumentError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Trashed, Undropped
+from limnos.client.values import TrashItem, UndropResult
 from limnos.names import display
 
 
-class _ListAnswer(msgspec.Struct):
-    trash: tuple[Trashed, ...]
+class _TrashListResponse(msgspec.Struct):
+    trash: tuple[TrashItem, ...]
     before: str | None = None
 
 
@@ -27,14 +27,14 @@ class Trash(Resource[S]):
     __slots__ = ()
 
     @verb
-    def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[Trashed, ...]]:
+    def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[TrashItem, ...]]:
         """List what you may bring back in a catalog, or below a path of it, newest first, at most so many."""
         return (yield from self._list(path, limit=limit))
 
     @verb
     def undrop(
         self, path: str | Sequence[str], *, to: str | Sequence[str] | None = None, contents: bool = False
-    ) -> Flow[Undropped]:
+    ) -> Flow[UndropResult]:
         """Bring back what was last dropped of this path. Raises NotFoundError."""
         parts = parts_of(path, least=2)
         found = yield from self._list(parts, limit=100_000)
@@ -52,18 +52,18 @@ class Trash(Resource[S]):
     @verb
     def undrop_id(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None = None, contents: bool = False
-    ) -> Flow[Undropped]:
+    ) -> Flow[UndropResult]:
         """Bring back what has this id in a catalog's trash."""
         return (yield from self._undrop(catalog, dropped_id, to=to, contents=contents))
 
-    def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[Trashed, ...]]:
+    def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[TrashItem, ...]]:
         parts = parts_of(path)
         below = display.render(parts[1:]) if len(parts) > 1 else None
-        found: tuple[Trashed, ...] = ()
+        found: tuple[TrashItem, ...] = ()
         before: str | None = None
         while True:
             query = {"below": below, "before": before}
-            answer = yield from call("GET", self._url(parts[0]), answer=_ListAnswer, query=query)
+            answer = yield from call("GET", self._url(parts[0]), answer=_TrashListResponse, query=query)
             found += answer.trash
             before = answer.before
             if before is None or len(found) >= limit:
@@ -71,7 +71,7 @@ class Trash(Resource[S]):
 
     def _undrop(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None, contents: bool
-    ) -> Flow[Undropped]:
+    ) -> Flow[UndropResult]:
         fields: dict[str, object] = {"contents": contents}
         if to is not None:
             target = parts_of(to, least=2)
@@ -79,7 +79,7 @@ class Trash(Resource[S]):
                 raise ArgumentError(f"'{display.render(target)}' lies in another catalog than {catalog}: stay in it")
             fields["to"] = target[1:]
         url = f"{self._url(catalog)}{segments(str(dropped_id), 'undrop')}"
-        return call("POST", url, answer=Undropped, body=fields)
+        return call("POST", url, answer=UndropResult, body=fields)
 
     def _url(self, catalog: str) -> str:
         return self.own_url("catalogs", catalog, "trash")

@@ -60,7 +60,7 @@ class Namespace(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
 
 
-class Trashed(msgspec.Struct, frozen=True):
+class TrashItem(msgspec.Struct, frozen=True):
     """Something that was dropped and can be brought back; times are ISO-8601 texts, UTC."""
 
     id: int
@@ -123,7 +123,7 @@ class AuditPage(msgspec.Struct, frozen=True):
     more: bool
 
 
-class Undropped(msgspec.Struct, frozen=True):
+class UndropResult(msgspec.Struct, frozen=True):
     """What was brought back and where it is now, how much of its contents came along and how much stays in the trash."""
 
     kind: str
@@ -170,7 +170,7 @@ class NameChange(msgspec.Struct, frozen=True):
     step: str
 
 
-class Table(msgspec.Struct, frozen=True):
+class IcebergTableInfo(msgspec.Struct, frozen=True):
     """An Iceberg table: where its metadata lies and what it says; `path` starts with the catalog."""
 
     path: Parts
@@ -202,7 +202,7 @@ class LanceTable(msgspec.Struct, frozen=True):
     managed: bool = False
 
 
-class View(msgspec.Struct, frozen=True):
+class IcebergViewInfo(msgspec.Struct, frozen=True):
     """An Iceberg view: where its metadata lies and what it says; `path` starts with the catalog."""
 
     path: Parts
@@ -283,7 +283,7 @@ class Protector(msgspec.Struct, frozen=True):
     set_at: str
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedPrincipals(msgspec.Struct, frozen=True):
     """Users, groups and roles by their names."""
 
     users: tuple[str, ...] = ()
@@ -297,8 +297,8 @@ class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
     name: str
     on: ObjectName
     masks: dict[str, str]
-    to: Named
-    unless: Named
+    to: NamedPrincipals
+    unless: NamedPrincipals
     set_by: str
     set_at: str
     filter: Json | None = None
@@ -311,14 +311,14 @@ class Owner(msgspec.Struct, frozen=True):
     type: str
 
 
-class Moved(msgspec.Struct, frozen=True):
+class MoveResult(msgspec.Struct, frozen=True):
     """Where a namespace, table or view is now; `path` starts with the catalog."""
 
     kind: str
     path: Parts
 
 
-class Deed(msgspec.Struct, frozen=True):
+class OperationResult(msgspec.Struct, frozen=True):
     """What one operation of a transaction did; `path` starts with the catalog, then come a table's new metadata, and a run's id."""
 
     do: str
@@ -328,11 +328,11 @@ class Deed(msgspec.Struct, frozen=True):
     run: str | None = None
 
 
-class Transacted(msgspec.Struct, frozen=True):
+class TransactionReceipt(msgspec.Struct, frozen=True):
     """What a transaction did, and the revision of the catalog after it."""
 
     revision: int
-    operations: tuple[Deed, ...]
+    operations: tuple[OperationResult, ...]
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
@@ -362,7 +362,7 @@ class ImportInfo(msgspec.Struct, frozen=True):
     fed_at: int | float | str | None = None
 
 
-class Imported(msgspec.Struct, frozen=True):
+class MetalakeImportResult(msgspec.Struct, frozen=True):
     """A metalake that was imported; `masked` are properties of catalogs that its file left out as secrets."""
 
     metalake: str
@@ -379,7 +379,7 @@ class StorageStep(msgspec.Struct, frozen=True):
     statement: str | None = None
 
 
-class StorageChecked(msgspec.Struct, frozen=True):
+class StorageCheckResult(msgspec.Struct, frozen=True):
     """Where a catalog's storage was tried, and what came of it."""
 
     location: str
@@ -401,7 +401,7 @@ class TableFinding(msgspec.Struct, frozen=True):
     told: str = ""
 
 
-class TableChecked(msgspec.Struct, frozen=True):
+class TableCheckResult(msgspec.Struct, frozen=True):
     """How many files of a table were looked at, and which are not as it says; `after` is where the next slice begins."""
 
     files: int
@@ -506,7 +506,7 @@ class NewToken(msgspec.Struct, frozen=True):
     expires_at: int | float | str | None = None
 
 
-class Session(msgspec.Struct, frozen=True):
+class LoginResult(msgspec.Struct, frozen=True):
     """What a login gave: a token for a while, and what the next one is asked for with, which only a login by password gives."""
 
     user: str
@@ -615,7 +615,7 @@ class LineageJob(msgspec.Struct, frozen=True):
     name: str
 
 
-class LineageSaying(msgspec.Struct, frozen=True):
+class LineageAssertion(msgspec.Struct, frozen=True):
     """Which job said an edge, in which run, when, in whose name, and how columns come from there."""
 
     job: LineageJob
@@ -632,7 +632,7 @@ class LineageEdge(msgspec.Struct, frozen=True):
     target: str
     depth: int
     direct: bool = True
-    said: tuple[LineageSaying, ...] = ()
+    said: tuple[LineageAssertion, ...] = ()
 
 
 class LineageGraph(msgspec.Struct, frozen=True):
@@ -647,7 +647,7 @@ class LineageGraph(msgspec.Struct, frozen=True):
     after: str | None = None
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class SkippedDatasetInfo(msgspec.Struct, frozen=True):
     """A dataset of an event that was left out, and why."""
 
     namespace: str
@@ -655,11 +655,11 @@ class LeftOut(msgspec.Struct, frozen=True):
     reason: str
 
 
-class LineageTaken(msgspec.Struct, frozen=True):
+class LineageReceipt(msgspec.Struct, frozen=True):
     """What became of events: how many edges were kept, and what was left out."""
 
     kept: int
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedDatasetInfo, ...] = ()
 
 
 class StatementMessage(msgspec.Struct, frozen=True):
@@ -668,7 +668,7 @@ class StatementMessage(msgspec.Struct, frozen=True):
     msg: str
 
 
-class StatementAnswer(msgspec.Struct, frozen=True):
+class StatementResponse(msgspec.Struct, frozen=True):
     """What became of statements of SQL++. `results` is None where none of them gives any; each is JSON as it came."""
 
     status: str

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.namespaces import move
 from limnos.client.paths import parts_of, view_url
-from limnos.client.tables import LoadAnswer, is_there, list_pages
-from limnos.client.values import Moved, Parts, View
+from limnos.client.tables import TableLoadResponse, is_there, list_pages
+from limnos.client.values import IcebergViewInfo, MoveResult, Parts
 
 
 class Views(Resource[S]):
@@ -26,11 +26,11 @@ class Views(Resource[S]):
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="view")
 
     @verb
-    def load(self, path: str | Sequence[str]) -> Flow[View]:
+    def load(self, path: str | Sequence[str]) -> Flow[IcebergViewInfo]:
         """Load a view."""
         parts = parts_of(path, least=3)
-        answer = yield from call("GET", view_url(self.scope.metalake, parts), answer=LoadAnswer)
-        return View(path=parts, metadata_location=answer.metadata_location or "", metadata=answer.metadata)
+        answer = yield from call("GET", view_url(self.scope.metalake, parts), answer=TableLoadResponse)
+        return IcebergViewInfo(path=parts, metadata_location=answer.metadata_location or "", metadata=answer.metadata)
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
@@ -43,7 +43,7 @@ class Views(Resource[S]):
         yield request("DELETE", view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
-    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
         """Rename or move a view within its catalog; grants and tags go with it."""
         parts = parts_of(target, least=3)
         return (yield from move(self.scope.metalake, "view", parts_of(source, least=3), parts))

@@ -6,7 +6,7 @@ mapping and one TOML file into frozen values, or into one error that says what t
 
 from __future__ import annotations
 
-from limnos.config.loading import Loaded, load
+from limnos.config.loading import LoadedSettings, load
 from limnos.config.settings import ConfigError, Settings
 
-__all__ = ["ConfigError", "Loaded", "Settings", "load"]
+__all__ = ["ConfigError", "LoadedSettings", "Settings", "load"]

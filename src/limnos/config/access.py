@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.functional_validators import AfterValidator, model_validator
 
-from limnos.config.section import Section
+from limnos.config.section import SettingsSection
 from limnos.config.values import Words, is_loopback
 
 
@@ -24,7 +24,7 @@ def _user(name: str) -> str:
 User = Annotated[str, AfterValidator(_user)]
 
 
-class Access(Section):
+class AccessSection(SettingsSection):
     """Who may do what, and how callers say who they are."""
 
     enabled: bool = Field(default=True, description="Decide by roles and owners; `off` lets everyone do everything.")
@@ -50,7 +50,7 @@ def _issuer_url(url: str) -> str:
     raise ValueError(f"'{url}' is not https://…: what is not on this machine has to prove who it is")
 
 
-class Oidc(Section):
+class OidcSection(SettingsSection):
     """An outside issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
 
     issuer: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
@@ -91,7 +91,7 @@ class Oidc(Section):
     )
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Oidc:
+    def _is_whole(self) -> OidcSection:
         if self.issuer is not None and not self.audiences:
             raise ValueError(
                 "oidc.issuer needs oidc.audiences: without them a token made for any other service of the issuer would count here"

@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from limnos.config.section import Section
+from limnos.config.section import SettingsSection
 
 
-class Audit(Section):
+class AuditSection(SettingsSection):
     """Who did what to which object, by which right."""
 
     changes: bool = Field(

@@ -41,7 +41,7 @@ FLAGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """Settings in effect.
 
     `origins` names, for each `section.key`, where its value came from: `flag --data`,
@@ -53,13 +53,13 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _SettingValue:
     key: str
     value: object
     origin: str
 
 
-def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str, str]) -> Loaded:
+def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
     """Read every layer and check the result.
 
     `flags` is keyed `section.key`; a value of None means that the flag was not given. `file` is a TOML file, or None.
@@ -69,22 +69,22 @@ def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str
     _refuse_unknown(layers)
     winners = {item.key: item for item in layers}
     origins = {key: winners[key].origin if key in winners else "default" for key in keys()}
-    return Loaded(settings=_build(winners, origins), origins=origins)
+    return LoadedSettings(settings=_build(winners, origins), origins=origins)
 
 
-def _flag_values(flags: Mapping[str, object]) -> Iterator[_Value]:
+def _flag_values(flags: Mapping[str, object]) -> Iterator[_SettingValue]:
     for key, value in flags.items():
         if value is not None:
-            yield _Value(key, value, f"flag {FLAGS.get(key, key)}")
+            yield _SettingValue(key, value, f"flag {FLAGS.get(key, key)}")
 
 
-def _environment_values(environ: Mapping[str, str]) -> Iterator[_Value]:
+def _environment_values(environ: Mapping[str, str]) -> Iterator[_SettingValue]:
     for name in sorted(environ):
         if name.upper().startswith(PREFIX) and environ[name]:
-            yield _Value(name[len(PREFIX) :].lower().replace("__", "."), environ[name], f"environment {name}")
+            yield _SettingValue(name[len(PREFIX) :].lower().replace("__", "."), environ[name], f"environment {name}")
 
 
-def _file_values(file: Path | None) -> Iterator[_Value]:
+def _file_values(file: Path | None) -> Iterator[_SettingValue]:
     if file is None:
         return
     origin = f"file {file}"
@@ -93,10 +93,10 @@ def _file_values(file: Path | None) -> Iterator[_Value]:
             raise ConfigError(f"{origin}: '{section}' stands outside a section; {_advice(section)}")
         named = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
         if named:  # [storage.NAME] is a storage, and no section
-            yield _Value("storage.named", named, origin)
+            yield _SettingValue("storage.named", named, origin)
         for key, value in body.items():
             if key not in named:
-                yield _Value(f"{section}.{key}", value, origin)
+                yield _SettingValue(f"{section}.{key}", value, origin)
 
 
 def _read_toml(file: Path) -> dict[str, object]:
@@ -110,7 +110,7 @@ def _read_toml(file: Path) -> dict[str, object]:
         raise ConfigError(f"the settings file '{file}' is not valid TOML: {error}") from error
 
 
-def _refuse_unknown(values: Iterable[_Value]) -> None:
+def _refuse_unknown(values: Iterable[_SettingValue]) -> None:
     known = set(keys())
     wrong = [
         f"unknown setting '{item.key}' ({item.origin}); {_advice(item.key)}" for item in values if item.key not in known
@@ -133,7 +133,7 @@ def _advice(key: str) -> str:
     return "'limnos server config' lists every setting"
 
 
-def _build(winners: Mapping[str, _Value], origins: Mapping[str, str]) -> Settings:
+def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> Settings:
     tree: dict[str, dict[str, object]] = {}
     for item in winners.values():
         section, _, key = item.key.partition(".")

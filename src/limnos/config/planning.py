@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
-from limnos.config.section import Section
+from limnos.config.section import SettingsSection
 
 
-class Planning(Section):
+class PlanningSection(SettingsSection):
     """Scans of Iceberg tables that are planned by the server."""
 
     workers_max: PositiveInt = Field(default=2, description="Most processes that plan scans; no user's take the last.")

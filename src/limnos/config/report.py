@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from pydantic_core import PydanticUndefined
 
-from limnos.config.loading import FLAGS, PREFIX, Loaded
+from limnos.config.loading import FLAGS, PREFIX, LoadedSettings
 from limnos.config.settings import is_secret, keys, sections
 from limnos.model.secrets import Secret
 
@@ -20,7 +20,7 @@ _SECRET_WORDS = ("password", "secret", "token")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One effective setting: `section.key`, its value with secrets masked, and where it came from."""
 
     key: str
@@ -28,28 +28,28 @@ class Row:
     origin: str
 
 
-def rows(loaded: Loaded) -> tuple[Row, ...]:
+def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """List every setting in effect, in the order of the reference page."""
     dump = loaded.settings.model_dump(mode="json")
     found = []
     for key in keys():
         section, _, name = key.partition(".")
         value = dump[section][name]
-        value = shown(getattr(getattr(loaded.settings, section), name)) if is_secret(key) else mask(value)
-        found.append(Row(key=key, value=value, origin=loaded.origins[key]))
+        value = show_value(getattr(getattr(loaded.settings, section), name)) if is_secret(key) else mask_value(value)
+        found.append(SettingRow(key=key, value=value, origin=loaded.origins[key]))
     return tuple(found)
 
 
-def shown(value: object) -> object:
+def show_value(value: object) -> object:
     """Show a setting that is secret: that it is set, the address of a URL, and its names where it has some."""
     if isinstance(value, Secret):
-        return mask(value.reveal()) if "://" in value.reveal() else MASK
+        return mask_value(value.reveal()) if "://" in value.reveal() else MASK
     if not value:
         return value
     return ", ".join(value) if isinstance(value, dict) else MASK
 
 
-def mask(value: object) -> object:
+def mask_value(value: object) -> object:
     """Hide what is secret in a value: the password of a URL, and query parameters that carry one."""
     if not isinstance(value, str) or "://" not in value:
         return value
@@ -67,7 +67,7 @@ def _is_secret_name(key: str) -> bool:
     return any(word in key.lower() for word in _SECRET_WORDS)
 
 
-def variable(key: str) -> str:
+def variable_name(key: str) -> str:
     """Name the environment variable of a setting: `LIMNOS__SECTION__KEY`."""
     return PREFIX + key.replace(".", "__").upper()
 
@@ -86,7 +86,7 @@ def _reference_lines() -> Iterator[str]:
             key = f"{section}.{name}"
             flag = f"`{FLAGS[key]}`" if key in FLAGS else ""
             meaning = field.description or ""
-            yield f"| `{key}` | `{variable(key)}` | {flag} | {_default(field.default)} | {meaning} |"
+            yield f"| `{key}` | `{variable_name(key)}` | {flag} | {_default(field.default)} | {meaning} |"
         yield ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A group of settings: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)

@@ -15,13 +15,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from pydantic.functional_validators import AfterValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from limnos.config.access import Access, Oidc, User
-from limnos.config.audit import Audit
+from limnos.config.access import AccessSection, OidcSection, User
+from limnos.config.audit import AuditSection
 from limnos.config.machine import memory_bytes
-from limnos.config.planning import Planning
+from limnos.config.planning import PlanningSection
 from limnos.config.secrets import SecretText, holds_secret, open_passwords
-from limnos.config.section import Section
-from limnos.config.storage import Sources, Storage
+from limnos.config.section import SettingsSection
+from limnos.config.storage import SourcesSection, StorageSection
 from limnos.config.values import Root, Words, is_loopback, split_listen
 from limnos.model.errors import LimnosError
 from limnos.model.secrets import Secret
@@ -102,7 +102,7 @@ Origin = Annotated[str, AfterValidator(_origin)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
-class Server(Section):
+class ServerSection(SettingsSection):
     """Where the server listens and keeps its data, and its limits."""
 
     data: str = Field(
@@ -170,7 +170,7 @@ class Server(Section):
     )
 
 
-class Tls(Section):
+class TlsSection(SettingsSection):
     """TLS on the server's own addresses: both settings, or neither."""
 
     certificate: str | None = Field(
@@ -183,13 +183,13 @@ class Tls(Section):
     )
 
     @model_validator(mode="after")
-    def _is_pair(self) -> Tls:
+    def _is_pair(self) -> TlsSection:
         if (self.certificate is None) != (self.key is None):
             raise ValueError("tls.certificate and tls.key belong together: set both, or neither")
         return self
 
 
-class Database(Section):
+class DatabaseSection(SettingsSection):
     """Which store the server uses."""
 
     url: Annotated[SecretText, AfterValidator(_url)] | None = Field(
@@ -205,7 +205,7 @@ class Database(Section):
     )
 
 
-class Names(Section):
+class NamesSection(SettingsSection):
     """How nested namespaces are spelled where a protocol has one string for them."""
 
     separator: str = Field(default=":", description="One character between the parts of a nested namespace.")
@@ -215,7 +215,7 @@ class Names(Section):
     )
 
     @model_validator(mode="after")
-    def _separator_fits(self) -> Names:
+    def _separator_fits(self) -> NamesSection:
         check_separator(self.separator, policy=self.separator_policy)
         return self
 
@@ -224,7 +224,7 @@ def _catalog_or_none(name: str) -> str:
     return check_catalog_name(name) if name else name
 
 
-class Iceberg(Section):
+class IcebergSection(SettingsSection):
     """Iceberg REST."""
 
     verify_metadata_file: Literal["local", "always", "never"] = Field(
@@ -276,7 +276,7 @@ def _never_or_an_hour(seconds: int) -> int:
     return seconds
 
 
-class Lance(Section):
+class LanceSection(SettingsSection):
     """Lance REST."""
 
     catalog: Annotated[str, AfterValidator(_catalog_or_none)] = Field(
@@ -312,7 +312,7 @@ class Lance(Section):
     )
 
 
-class Sqlpp(Section):
+class SqlppSection(SettingsSection):
     """SQL++, at `/query/service`."""
 
     enabled: bool = Field(default=True, description="Serve SQL++; `off` leaves it out.")
@@ -376,7 +376,7 @@ def _heap(text: str) -> str:
     return text
 
 
-class Engine(Section):
+class EngineSection(SettingsSection):
     """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""
 
     master: str = Field(
@@ -406,26 +406,26 @@ def _place(text: str) -> str:
     return posixpath.normpath(text)
 
 
-Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], Words]
+DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], Words]
 
 
-class Jobs(Section):
+class JobsSection(SettingsSection):
     """Jobs of Gravitino's templates, which the server runs by itself in processes of their own."""
 
     executor: Literal["off", "local"] = Field(
         default="off",
         description="`local` runs jobs on this machine, confined to `jobs.allowed` and what follows; `off` runs none.",
     )
-    allowed: Places = Field(
+    allowed: DirectoryPaths = Field(
         default=(),
         description="Files, and directories with all below them, that jobs may run or be given (programs, scripts, jars, files, archives), "
         "separated by commas. Unset: none, so that no job can run.",
     )
-    readable: Places = Field(
+    readable: DirectoryPaths = Field(
         default=(),
         description="Directories that jobs may read beside `jobs.allowed` and the system's own, separated by commas.",
     )
-    writable: Places = Field(
+    writable: DirectoryPaths = Field(
         default=(), description="Directories that jobs may write to beside the one of their own, separated by commas."
     )
     environment: Annotated[tuple[str, ...], Words] = Field(
@@ -475,7 +475,7 @@ class Jobs(Section):
     )
 
 
-class View(Section):
+class ViewSection(SettingsSection):
     """The in-memory view of the store."""
 
     bytes_max: ViewBytes = Field(
@@ -484,7 +484,7 @@ class View(Section):
     cold_reads_max: PositiveInt = Field(default=64, description="Reads of the store at once; more are answered 503.")
 
 
-class Store(Section):
+class StoreSection(SettingsSection):
     """What the store keeps."""
 
     change_retention_s: PositiveInt = Field(
@@ -516,7 +516,7 @@ def _event_url(text: str) -> str:
     return text
 
 
-class Events(Section):
+class EventsSection(SettingsSection):
     """Where changes may be sent."""
 
     allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = Field(
@@ -529,7 +529,7 @@ class Events(Section):
     )
 
 
-class Log(Section):
+class LogSection(SettingsSection):
     """Logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
@@ -540,7 +540,7 @@ class Log(Section):
     )
 
 
-class Telemetry(Section):
+class TelemetrySection(SettingsSection):
     """What the server says about its requests."""
 
     request_log: Literal["all", "refusals", "none"] = Field(
@@ -552,7 +552,7 @@ class Telemetry(Section):
     )
 
 
-class Spark(Section):
+class SparkSection(SettingsSection):
     """Where Spark's jars come from."""
 
     repository: str | None = Field(default=None, description="Maven repository URL for jars. Unset: Maven Central.")
@@ -566,27 +566,27 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
-    server: Server = Server()
-    tls: Tls = Tls()
-    database: Database = Database()
-    access: Access = Access()
-    oidc: Oidc = Oidc()
-    names: Names = Names()
-    storage: Storage = Storage()
-    sources: Sources = Sources()
-    iceberg: Iceberg = Iceberg()
-    lance: Lance = Lance()
-    sqlpp: Sqlpp = Sqlpp()
-    engine: Engine = Engine()
-    planning: Planning = Planning()
-    jobs: Jobs = Jobs()
-    view: View = View()
-    store: Store = Store()
-    events: Events = Events()
-    audit: Audit = Audit()
-    log: Log = Log()
-    telemetry: Telemetry = Telemetry()
-    spark: Spark = Spark()
+    server: ServerSection = ServerSection()
+    tls: TlsSection = TlsSection()
+    database: DatabaseSection = DatabaseSection()
+    access: AccessSection = AccessSection()
+    oidc: OidcSection = OidcSection()
+    names: NamesSection = NamesSection()
+    storage: StorageSection = StorageSection()
+    sources: SourcesSection = SourcesSection()
+    iceberg: IcebergSection = IcebergSection()
+    lance: LanceSection = LanceSection()
+    sqlpp: SqlppSection = SqlppSection()
+    engine: EngineSection = EngineSection()
+    planning: PlanningSection = PlanningSection()
+    jobs: JobsSection = JobsSection()
+    view: ViewSection = ViewSection()
+    store: StoreSection = StoreSection()
+    events: EventsSection = EventsSection()
+    audit: AuditSection = AuditSection()
+    log: LogSection = LogSection()
+    telemetry: TelemetrySection = TelemetrySection()
+    spark: SparkSection = SparkSection()
 
     @classmethod
     def settings_customise_sources(
@@ -623,12 +623,12 @@ class Settings(BaseSettings):
         return self
 
 
-def sections() -> dict[str, type[Section]]:
+def sections() -> dict[str, type[SettingsSection]]:
     """Name every section and its model, in the order of the documents."""
-    found: dict[str, type[Section]] = {}
+    found: dict[str, type[SettingsSection]] = {}
     for name, field in Settings.model_fields.items():
         model = field.annotation
-        if isinstance(model, type) and issubclass(model, Section):
+        if isinstance(model, type) and issubclass(model, SettingsSection):
             found[name] = model
     return found
 

@@ -14,9 +14,9 @@ from pydantic import Field, PositiveFloat
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from limnos.config.secrets import SecretText
-from limnos.config.section import Section
-from limnos.config.values import Root, Words, root, split_listen
-from limnos.model.sealed import key_of
+from limnos.config.section import SettingsSection
+from limnos.config.values import Root, Words, check_root, split_listen
+from limnos.model.sealed_secrets import parse_key
 from limnos.model.secrets import Secret
 
 
@@ -26,7 +26,7 @@ def _warehouse(text: str) -> str:
     if re.fullmatch("[a-z0-9]+:/*", text):
         raise _no_warehouse(text, "it names no directory" if text.startswith("file:") else "it names no bucket")
     try:
-        return root(text)
+        return check_root(text)
     except ValueError:
         raise _no_warehouse(text, "it is no location") from None
 
@@ -47,11 +47,11 @@ def _endpoint(text: str) -> str:
 
 
 def _key(given: Secret) -> Secret:
-    key_of(given.reveal())
+    parse_key(given.reveal())
     return given
 
 
-def _named(value: object) -> object:
+def _parse_storages(value: object) -> object:
     """Read storages, also from JSON; what is wrong is told without the values, which are secrets."""
     if isinstance(value, str):
         try:
@@ -74,7 +74,7 @@ def _storage(name: str, told: object) -> dict[str, str]:
     return found
 
 
-class Storage(Section):
+class StorageSection(SettingsSection):
     """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
 
     warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
@@ -104,7 +104,7 @@ class Storage(Section):
         default=(),
         description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
     )
-    named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_named)] = Field(
+    named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_parse_storages)] = Field(
         default_factory=dict,
         description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
         "properties as a catalog has them; in the environment as JSON.",
@@ -121,7 +121,7 @@ def _address(text: str) -> str:
     return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
 
 
-class Sources(Section):
+class SourcesSection(SettingsSection):
     """Outside systems that catalogs show: databases, clusters of Kafka."""
 
     allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = Field(

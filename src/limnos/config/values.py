@@ -37,14 +37,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def words(value: object) -> object:
+def split_words(value: object) -> object:
     """Let one string hold several names, separated by commas, as the environment needs."""
     if isinstance(value, str):
         return tuple(word for word in (part.strip() for part in value.split(",")) if word)
     return value
 
 
-def root(text: str) -> str:
+def check_root(text: str) -> str:
     """Take a location below which files may lie."""
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
@@ -53,5 +53,5 @@ def root(text: str) -> str:
     return text
 
 
-Root = Annotated[str, AfterValidator(root)]
-Words = BeforeValidator(words)
+Root = Annotated[str, AfterValidator(check_root)]
+Words = BeforeValidator(split_words)

@@ -16,9 +16,9 @@ from limnos.sqlpp.stored import (
     ArrayType,
     BagType,
     DeclaredType,
-    Form,
     RecordType,
     Scalar,
+    StorageForm,
     columns,
     has_open,
     to_object,
@@ -53,7 +53,7 @@ def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozense
     return pa.schema(_fields(record, path=(), keys=keys, plain=plain))
 
 
-def table_of(form: Form, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
+def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
     """Objects, already of the dataset's type, as a table that Spark takes."""
     row = to_row(form)
     plain = schema_of(form.type, plain=True)
@@ -62,12 +62,12 @@ def table_of(form: Form, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
     return batch.cast(schema_of(form.type))
 
 
-def objects_of(form: Form, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
+def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
     """The objects of rows as Spark gives them; only columns that are there are looked at."""
     make = to_object(form)
     plain = schema_of(form.type, plain=True)
     for batch in batches:
-        wanted = pa.schema([_narrowed(field, plain.field(field.name)) for field in batch.schema])
+        wanted = pa.schema([_narrow_field(field, plain.field(field.name)) for field in batch.schema])
         for part in range(0, batch.num_rows, BATCH_ROWS):
             cast = _cast(batch.slice(part, BATCH_ROWS), wanted)
             for row in cast.to_pylist():
@@ -79,7 +79,7 @@ def plain_type(type_: DeclaredType) -> pa.DataType:
     return _type(type_, path=(), keys=frozenset(), plain=True)
 
 
-def streamed(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The rows of a frame, in its order, a partition after the other: nobody holds more than one and the next, which is worked out meanwhile."""
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - heavy
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
@@ -100,7 +100,7 @@ def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _narrowed(found: pa.Field, wanted: pa.Field) -> pa.Field:
+def _narrow_field(found: pa.Field, wanted: pa.Field) -> pa.Field:
     return pa.field(found.name, wanted.type)
 
 

@@ -51,7 +51,7 @@ class _Ruleset(ctypes.Structure):
     _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
-class _Beneath(ctypes.Structure):
+class _PathBeneath(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
@@ -82,7 +82,7 @@ def confine(
         rights |= right if known >= since else 0
     rules = _Ruleset(rights, 0, _SCOPES if known >= 6 else 0)
     size = ctypes.sizeof(_Ruleset) if known >= 6 else 8
-    ruleset = _checked(_call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    ruleset = _check_result(_call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0)))
     shut = [Path(path).resolve() for path in closed]
     look = EXECUTE | READ | LIST
     for path in dict.fromkeys(readable):
@@ -95,8 +95,8 @@ def confine(
     for path in DEVICES:
         _allow(ruleset, Path(path), rights=rights)
     libc = ctypes.CDLL(None, use_errno=True)
-    _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    _checked(_call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)))
+    _check_result(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _check_result(_call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)))
     os.close(ruleset)
     return True
 
@@ -113,7 +113,7 @@ def drop_capabilities() -> None:
         libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0)
     libc.prctl(_SECURE_BITS, _NO_ROOT_LOCKED, 0, 0, 0)
     head = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0)
-    _checked(libc.capset(head, (ctypes.c_uint32 * 6)()))
+    _check_result(libc.capset(head, (ctypes.c_uint32 * 6)()))
 
 
 def open_parts(path: Path, closed: list[Path]) -> Iterator[Path]:
@@ -139,8 +139,8 @@ def _allow(ruleset: int, path: Path, *, rights: int) -> None:
         return
     try:
         allowed = rights if path.is_dir() else rights & _FILE_RIGHTS
-        rule = _Beneath(allowed, found)
-        _checked(
+        rule = _PathBeneath(allowed, found)
+        _check_result(
             _call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0))
         )
     finally:
@@ -151,7 +151,7 @@ def _call(number: int, *arguments: object) -> int:
     return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *arguments))
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"The process could not be confined: {os.strerror(error)}")

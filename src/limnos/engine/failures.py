@@ -11,7 +11,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from limnos.engine.wire import Failure
+from limnos.engine.wire import JobFailure
 from limnos.model.errors import LimnosError
 from limnos.sqlpp.errors import (
     DuplicateKey,
@@ -26,7 +26,7 @@ from limnos.sqlpp.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from limnos.engine.wire import Start
+    from limnos.engine.wire import EngineStart
 
 logger = logging.getLogger(__name__)
 
@@ -42,27 +42,27 @@ LOCK_LOST: Final = "doesn't hold its lock"
 """How the server refuses a commit whose statement lost its lock, which nothing can give back to it."""
 
 
-class NotStarted(Exception):
+class SparkStartError(Exception):
     """Spark could not be started; the text says why."""
 
 
-class Conflict(Exception):
+class WriteConflict(Exception):
     """Another writer was first; nothing was written, and it may be tried again."""
 
 
-def cancelled(job: str) -> SqlppError:
+def cancelled_error(job: str) -> SqlppError:
     """A statement that somebody ended."""
     return SqlppError(CANCELLED, f"Request {job} has been cancelled")
 
 
-def timed_out() -> SqlppError:
+def timed_out_error() -> SqlppError:
     """A statement past its deadline."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
-def failure_of(error: BaseException, job: str) -> Failure:
+def failure_of(error: BaseException, job: str) -> JobFailure:
     """What a caller is told of any error."""
-    told = told_of(error)
+    told = sqlpp_error_of(error)
     if told is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
     if told is None:
@@ -70,22 +70,22 @@ def failure_of(error: BaseException, job: str) -> Failure:
         told = EngineFailed(f"The engine could not carry the statement out; its log has the reason under {job}")
     place = told.place
     line, column = (None, None) if place is None else place
-    return Failure(
+    return JobFailure(
         told.number, told.message, line, column, told.told, again=isinstance(told, EngineUnavailable),
         duplicate=isinstance(told, DuplicateKey), unknown=isinstance(told, OutcomeUnknown), failed=isinstance(told, EngineFailed),
         retry_after_s=getattr(told, "retry_after_s", 1),
     )  # fmt: skip
 
 
-def not_started(error: BaseException, start: Start) -> NotStarted:
+def start_failure_text(error: BaseException, start: EngineStart) -> SparkStartError:
     """Say in words why Spark could not be started."""
     if isinstance(error, LimnosError):
-        return NotStarted(error.message)
+        return SparkStartError(error.message)
     if "No space left" in str(error) or is_full(start.scratch):
-        return NotStarted(f"no space is left on the disk of {start.scratch}")
+        return SparkStartError(f"no space is left on the disk of {start.scratch}")
     if isinstance(error, OSError):
-        return NotStarted(f"{error.filename or start.scratch}: {error.strerror or error}")
-    return NotStarted(
+        return SparkStartError(f"{error.filename or start.scratch}: {error.strerror or error}")
+    return SparkStartError(
         f"Java ended before it was ready (engine.memory is {start.memory}); the server's log has what it said"
     )
 
@@ -99,23 +99,23 @@ def is_full(directory: str) -> bool:
     return found.f_bavail * found.f_frsize < SPACE_BYTES_MIN or (found.f_files > 0 and found.f_favail == 0)
 
 
-def told_of(error: BaseException) -> SqlppError | None:
+def sqlpp_error_of(error: BaseException) -> SqlppError | None:
     """An error in SQL++'s words; None for one that nobody foresaw."""
     if isinstance(error, SqlppError):
         return error
-    if isinstance(error, NotStarted):
+    if isinstance(error, SparkStartError):
         return EngineUnavailable(f"The engine could not be started: {error}. Nothing was changed: try again")
-    if isinstance(error, Conflict):
+    if isinstance(error, WriteConflict):
         return EngineUnavailable(
             "Other statements wrote to the dataset again and again; nothing was changed: try again", number=BROKEN
         )
     if isinstance(error, RecursionError):
         return too_deep()
     if isinstance(error, MemoryError):
-        return _too_large()
+        return _too_large_error()
     text = text_of(error)
     if DUPLICATE in text:
-        return duplicate_of(text)
+        return duplicate_key_error_of(text)
     return next((make() for mark, make in _MARKS.items() if mark in text), None)
 
 
@@ -135,25 +135,25 @@ def is_unknown(error: BaseException) -> bool:
     return "CommitStateUnknownException" in text_of(error)
 
 
-def duplicate(key: Mapping[str, object]) -> SqlppError:
+def duplicate_key_error(key: Mapping[str, object]) -> SqlppError:
     """An INSERT of a key that is there already."""
     return DuplicateKey(json.dumps(dict(key), ensure_ascii=False, default=str))
 
 
-def duplicate_of(text: str) -> SqlppError:
+def duplicate_key_error_of(text: str) -> SqlppError:
     """The error that a statement raised in Spark for a key."""
     try:
         key, _ = json.JSONDecoder().raw_decode(text.partition(DUPLICATE)[2])
     except ValueError:
         key = {}
-    return duplicate(key if isinstance(key, dict) else {})
+    return duplicate_key_error(key if isinstance(key, dict) else {})
 
 
-def _too_large() -> SqlppError:
+def _too_large_error() -> SqlppError:
     return compilation("The statement needs more memory than the engine gives one; make it select less")
 
 
-def _overflow() -> SqlppError:
+def _overflow_error() -> SqlppError:
     return SqlppError(OVERFLOW, "Overflow in a number of the query")
 
 
@@ -163,38 +163,38 @@ def is_too_complex(error: BaseException) -> bool:
     return any(mark in text for mark in ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX"))
 
 
-def is_planners_mistake(error: BaseException) -> bool:
+def is_planner_bug(error: BaseException) -> bool:
     """Whether Spark fails to plan a query that is right by a mistake of its own, as when it offers a table a condition with a NULL among its parts."""
     text = text_of(error)
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
 
 
-def is_lasting(error: BaseException) -> bool:
+def is_permanent(error: BaseException) -> bool:
     """Whether every later statement would meet the error in this Java machine: a class that failed to load is never loaded again, as after a full disk."""
     text = text_of(error)
     return any(mark in text for mark in ("ExceptionInInitializerError", "NoClassDefFoundError"))
 
 
-def _denied() -> SqlppError:
+def _denied_error() -> SqlppError:
     return SqlppError(BROKEN, "A right that the statement needs has been taken back")
 
 
-def _gone() -> SqlppError:
+def _gone_error() -> SqlppError:
     return SqlppError(NO_DATASET, "A dataset of the statement has been dropped, or you may no longer see it")
 
 
-def _away() -> SqlppError:
+def _unreachable_error() -> SqlppError:
     return SqlppError(EXTERNAL, "External source error. Files of the dataset cannot be read or written")
 
 
-def _lock_lost() -> SqlppError:
+def _lock_lost_error() -> SqlppError:
     return EngineUnavailable(
         "The statement took too long to say that it lives, and lost its lock; nothing was changed: try again",
         number=BROKEN,
     )
 
 
-def _full() -> SqlppError:
+def _disk_full_error() -> SqlppError:
     return EngineUnavailable(
         "No space is left on a disk that the engine writes to: try again when there is some",
         number=BROKEN,
@@ -203,23 +203,23 @@ def _full() -> SqlppError:
 
 
 _MARKS: Mapping[str, Callable[[], SqlppError]] = {
-    LOCK_LOST: _lock_lost,
-    "ARITHMETIC_OVERFLOW": _overflow,
-    "CAST_OVERFLOW": _overflow,
-    "maxResultSize": _too_large,
-    "OutOfMemoryError": _too_large,
-    "ForbiddenException": _denied,
-    "NotAuthorizedException": _denied,
-    "NoSuchTableException": _gone,
-    "NoSuchNamespaceException": _gone,
-    "TABLE_OR_VIEW_NOT_FOUND": _gone,
-    "NotFoundException": _gone,
-    "FileNotFoundException": _away,
-    "AccessDeniedException": _away,
+    LOCK_LOST: _lock_lost_error,
+    "ARITHMETIC_OVERFLOW": _overflow_error,
+    "CAST_OVERFLOW": _overflow_error,
+    "maxResultSize": _too_large_error,
+    "OutOfMemoryError": _too_large_error,
+    "ForbiddenException": _denied_error,
+    "NotAuthorizedException": _denied_error,
+    "NoSuchTableException": _gone_error,
+    "NoSuchNamespaceException": _gone_error,
+    "TABLE_OR_VIEW_NOT_FOUND": _gone_error,
+    "NotFoundException": _gone_error,
+    "FileNotFoundException": _unreachable_error,
+    "AccessDeniedException": _unreachable_error,
     "java.net.ConnectException": lambda: EngineUnavailable(
         "The engine could not reach the server; try again", number=BROKEN
     ),
-    "No space left on device": _full,
+    "No space left on device": _disk_full_error,
 }
 _CONFLICTS = (
     "CommitFailedException",

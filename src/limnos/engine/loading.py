@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
-from limnos.sqlpp import NoNames, SqlppError, bind, parse_body, results
+from limnos.sqlpp import EmptyNameResolver, SqlppError, bind, parse_body, results
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value, object_of
@@ -25,8 +25,8 @@ from limnos.sqlpp.values.model import Date, DateTime, Time, Value, object_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from limnos.sqlpp.jobs import External
-    from limnos.sqlpp.stored import Form
+    from limnos.sqlpp.jobs import ExternalSource
+    from limnos.sqlpp.stored import StorageForm
 
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT, NO_DELIMITER = 3077, 3021, 3026, 3050
 DOCUMENT_BYTES_MAX: Final = 16 << 20
@@ -35,29 +35,29 @@ _WIDE: Final = 1 << 63
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class _Wish(NamedTuple):
+class _ReadOptions(NamedTuple):
     """What a file is read as."""
 
-    form: Form
+    form: StorageForm
     options: Mapping[str, str]
 
 
-def objects(source: External | None, form: Form) -> Iterator[Value]:
+def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
     """The objects of the files that a source names. Raises SqlppError for what is not there, not of its format, or of a format that is not read."""
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
     found = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
-    files = [_led_to(file, source) for file in found]
+    files = [_resolve_links(file, source) for file in found]
     name = options.get("format", "json").lower()
     read = _FORMATS.get(name)
     if read is None:
         raise SqlppError(UNKNOWN_FORMAT, f"Unknown format: {name}. There are {', '.join(_FORMATS)}")
     for file in files:
-        yield from read(file, _Wish(form, options))
+        yield from read(file, _ReadOptions(form, options))
 
 
-def _led_to(file: Path, source: External) -> Path:
+def _resolve_links(file: Path, source: ExternalSource) -> Path:
     """The file itself, links followed. Raises SqlppError where they lead to what statements may not read."""
     real = file.resolve()
     if not source.within:
@@ -83,11 +83,11 @@ def _files(location: str) -> list[Path]:
     return found
 
 
-def _malformed(file: Path, why: str) -> SqlppError:
+def _malformed_error(file: Path, why: str) -> SqlppError:
     return SqlppError(MALFORMED, f"Malformed input stream: {file.name}: {why}")
 
 
-def _opened(file: Path) -> TextIO:
+def _open_text(file: Path) -> TextIO:
     return (
         cast("TextIO", gzip.open(file, "rt", encoding="utf-8-sig", newline=""))
         if file.suffix == ".gz"
@@ -97,10 +97,10 @@ def _opened(file: Path) -> TextIO:
 
 def _lines(file: Path) -> Iterator[str]:
     try:
-        with _opened(file) as text:
+        with _open_text(file) as text:
             yield from text
     except UnicodeDecodeError:
-        raise _malformed(file, "it is no UTF-8") from None
+        raise _malformed_error(file, "it is no UTF-8") from None
 
 
 # JSON and ADM: one object after the other, on a line each or on several; an array is its items.
@@ -111,7 +111,9 @@ def _documents(file: Path, read: Callable[[str], Value]) -> Iterator[Value]:
         try:
             value = read(text)
         except (ValueError, SqlppError, RecursionError):
-            raise _malformed(file, f"what begins in line {number} is not of its format: {text.strip()[:80]}") from None
+            raise _malformed_error(
+                file, f"what begins in line {number} is not of its format: {text.strip()[:80]}"
+            ) from None
         yield from value if type(value) is tuple else (value,)
 
 
@@ -131,7 +133,7 @@ def _texts(file: Path) -> Iterator[tuple[int, str]]:
             yield begun, "".join(held)
             held, size = [], 0
         elif size > DOCUMENT_BYTES_MAX:
-            raise _malformed(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
+            raise _malformed_error(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
     if held:
         yield begun, "".join(held)
 
@@ -154,7 +156,7 @@ def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
     return depth, quote
 
 
-def _json(file: Path, _: _Wish) -> Iterator[Value]:
+def _read_json(file: Path, _: _ReadOptions) -> Iterator[Value]:
     return _documents(file, lambda text: _plain(json.loads(text, object_pairs_hook=object_of)))
 
 
@@ -179,20 +181,20 @@ def _plain(value: object) -> Value:
     return str(value)
 
 
-def _adm(file: Path, _: _Wish) -> Iterator[Value]:
+def _read_adm(file: Path, _: _ReadOptions) -> Iterator[Value]:
     """Text of AsterixDB's data model is an expression of the language without names."""
     return _documents(file, _expression)
 
 
 def _expression(text: str) -> Value:
-    (value,) = results(bind(parse_body(text.strip().rstrip(",;")), NoNames()), lambda *_: ())
+    (value,) = results(bind(parse_body(text.strip().rstrip(",;")), EmptyNameResolver()), lambda *_: ())
     return value
 
 
 # Delimited text: fields in the order in which they are declared; an empty one is MISSING.
 
 
-def _delimited(file: Path, wish: _Wish) -> Iterator[Value]:
+def _read_delimited(file: Path, wish: _ReadOptions) -> Iterator[Value]:
     options = wish.options
     names = [field.name for field in wish.form.type.fields]
     rows = csv.reader(_lines(file), delimiter=_character(options, "delimiter", otherwise=","), quotechar=_character(options, "quote", otherwise='"'))  # fmt: skip
@@ -201,10 +203,10 @@ def _delimited(file: Path, wish: _Wish) -> Iterator[Value]:
             if at == 0 and options.get("header", "").lower() == "true":
                 continue
             if len(cells) > len(names):
-                raise _malformed(file, f"line {rows.line_num} has {len(cells)} fields, the type {len(names)}")
+                raise _malformed_error(file, f"line {rows.line_num} has {len(cells)} fields, the type {len(names)}")
             yield {name: cell for name, cell in zip(names, cells, strict=False) if cell}
     except csv.Error as reason:
-        raise _malformed(file, f"line {rows.line_num}: {reason}") from None
+        raise _malformed_error(file, f"line {rows.line_num}: {reason}") from None
 
 
 def _character(options: Mapping[str, str], name: str, *, otherwise: str) -> str:
@@ -214,14 +216,14 @@ def _character(options: Mapping[str, str], name: str, *, otherwise: str) -> str:
     return found
 
 
-def _tabs(file: Path, wish: _Wish) -> Iterator[Value]:
-    return _delimited(file, _Wish(wish.form, {"delimiter": "\t", **wish.options}))
+def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
+    return _read_delimited(file, _ReadOptions(wish.form, {"delimiter": "\t", **wish.options}))
 
 
 # Parquet.
 
 
-def _parquet(file: Path, _: _Wish) -> Iterator[Value]:
+def _read_parquet(file: Path, _: _ReadOptions) -> Iterator[Value]:
     """Rows, an empty column being MISSING."""
     import pyarrow as pa  # noqa: PLC0415 - heavy
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -232,14 +234,14 @@ def _parquet(file: Path, _: _Wish) -> Iterator[Value]:
                 for row in batch.to_pylist():
                     yield {name: _plain(value) for name, value in row.items() if value is not None}
     except (pa.ArrowException, OSError) as reason:
-        raise _malformed(file, f"it is no Parquet: {str(reason)[:200]}") from None
+        raise _malformed_error(file, f"it is no Parquet: {str(reason)[:200]}") from None
 
 
-_FORMATS: Final[Mapping[str, Callable[[Path, _Wish], Iterable[Value]]]] = {
-    "json": _json,
-    "adm": _adm,
-    "csv": _delimited,
-    "delimited-text": _delimited,
-    "tsv": _tabs,
-    "parquet": _parquet,
+_FORMATS: Final[Mapping[str, Callable[[Path, _ReadOptions], Iterable[Value]]]] = {
+    "json": _read_json,
+    "adm": _read_adm,
+    "csv": _read_delimited,
+    "delimited-text": _read_delimited,
+    "tsv": _read_tabs,
+    "parquet": _read_parquet,
 }

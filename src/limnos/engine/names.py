@@ -11,6 +11,6 @@ STATEMENT: Final = "spark.sql.iceberg.snapshot-property.sqlpp.statement"
 """The setting of a session that says which statement its snapshots are of."""
 
 
-def quoted(*parts: str) -> str:
+def quote_name(*parts: str) -> str:
     """Parts of a name for Spark."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

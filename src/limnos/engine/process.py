@@ -24,12 +24,12 @@ import msgspec
 
 from limnos.engine import wire
 from limnos.engine.confinement import SYSTEM, confine
-from limnos.engine.failures import cancelled, failure_of, is_lasting, not_started, timed_out
+from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_failure_text, timed_out_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.engine.sessions import Sessions
+    from limnos.engine.sessions import StatementSessions
     from limnos.sqlpp.jobs import EngineJob
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(CONTROL_FD))
     control.setblocking(True)
     _, body = wire.receive(control)
-    start = msgspec.msgpack.decode(body, type=wire.Start)
+    start = msgspec.msgpack.decode(body, type=wire.EngineStart)
     os.umask(0o077)
     os.chdir(start.scratch)
     confined = confine(
@@ -60,7 +60,7 @@ def main() -> None:
     )
     if not confined:
         logger.warning("This kernel has no Landlock: the engine has the rights of the server's user to files")
-    begun: Future[Sessions] = Future()
+    begun: Future[StatementSessions] = Future()
     threading.Thread(target=_begin, args=(start, begun), daemon=True).start()
     places = threading.Semaphore(start.statements_max)
     while True:
@@ -72,7 +72,7 @@ def main() -> None:
             shutil.rmtree(start.scratch, ignore_errors=True)  # a server that was killed does it no more
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
-            served = _Served(socket.socket(fileno=descriptor), begun, places=places)
+            served = _JobConnection(socket.socket(fileno=descriptor), begun, places=places)
             threading.Thread(target=served.run, daemon=True).start()
 
 
@@ -84,17 +84,17 @@ def _own() -> Iterable[str]:
     return [str(Path(path).resolve()) for path in named if path]
 
 
-def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
-    from limnos.engine.sessions import Sessions  # noqa: PLC0415 - after the rights are taken away
+def _begin(start: wire.EngineStart, begun: Future[StatementSessions]) -> None:
+    from limnos.engine.sessions import StatementSessions  # noqa: PLC0415 - after the rights are taken away
 
     try:
-        sessions = Sessions(start)
+        sessions = StatementSessions(start)
         sessions.begin()
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the Java machine, which is there, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
-        begun.set_exception(not_started(error, start))
+        begun.set_exception(start_failure_text(error, start))
         _end_soon()  # the next statement may have more luck
     else:
         begun.set_result(sessions)
@@ -105,10 +105,10 @@ def _end_soon() -> None:
     threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
-class _Served:
+class _JobConnection:
     """One job: its socket, its deadline, and whether somebody has ended it."""
 
-    def __init__(self, own: socket.socket, begun: Future[Sessions], *, places: threading.Semaphore) -> None:
+    def __init__(self, own: socket.socket, begun: Future[StatementSessions], *, places: threading.Semaphore) -> None:
         self._socket = own
         self._begun = begun
         self._places = places
@@ -127,7 +127,7 @@ class _Served:
                     os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     self._tell(error)
-                if is_lasting(error):
+                if is_permanent(error):
                     logger.warning(
                         "The Java machine can't go on after this: the engine ends, and the next statement has another"
                     )
@@ -145,7 +145,7 @@ class _Served:
         kind, body = wire.receive(self._socket)
         if kind == wire.PING:
             self._begun.result()
-            self._socket.sendall(wire.framed(wire.DONE))
+            self._socket.sendall(wire.encode_frame(wire.DONE))
             return
         from limnos.sqlpp.jobs import decode  # noqa: PLC0415
 
@@ -159,16 +159,16 @@ class _Served:
             self._carry_out(sessions, job)
         finally:
             self._places.release()
-        self._socket.sendall(wire.framed(wire.DONE))
+        self._socket.sendall(wire.encode_frame(wire.DONE))
 
-    def _carry_out(self, sessions: Sessions, job: EngineJob) -> None:
-        from limnos.engine.statements import carried_out  # noqa: PLC0415
+    def _carry_out(self, sessions: StatementSessions, job: EngineJob) -> None:
+        from limnos.engine.statements import run_job  # noqa: PLC0415
 
         self._stop()
         with sessions.of(job) as spark:
             batch: list[bytes] = []
             size = 0
-            for text in carried_out(spark, job, parts=sessions.parts, stop=self._stop):
+            for text in run_job(spark, job, parts=sessions.parts, stop=self._stop):
                 line = text.encode()
                 batch.append(line)
                 size += len(line)
@@ -180,14 +180,14 @@ class _Served:
 
     def _send(self, lines: list[bytes]) -> None:
         self._stop()
-        self._socket.sendall(wire.framed(wire.ROWS, b"\n".join((*lines, b""))))
+        self._socket.sendall(wire.encode_frame(wire.ROWS, b"\n".join((*lines, b""))))
 
     def _stop(self) -> None:
         """Raise when the job has been ended or its time is over."""
         if self._left.is_set():
-            raise cancelled("" if self._job is None else self._job.id)
+            raise cancelled_error("" if self._job is None else self._job.id)
         if time.monotonic() > self._ends_at:
-            raise timed_out()
+            raise timed_out_error()
 
     def _watch(self) -> None:
         """Wait for the other side to go, or the time to be over; then cancel what Spark is doing."""
@@ -213,11 +213,11 @@ class _Served:
     def _tell(self, error: BaseException) -> None:
         job = "no job" if self._job is None else self._job.id
         if self._left.is_set():
-            error = cancelled(job)
+            error = cancelled_error(job)
         elif time.monotonic() > self._ends_at:
-            error = timed_out()
+            error = timed_out_error()
         failure = failure_of(error, job)
-        self._socket.sendall(wire.framed(wire.FAILED, msgspec.msgpack.encode(failure)))
+        self._socket.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
 
 
 if __name__ == "__main__":

@@ -12,27 +12,27 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.engine.arrow import objects_of
-from limnos.engine.few import ROWS_MAX, Few
-from limnos.engine.names import quoted
-from limnos.engine.single_values import Unfit
-from limnos.engine.tables import Table
-from limnos.sqlpp.carried import column_type, is_exact, literal
-from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open, to_object
+from limnos.engine.direct_access import ROWS_MAX, DirectTable
+from limnos.engine.names import quote_name
+from limnos.engine.single_values import NoSingleValue
+from limnos.engine.tables import DatasetTable
+from limnos.sqlpp.engine_semantics import column_type, is_exact, literal
+from limnos.sqlpp.stored import OPEN, FieldType, RecordType, Scalar, StorageForm, columns, has_open, to_object
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from limnos.sqlpp.conditions import Condition
-    from limnos.sqlpp.groups import Grouped, Measure
+    from limnos.sqlpp.groups import EngineGrouping, GroupMeasure
     from limnos.sqlpp.lookups import Lookup
-    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.scans import ScanRequirement
 
 
 logger = logging.getLogger(__name__)
 
 
-def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> Iterator[Value]:
+def objects(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> Iterator[Value]:
     """The objects that a scan needs, with the fields that it needs."""
     if wanted.grouped is not None:
         yield from _groups(spark, table, wanted=wanted, grouped=wanted.grouped)
@@ -46,35 +46,37 @@ def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) ->
     yield from objects_of(table.form, frame.toArrow().to_batches())
 
 
-def looked_up(spark: SparkSession, table: Table, *, lookup: Lookup) -> list[Value] | None:
+def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup) -> list[Value] | None:
     """The objects that are looked up, read without a job of Spark's; None where they are many, or files that may have them are."""
     try:
-        rows = Few(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)
-    except Unfit as reason:
+        rows = DirectTable(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)
+    except NoSingleValue as reason:
         logger.debug("Not looked up: %s", reason)
         return None
     make = to_object(table.form)
     return None if rows is None else [make(row) for row in rows]
 
 
-def frame_of(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> DataFrame | None:
+def frame_of(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> DataFrame | None:
     """The rows that a scan needs; None where there are none."""
     frame = table.frame(spark)
     if frame is None:
         return None
-    frame = _limited(frame, table, wanted=wanted)
-    frame = frame.select(*map(quoted, needed(table.form.type, wanted.fields)))
+    frame = _filtered_frame(frame, table, wanted=wanted)
+    frame = frame.select(*map(quote_name, needed_columns(table.form.type, wanted.fields)))
     if wanted.limit is not None:
         frame = frame.limit(wanted.limit)
     return frame.coalesce(parts)
 
 
-def _limited(frame: DataFrame, table: Table, *, wanted: Wanted) -> DataFrame:
+def _filtered_frame(frame: DataFrame, table: DatasetTable, *, wanted: ScanRequirement) -> DataFrame:
     conditions = [made for each in wanted.conditions if (made := condition_of(table.form.type, each)) is not None]
     return frame.where(reduce(lambda left, right: left & right, conditions)) if conditions else frame
 
 
-def _groups(spark: SparkSession, table: Table, *, wanted: Wanted, grouped: Grouped) -> Iterator[Value]:
+def _groups(
+    spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, grouped: EngineGrouping
+) -> Iterator[Value]:
     """The rows of groups: their keys and what was worked out for each."""
     frame = table.frame(spark)
     if frame is None:
@@ -83,24 +85,24 @@ def _groups(spark: SparkSession, table: Table, *, wanted: Wanted, grouped: Group
         return
     from pyspark.sql import functions  # noqa: PLC0415
 
-    keys = [functions.col(quoted(*path)).alias(name) for name, path, _ in grouped.keys]
+    keys = [functions.col(quote_name(*path)).alias(name) for name, path, _ in grouped.keys]
     measures = [_measure(one) for one in grouped.measures] or [functions.count(functions.lit(1)).alias("rows")]
-    found = _limited(frame, table, wanted=wanted).groupBy(*keys).agg(*measures)
+    found = _filtered_frame(frame, table, wanted=wanted).groupBy(*keys).agg(*measures)
     types = [*((name, type_) for name, _, type_ in grouped.keys), *((one.name, one.type) for one in grouped.measures)]
     record = RecordType(tuple(FieldType(name, Scalar(type_)) for name, type_ in types), open=False, foreign=True)  # type: ignore[arg-type]
-    yield from objects_of(Form(record), found.select(*(name for name, _ in types)).toArrow().to_batches())
+    yield from objects_of(StorageForm(record), found.select(*(name for name, _ in types)).toArrow().to_batches())
 
 
-def _measure(measure: Measure) -> Column:
+def _measure(measure: GroupMeasure) -> Column:
     from pyspark.sql import functions  # noqa: PLC0415
 
-    column = functions.lit(1) if measure.path is None else functions.col(quoted(*measure.path))
+    column = functions.lit(1) if measure.path is None else functions.col(quote_name(*measure.path))
     work = functions.count_distinct if measure.distinct else getattr(functions, measure.function)
     made: Column = work(column)
     return made.alias(measure.name)
 
 
-def needed(record: RecordType, fields: frozenset[str] | None) -> list[str]:
+def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
     """The columns that hold some fields, the open part among them where one of the fields may lie there."""
     held = [field for field in columns(record) if fields is None or field.name in fields]
     names = [field.name for field in held]
@@ -116,7 +118,7 @@ def condition_of(record: RecordType, condition: Condition) -> Column | None:
         return None
     from pyspark.sql import functions  # noqa: PLC0415 - heavy
 
-    column = functions.col(quoted(*condition.path))
+    column = functions.col(quote_name(*condition.path))
     if condition.operator == "in":
         values = condition.value if isinstance(condition.value, tuple) else ()
         return column.isin([_literal(literal(found, each)) for each in values])

@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from limnos.engine.library import library_of
+from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
 from limnos.spark.files import SparkFiles
-from limnos.spark.session import another, session
+from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from limnos.engine.wire import Start
+    from limnos.engine.wire import EngineStart
     from limnos.sqlpp.jobs import EngineJob
 
 RESULT_BYTES_MAX = 512 << 20
@@ -30,10 +30,10 @@ POOLS = 64
 """Spark gives free slots to jobs of one pool in the order in which they came, and to pools in turn: statements that run together have a pool each."""
 
 
-class Sessions:
+class StatementSessions:
     """The machine, once it has been started."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: EngineStart) -> None:
         self._start = start
         self._spark: SparkSession | None = None
         self._pools = cycle(range(POOLS))
@@ -96,7 +96,7 @@ class Sessions:
         more = {"rest-metrics-reporting-enabled": "false"}  # nobody asks for them
         if job.lock:
             more["header.X-Limnos-Lock"] = job.lock
-        spark = another(
+        spark = another_session(
             self._spark, start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential, more=more
         )
         context = spark.sparkContext

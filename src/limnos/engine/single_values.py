@@ -1,6 +1,6 @@
 """Rows of few objects on their way to Iceberg's library and back, as JSON by the numbers of fields (the specification's Appendix D, single-value serialization).
 
-May import `sqlpp.stored` for the names of plain values. Must not know Spark. A row is plain Python as it is there: a day is its number, a moment its microseconds. `Unfit` is
+May import `sqlpp.stored` for the names of plain values. Must not know Spark. A row is plain Python as it is there: a day is its number, a moment its microseconds. `NoSingleValue` is
 raised for what this JSON has no word for; whoever meets it goes the way of many rows.
 """
 
@@ -28,7 +28,7 @@ IN_LISTS = frozenset({"boolean", "int", "long", "float", "double", "string", "uu
 """Types whose values Iceberg's generic rows hold in a list as they are held elsewhere."""
 
 
-class Unfit(Exception):
+class NoSingleValue(Exception):
     """There is no single value for this."""
 
 
@@ -41,25 +41,25 @@ def check(schema: Mapping[str, Json]) -> None:
 def _check(type_: Json, *, types: frozenset[str]) -> None:
     if isinstance(type_, str):
         if type_ not in types:
-            raise Unfit(f"values of type {type_}")
+            raise NoSingleValue(f"values of type {type_}")
     elif isinstance(type_, Mapping) and type_["type"] == "list":
         _check(type_["element"], types=IN_LISTS)
     elif isinstance(type_, Mapping) and type_["type"] == "struct" and types != IN_LISTS:
         check(type_)
     else:
-        raise Unfit("values of a type that has parts")
+        raise NoSingleValue("values of a type that has parts")
 
 
 def encoded(row: Row, schema: Mapping[str, Json]) -> str:
     """A row as text. Raises Unfit for a value that the text cannot say."""
-    return json.dumps(_written(row, schema), allow_nan=False)
+    return json.dumps(_encode(row, schema), allow_nan=False)
 
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
     """The row of a text. Raises Unfit for a value beyond what Python's own days reach."""
-    found = _read(json.loads(text), schema)
+    found = _decode(json.loads(text), schema)
     if not isinstance(found, dict):
-        raise Unfit("a row that is no object")
+        raise NoSingleValue("a row that is no object")
     return found
 
 
@@ -67,29 +67,29 @@ def _fields(schema: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
     return schema["fields"]  # type: ignore[return-value]
 
 
-def _written(value: Plain | Row, type_: Json) -> Json:
+def _encode(value: Plain | Row, type_: Json) -> Json:
     if value is None:
         return None
     if isinstance(type_, str):
         return _WRITE.get(type_, _itself)(value)
     if isinstance(type_, Mapping) and isinstance(value, Mapping):
         held = ((field, value.get(str(field["name"]))) for field in _fields(type_))
-        return {str(field["id"]): _written(one, field["type"]) for field, one in held if one is not None}
+        return {str(field["id"]): _encode(one, field["type"]) for field, one in held if one is not None}
     if isinstance(type_, Mapping) and isinstance(value, list):
-        return [_written(item, type_["element"]) for item in value]
-    raise Unfit("a value of another type")
+        return [_encode(item, type_["element"]) for item in value]
+    raise NoSingleValue("a value of another type")
 
 
-def _read(value: Json, type_: Json) -> Plain:
+def _decode(value: Json, type_: Json) -> Plain:
     if value is None:
         return None
     if isinstance(type_, str):
         return _READ[type_](value)
     if isinstance(type_, Mapping) and isinstance(value, Mapping):
-        return {str(field["name"]): _read(value.get(str(field["id"])), field["type"]) for field in _fields(type_)}
+        return {str(field["name"]): _decode(value.get(str(field["id"])), field["type"]) for field in _fields(type_)}
     if isinstance(type_, Mapping) and isinstance(value, list):
-        return [_read(item, type_["element"]) for item in value]
-    raise Unfit("a value of another type")
+        return [_decode(item, type_["element"]) for item in value]
+    raise NoSingleValue("a value of another type")
 
 
 def _itself(value: Same) -> Same:
@@ -98,39 +98,39 @@ def _itself(value: Same) -> Same:
 
 def _real(value: Plain) -> Json:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Unfit("a number that is none")
+        raise NoSingleValue("a number that is none")
     return float(value)
 
 
 def day_text(value: Plain) -> str:
     """A day by its number as text. Raises Unfit."""
     if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
-        raise Unfit("a day of another era")
+        raise NoSingleValue("a day of another era")
     return date.fromordinal(value + EPOCH.toordinal()).isoformat()
 
 
 def moment_text(value: Plain) -> str:
     """A moment by its microseconds as text. Raises Unfit."""
     if not isinstance(value, int):
-        raise Unfit("a moment that is none")
+        raise NoSingleValue("a moment that is none")
     try:
         return (EPOCH + timedelta(microseconds=value)).isoformat()
     except OverflowError:
-        raise Unfit("a moment of another era") from None
+        raise NoSingleValue("a moment of another era") from None
 
 
 def _day(text: Json) -> Plain:
     try:
         return date.fromisoformat(str(text)).toordinal() - EPOCH.toordinal()
     except ValueError:
-        raise Unfit("a day of another era") from None
+        raise NoSingleValue("a day of another era") from None
 
 
 def _moment(text: Json) -> Plain:
     try:
         return (datetime.fromisoformat(str(text)) - EPOCH) // _MICROSECOND
     except ValueError:
-        raise Unfit("a moment of another era") from None
+        raise NoSingleValue("a moment of another era") from None
 
 
 def _single(value: Json) -> Plain:

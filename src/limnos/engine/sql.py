@@ -11,28 +11,28 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.engine.names import quoted
+from limnos.engine.names import quote_name
 from limnos.sqlpp.relations.nodes import (
-    Cut,
-    Extend,
+    DatasetRead,
+    Extension,
     Filter,
-    Gather,
     Join,
-    Place,
-    Read,
+    OrderTerm,
+    RowGrouping,
+    RowLimit,
     Sort,
     Union,
     Unnest,
     Window,
-    Windowed,
+    WindowColumn,
 )
-from limnos.sqlpp.relations.terms import Call, Column, Lambda, Literal
-from limnos.sqlpp.stored import texts
+from limnos.sqlpp.relations.terms import CallTerm, ColumnTerm, LambdaTerm, LiteralTerm
+from limnos.sqlpp.stored import time_texts
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
 if TYPE_CHECKING:
     from limnos.sqlpp.relations.nodes import Relation
-    from limnos.sqlpp.relations.results import Layout
+    from limnos.sqlpp.relations.results import ResultLayout
     from limnos.sqlpp.relations.terms import Term
 
 TYPES: Final[Mapping[str, str]] = {
@@ -50,7 +50,7 @@ TYPES: Final[Mapping[str, str]] = {
 """What a type is called; what is not here is text."""
 
 
-class Statement(NamedTuple):
+class SparkStatement(NamedTuple):
     """A query for Spark, with its parameters."""
 
     text: str
@@ -58,18 +58,18 @@ class Statement(NamedTuple):
 
 
 def statement_of(
-    relation: Relation, layout: Layout, *, sources: Callable[[Read], str], parts: int | None = None
-) -> Statement:
+    relation: Relation, layout: ResultLayout, *, sources: Callable[[DatasetRead], str], parts: int | None = None
+) -> SparkStatement:
     """The query that gives a relation's rows in a layout; `sources` says what a dataset is in FROM, `parts` how many tasks may read one at once."""
-    writing = _Writing(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
+    writing = _StatementWriter(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
-    return Statement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
+    return SparkStatement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
 
 
-class _Writing:
+class _StatementWriter:
     """One statement's parameters, as they come up."""
 
-    def __init__(self, sources: Callable[[Read], str], hint: str) -> None:
+    def __init__(self, sources: Callable[[DatasetRead], str], hint: str) -> None:
         self.parameters: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._sources = sources
@@ -86,8 +86,8 @@ class _Writing:
 
     # Relations.
 
-    def read(self, node: Read) -> str:
-        columns = ", ".join(f"{quoted(name)} AS c{number}" for number, name in node.columns) or "1 AS c0"
+    def read(self, node: DatasetRead) -> str:
+        columns = ", ".join(f"{quote_name(name)} AS c{number}" for number, name in node.columns) or "1 AS c0"
         return f"SELECT {self._hint}{columns} FROM {self._sources(node)}"
 
     def filter(self, node: Filter) -> str:
@@ -98,7 +98,7 @@ class _Writing:
             source = source.source
         return f"SELECT * FROM {self.within(source)} WHERE {' AND '.join(reversed(conditions))}"
 
-    def extend(self, node: Extend) -> str:
+    def extend(self, node: Extension) -> str:
         columns = ", ".join(f"{self.term(term)} AS c{number}" for number, term in node.columns)
         return f"SELECT *, {columns} FROM {self.within(node.source)}"
 
@@ -106,7 +106,7 @@ class _Writing:
         on = "" if node.condition is None else f" ON {self.term(node.condition)}"
         return f"SELECT * FROM {self.within(node.left)} {_JOINS[node.kind]} JOIN {self.within(node.right)}{on}"
 
-    def gather(self, node: Gather) -> str:
+    def gather(self, node: RowGrouping) -> str:
         keys = [f"{self.term(term)} AS c{number}" for number, term in node.keys]
         measures = []
         for one in node.measures:
@@ -128,7 +128,7 @@ class _Writing:
         calls = ", ".join(self._windowed(one) for one in node.calls)
         return f"SELECT *, {calls} FROM {self.within(node.source)}"
 
-    def _windowed(self, one: Windowed) -> str:
+    def _windowed(self, one: WindowColumn) -> str:
         arguments = ", ".join(map(self.term, one.arguments)) or ("1" if one.function == "count" else "")
         parts = []
         if one.partition:
@@ -141,7 +141,7 @@ class _Writing:
         counted = one.function in ("row_number", "rank", "dense_rank")
         return f"{f'CAST({number} AS BIGINT)' if counted else number} AS c{one.id}"
 
-    def _place(self, place: Place) -> str:
+    def _place(self, place: OrderTerm) -> str:
         way = "DESC" if place.descending else "ASC"
         return f"{self.term(place.term)} {way} NULLS {'FIRST' if place.nulls_first else 'LAST'}"
 
@@ -150,7 +150,7 @@ class _Writing:
             return f"SELECT * FROM {self.within(node.source)}"
         return f"SELECT * FROM {self.within(node.source)} ORDER BY {', '.join(map(self._place, node.places))}"
 
-    def cut(self, node: Cut) -> str:
+    def cut(self, node: RowLimit) -> str:
         limit = "" if node.limit is None else f" LIMIT {node.limit}"
         offset = f" OFFSET {node.offset}" if node.offset else ""
         if isinstance(node.source, Sort):
@@ -168,16 +168,16 @@ class _Writing:
     # Terms.
 
     def term(self, term: Term) -> str:
-        if isinstance(term, Column):
+        if isinstance(term, ColumnTerm):
             return f"c{term.id}"
-        if isinstance(term, Literal):
+        if isinstance(term, LiteralTerm):
             return self._literal(term)
-        if isinstance(term, Lambda):
+        if isinstance(term, LambdaTerm):
             return f"c{term.item} -> {self.term(term.body)}"
         arguments = tuple(map(self.term, term.arguments))
         return _CALLS[term.name](term, arguments)
 
-    def _literal(self, literal: Literal) -> str:
+    def _literal(self, literal: LiteralTerm) -> str:
         value, type_ = literal.value, TYPES.get(literal.type, "STRING")
         if value is None:
             return f"CAST(NULL AS {type_})"
@@ -198,7 +198,7 @@ class _Writing:
             return f"timestamp_millis(CAST({value.ms} AS BIGINT))"
         if isinstance(value, uuid.UUID):
             return f"'{value}'"
-        return self.parameter(value if isinstance(value, str) else texts.written(value))
+        return self.parameter(value if isinstance(value, str) else time_texts.write_time_text(value))
 
 
 def _real(value: float, type_: str) -> str:
@@ -222,29 +222,29 @@ _JOINS: Mapping[str, str] = {
     "anti": "LEFT ANTI",
 }
 _RELATIONS: Mapping[type, Callable[..., str]] = {
-    Read: _Writing.read,
-    Filter: _Writing.filter,
-    Extend: _Writing.extend,
-    Join: _Writing.join,
-    Gather: _Writing.gather,
-    Unnest: _Writing.unnest,
-    Window: _Writing.window,
-    Sort: _Writing.sort,
-    Cut: _Writing.cut,
-    Union: _Writing.union,
+    DatasetRead: _StatementWriter.read,
+    Filter: _StatementWriter.filter,
+    Extension: _StatementWriter.extend,
+    Join: _StatementWriter.join,
+    RowGrouping: _StatementWriter.gather,
+    Unnest: _StatementWriter.unnest,
+    Window: _StatementWriter.window,
+    Sort: _StatementWriter.sort,
+    RowLimit: _StatementWriter.cut,
+    Union: _StatementWriter.union,
 }
 
 
-def _infix(node: Call, arguments: tuple[str, ...]) -> str:
+def _infix(node: CallTerm, arguments: tuple[str, ...]) -> str:
     sign = {"mod": "%", "!=": "<>"}.get(node.name, node.name).upper()
     return f"({f' {sign} '.join(arguments)})"
 
 
-def _function(node: Call, arguments: tuple[str, ...]) -> str:
+def _function(node: CallTerm, arguments: tuple[str, ...]) -> str:
     return f"{node.name}({', '.join(arguments)})"
 
 
-def _exact(node: Call, arguments: tuple[str, ...]) -> str:
+def _exact(node: CallTerm, arguments: tuple[str, ...]) -> str:
     """A whole number against a double: as doubles, and where these are equal as whole numbers; beyond what whole numbers reach by itself."""
     whole, real = arguments
     sign = {"!=": "<>"}.get(node.word, node.word)
@@ -256,7 +256,7 @@ def _exact(node: Call, arguments: tuple[str, ...]) -> str:
     )
 
 
-def _said_null(_node: Call, arguments: tuple[str, ...]) -> str:
+def _said_null(_node: CallTerm, arguments: tuple[str, ...]) -> str:
     opened, name = arguments
     fields = f"from_json({opened}, 'MAP<STRING, STRING>')"
     return f"coalesce(map_contains_key({fields}, {name}) AND try_element_at({fields}, {name}) IS NULL, FALSE)"
@@ -265,7 +265,7 @@ def _said_null(_node: Call, arguments: tuple[str, ...]) -> str:
 _WHOLE_MAX = "9.2E18D"
 
 
-def _rounded(node: Call, arguments: tuple[str, ...]) -> str:
+def _rounded(node: CallTerm, arguments: tuple[str, ...]) -> str:
     value, scale = arguments
     moved = f"({value} * {scale})"
     how = {
@@ -284,14 +284,14 @@ def _rounded(node: Call, arguments: tuple[str, ...]) -> str:
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
-def _part(node: Call, arguments: tuple[str, ...]) -> str:
+def _part(node: CallTerm, arguments: tuple[str, ...]) -> str:
     """A part of a day or a moment."""
     return f"CAST({node.name.removeprefix('get_')}({arguments[0]}) AS BIGINT)"
 
 
 _PLAIN = ("if", "coalesce", "concat", "lower", "upper", "contains", "abs", "sqrt", "greatest", "least", "exists")
 _INFIX = ("and", "or", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "mod", "like")
-_CALLS: Mapping[str, Callable[[Call, tuple[str, ...]], str]] = {
+_CALLS: Mapping[str, Callable[[CallTerm, tuple[str, ...]], str]] = {
     **dict.fromkeys(_INFIX, _infix),
     **dict.fromkeys(_PLAIN, _function),
     **dict.fromkeys(("ceil", "floor", "round", "trunc"), _rounded),
@@ -303,7 +303,7 @@ _CALLS: Mapping[str, Callable[[Call, tuple[str, ...]], str]] = {
     "negative": lambda _, of: f"(- {of[0]})",
     "div": lambda node, of: f"CAST(({of[0]} DIV {of[1]}) AS {TYPES[node.word]})",
     "cast": lambda node, of: f"CAST({of[0]} AS {TYPES[node.word]})",
-    "field": lambda node, of: f"{of[0]}.{quoted(node.word)}",
+    "field": lambda node, of: f"{of[0]}.{quote_name(node.word)}",
     "length": lambda _, of: f"CAST(char_length({of[0]}) AS BIGINT)",
     "size": lambda _, of: f"CAST(size({of[0]}) AS BIGINT)",
     "count_known": lambda _, of: f"CAST(size(filter({of[0]}, x -> x IS NOT NULL)) AS BIGINT)",

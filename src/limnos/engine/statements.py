@@ -10,12 +10,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from limnos.engine import loading
-from limnos.engine.compacting import compacted
-from limnos.engine.failures import is_planners_mistake, is_too_complex
-from limnos.engine.reading import looked_up, objects
+from limnos.engine.compaction import compact_dataset
+from limnos.engine.failures import is_planner_bug, is_too_complex
+from limnos.engine.reading import look_up_objects, objects
 from limnos.engine.relational import values_of
-from limnos.engine.tables import Table, table_of
-from limnos.engine.writing import Object, Writer, checked
+from limnos.engine.tables import DatasetTable, table_of
+from limnos.engine.writing import DatasetWriter, Object, check_objects
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator import Budget, results
@@ -24,9 +24,9 @@ from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.jobs import form_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
-from limnos.sqlpp.relations import Uncarried, carried
-from limnos.sqlpp.scans import prepared, walk
-from limnos.sqlpp.stored import shaped
+from limnos.sqlpp.relations import UntranslatableExpression, translate_query
+from limnos.sqlpp.scans import prepare_scans, walk
+from limnos.sqlpp.stored import object_shaper
 from limnos.sqlpp.values.model import Value
 
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import DatasetRef, EngineJob
     from limnos.sqlpp.lookups import Lookup
     from limnos.sqlpp.plan import Expression
-    from limnos.sqlpp.relations import Carried
-    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.relations import RelationalQuery
+    from limnos.sqlpp.scans import ScanRequirement
     from limnos.sqlpp.stored import RecordType
 
 logger = logging.getLogger(__name__)
 
 
-def carried_out(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
+def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
     """The results of a job, each as JSON. Raises SqlppError, Conflict, and what Spark raises."""
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
-        return compacted(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
-    work = _Work(spark, job, parts=parts, stop=stop)
+        return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
+    work = _JobRun(spark, job, parts=parts, stop=stop)
     return map(json_text, work.query() if job.kind == "query" else work.change())
 
 
-class _Work:
+class _JobRun:
     """What the steps of one job share."""
 
     def __init__(self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class _Work:
         self._parts = parts
         self._stop = stop
         self._budget = Budget(stop=stop)
-        self._tables: dict[tuple[str, ...], Table] = {}
+        self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:
         """The results of a query; of an expression its one value."""
@@ -77,11 +77,11 @@ class _Work:
         returned = (
             [] if returns is None else list(self._returned(returns, objects_))
         )  # what fails here has written nothing
-        writer = Writer(self._spark, table, stop=self._stop)
+        writer = DatasetWriter(self._spark, table, stop=self._stop)
         {"delete": writer.delete, "upsert": writer.upsert}.get(self._job.kind, writer.insert)(objects_)
         yield from returned
 
-    def _objects(self, table: Table) -> list[Object]:
+    def _objects(self, table: DatasetTable) -> list[Object]:
         """What is put in or taken out, worked out as a whole and checked."""
         kind = self._job.kind
         if kind == "delete":
@@ -89,9 +89,9 @@ class _Work:
             asked = None if self._job.returning else keys
             return [one for one in self._counted(self._source(result_fields=asked)) if isinstance(one, dict)]
         if kind == "load":
-            loaded = loading.objects(self._job.source, table.form)
-            return checked(table.form, self._counted(loaded), replaces=False, lenient=True)
-        return checked(table.form, self._counted(self._source()), replaces=kind == "upsert")
+            loaded = loading.read_files(self._job.source, table.form)
+            return check_objects(table.form, self._counted(loaded), replaces=False, lenient=True)
+        return check_objects(table.form, self._counted(self._source()), replaces=kind == "upsert")
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
         """The objects of INSERT, UPSERT and DELETE: a collection's items, or the one that it is."""
@@ -125,9 +125,9 @@ class _Work:
         )
         if found is not None:
             return found
-        return self._in_parts(*prepared(expression, result_fields=result_fields, types=self._type), slots=slots)
+        return self._in_parts(*prepare_scans(expression, result_fields=result_fields, types=self._type), slots=slots)
 
-    def _in_parts(self, changed: Expression, wanted: tuple[Wanted, ...], *, slots: int) -> Iterator[Value]:
+    def _in_parts(self, changed: Expression, wanted: tuple[ScanRequirement, ...], *, slots: int) -> Iterator[Value]:
         """The results of a statement that the evaluator works out, from what it wants of Spark."""
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(wanted[int(number)], slots), budget=self._budget)
@@ -138,19 +138,19 @@ class _Work:
         """The results of a statement that looks at one object, or a few, by keys and indexes; None for another."""
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
-        changed, wanted = prepared(expression, result_fields=result_fields)
+        changed, wanted = prepare_scans(expression, result_fields=result_fields)
         lookups = [pair for one in wanted if (pair := self._lookup(one)) is not None]
         if len(lookups) < len(wanted):
             return None
         found: list[list[Value]] = []
         for table, lookup in lookups:
-            held = looked_up(self._spark, table, lookup=lookup)
+            held = look_up_objects(self._spark, table, lookup=lookup)
             if held is None:
                 return None
             found.append(held)
         return results(BoundQuery(changed, slots, ()), lambda _, number: found[int(number)], budget=self._budget)
 
-    def _lookup(self, wanted: Wanted) -> tuple[Table, Lookup] | None:
+    def _lookup(self, wanted: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
         """What is looked up of a dataset; None where all of it may be wanted."""
         ref = self._ref(wanted.dataverse, wanted.name)
         if ref.files is not None:
@@ -164,30 +164,30 @@ class _Work:
         if not isinstance(expression, Subquery):
             return None
         try:
-            found = carried(expression.query, self._type, fields=result_fields)
-        except Uncarried as reason:
+            found = translate_query(expression.query, self._type, fields=result_fields)
+        except UntranslatableExpression as reason:
             logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
             return None
         return self._by_spark(found)
 
-    def _by_spark(self, found: Carried) -> Iterator[Value] | None:
+    def _by_spark(self, found: RelationalQuery) -> Iterator[Value] | None:
         """The results of a query that Spark carries; None where it cannot plan what is right."""
         try:
             return values_of(self._spark, found, tables=self._named, parts=self._parts)
         except Exception as error:
-            if not (is_too_complex(error) or is_planners_mistake(error)):
+            if not (is_too_complex(error) or is_planner_bug(error)):
                 raise
             logger.info("Spark cannot plan job %s: the evaluator works it out", self._job.id)
             return None
 
-    def _read(self, want: Wanted, slots: int) -> Iterable[Value]:
+    def _read(self, want: ScanRequirement, slots: int) -> Iterable[Value]:
         self._stop()
         if want.carried is not None and want.query is not None:
             found = self._by_spark(want.carried)
-            return self._in_parts(*prepared(want.query), slots=slots) if found is None else found
+            return self._in_parts(*prepare_scans(want.query), slots=slots) if found is None else found
         ref = self._ref(want.dataverse, want.name)
         if ref.files is not None:
-            return map(shaped(form_of(ref), lenient=True), loading.objects(ref.files, form_of(ref)))
+            return map(object_shaper(form_of(ref), lenient=True), loading.read_files(ref.files, form_of(ref)))
         return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
@@ -195,7 +195,7 @@ class _Work:
         ref = self._ref(dataverse, name)
         return self._table(ref).form.type if ref.files is None else None
 
-    def _named(self, dataverse: tuple[str, ...], name: str) -> Table:
+    def _named(self, dataverse: tuple[str, ...], name: str) -> DatasetTable:
         return self._table(self._ref(dataverse, name))
 
     def _ref(self, dataverse: tuple[str, ...], name: str) -> DatasetRef:
@@ -204,7 +204,7 @@ class _Work:
                 return ref
         raise compilation(f"The statement reads a dataset {name} that it was not decided for")
 
-    def _table(self, ref: DatasetRef) -> Table:
+    def _table(self, ref: DatasetRef) -> DatasetTable:
         """A dataset's table, at one state for the whole statement."""
         if ref.path not in self._tables:
             self._tables[ref.path] = table_of(self._spark, ref)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.engine.library import library_of
-from limnos.engine.names import quoted
+from limnos.engine.iceberg_library import library_of
+from limnos.engine.names import quote_name
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import form_of as made_form
-from limnos.sqlpp.stored import OPEN, Form, columns, form_of, has_open
+from limnos.sqlpp.stored import OPEN, StorageForm, columns, form_of, has_open
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -25,11 +25,11 @@ NO_DATASET = 1050
 _METADATA = ".BaseMetadataTable"
 
 
-class Table(NamedTuple):
+class DatasetTable(NamedTuple):
     """A dataset's table at the state that a statement reads."""
 
     quoted: str
-    form: Form
+    form: StorageForm
     snapshot: int | None
     loaded: JavaObject
     """As Iceberg's library has it."""
@@ -54,19 +54,21 @@ class Table(NamedTuple):
         """What is read in place of columns that are not read as they are: an open part is text to whoever reads it. Empty where all are."""
         if not (self.form.variant and has_open(self.form.type)):
             return ()
-        return *(quoted(field.name) for field in columns(self.form.type)), f"to_json({quoted(OPEN)}) AS {quoted(OPEN)}"
+        return *(
+            quote_name(field.name) for field in columns(self.form.type)
+        ), f"to_json({quote_name(OPEN)}) AS {quote_name(OPEN)}"
 
 
-def table_of(spark: SparkSession, ref: DatasetRef) -> Table:
+def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
     """Load a dataset's table. Raises SqlppError where it is gone, and what Spark raises."""
-    table = loaded(spark, ref)
+    table = load_iceberg_table(spark, ref)
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
     form = made_form(ref) if ref.type else form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
-    return Table(quoted(*ref.path), form, snapshot, table)
+    return DatasetTable(quote_name(*ref.path), form, snapshot, table)
 
 
-def loaded(spark: SparkSession, ref: DatasetRef) -> JavaObject:
+def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     """The table as Iceberg's catalog has it."""
     library = library_of(spark)
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - PySpark has no other way to a catalog's own tables

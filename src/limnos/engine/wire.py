@@ -27,7 +27,7 @@ PING: Final = b"P"
 """Asks whether anybody is there; answered with DONE when Spark can be used."""
 
 
-class Failure(Struct, frozen=True):
+class JobFailure(Struct, frozen=True):
     """Why a job was refused: an error of SQL++ by its number and message, and the place in the statement."""
 
     number: int
@@ -46,7 +46,7 @@ class Failure(Struct, frozen=True):
     retry_after_s: int = 1
 
 
-class Start(Struct, frozen=True):
+class EngineStart(Struct, frozen=True):
     """What an engine is told before its first job."""
 
     uri: str
@@ -67,12 +67,12 @@ class Start(Struct, frozen=True):
     """Where the files of that Java lie, when `java_home` has a launcher alone."""
 
 
-def framed(kind: bytes, body: bytes = b"") -> bytes:
+def encode_frame(kind: bytes, body: bytes = b"") -> bytes:
     """A frame."""
     return HEAD.pack(kind, len(body)) + body
 
 
-def exactly(wire: socket.socket, size: int) -> bytes:
+def read_exactly(wire: socket.socket, size: int) -> bytes:
     """So many bytes. Raises ConnectionResetError when the other side ends before."""
     data = bytearray(size)
     view, got = memoryview(data), 0
@@ -86,7 +86,7 @@ def exactly(wire: socket.socket, size: int) -> bytes:
 
 def receive(wire: socket.socket) -> tuple[bytes, bytes]:
     """One frame. Raises ConnectionResetError; ValueError for one that is too long."""
-    kind, size = HEAD.unpack(exactly(wire, HEAD.size))
+    kind, size = HEAD.unpack(read_exactly(wire, HEAD.size))
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"A frame of {size} bytes is more than anybody sends")
-    return kind, exactly(wire, size)
+    return kind, read_exactly(wire, size)

@@ -4,11 +4,11 @@ May import `model`, and fsspec where a URL needs it. Must not know Iceberg metad
 they are, compression is the caller's, and whether a location is allowed is asked before, not found out here.
 """
 
-from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, everything, root_of
+from limnos.files.allowed_storage import ENDPOINTS, STORAGE, AllowedStorage, allow_everything, check_usable, root_of
 from limnos.files.directories import delete_directory
-from limnos.files.entries import Choose, Entry, Mark
-from limnos.files.links import leads_within, read_within, refuse_alias
-from limnos.files.local import path_of, real, sweep_empty
+from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
+from limnos.files.file_errors import is_refused
+from limnos.files.local import path_of, real_path, sweep_empty
 from limnos.files.locations import (
     allowed_roots,
     check_size,
@@ -19,26 +19,26 @@ from limnos.files.locations import (
     parse,
     place_key,
 )
-from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
-from limnos.files.trouble import is_refused
+from limnos.files.symbolic_links import leads_within, read_within, refuse_alias
+from limnos.files.thread_shares import ThreadShares, run_in_own_thread
 
 __all__ = [
     "ENDPOINTS",
     "LOCAL_FILES",
     "STORAGE",
-    "Allowed",
-    "Choose",
-    "Entry",
+    "AllowedStorage",
+    "ChooseNames",
+    "FileEntry",
+    "FileIdentity",
     "FileStore",
-    "Mark",
-    "Shares",
+    "ThreadShares",
+    "allow_everything",
     "allowed_roots",
     "check_size",
     "check_usable",
     "check_within",
     "delete_directory",
-    "everything",
     "is_local",
     "is_refused",
     "is_within",
@@ -48,10 +48,10 @@ __all__ = [
     "path_of",
     "place_key",
     "read_within",
-    "real",
+    "real_path",
     "refuse_alias",
     "root_of",
-    "run_apart",
+    "run_in_own_thread",
     "store_for",
     "sweep_empty",
 ]

@@ -9,11 +9,11 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-Choose = Callable[[list[str]], Sequence[str]]
+ChooseNames = Callable[[list[str]], Sequence[str]]
 """Picks names of files from those that a directory has."""
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file in a directory: its name there, its size in bytes, and when it was written, 0 when the store does not say."""
 
     name: str
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     modified_ms: int
 
 
-class Mark(NamedTuple):
+class FileIdentity(NamedTuple):
     """Which file or directory is at a local place, and when it was last changed: that time nobody can set."""
 
     device: int

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import CannotStart
-from limnos.model.sealed import key_of
+from limnos.model.sealed_secrets import parse_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,20 +43,20 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
     except OSError as error:
         raise _cannot(path, str(error.strerror), advice="let the server's user read it") from error
     try:
-        return tuple(key_of(line) for line in lines if line.strip() and not line.startswith("#"))
+        return tuple(parse_key(line) for line in lines if line.strip() and not line.startswith("#"))
     except ValueError as error:
         raise _cannot(
             path, f"a line of it is none: {error}", advice="write one key a line, or take the line away"
         ) from error
 
 
-def key_added(path: Path, key: bytes, *, only_first: bool = False) -> None:
+def add_key(path: Path, key: bytes, *, only_first: bool = False) -> None:
     """Put a key behind those of a file, making it if need be; `only_first`: unless it holds one by now. Raises CannotStart."""
     try:
-        with _alone(path.parent):
+        with _exclusive_lock(path.parent):
             kept = keys_read(path)
             if not (kept and only_first):
-                _written(path, [*kept, key])
+                _write_keys(path, [*kept, key])
     except OSError as error:
         raise _cannot(path, str(error.strerror), advice="let the server's user write into its directory") from error
 
@@ -66,7 +66,7 @@ def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def _exclusive_lock(directory: Path) -> Iterator[None]:
     """Keep other processes from changing files of keys in a directory meanwhile, and see that names in it last."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -77,7 +77,7 @@ def _alone(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _written(path: Path, keys: Sequence[bytes]) -> None:
+def _write_keys(path: Path, keys: Sequence[bytes]) -> None:
     text = _HEAD + "".join(f"{base64.b64encode(each).decode()}\n" for each in keys)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 600
     try:

@@ -19,8 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from limnos.files import trouble
-from limnos.files.entries import Choose, Entry, Mark
+from limnos.files import file_errors
+from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
 from limnos.files.locations import parse
 from limnos.model.errors import AlreadyExists
 
@@ -44,7 +44,7 @@ class LocalFiles:
         try:
             if first:
                 _make_both(_above(path))
-            descriptor = _created(path)
+            descriptor = _create(path)
             try:
                 _write_all(descriptor, data)
             except BaseException:
@@ -53,18 +53,18 @@ class LocalFiles:
             finally:
                 os.close(descriptor)
         except FileExistsError as error:
-            raise trouble.taken(location) from error
+            raise file_errors.taken_error(location) from error
         except OSError as error:
             if first:
                 _remove_both(_above(path))
-            raise trouble.failed("write", location, error) from error
+            raise file_errors.storage_error("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
         """Make a directory and what is missing above it; one that is there stays."""
         try:
             _make(_path(location))
         except OSError as error:
-            raise trouble.failed("make directory", location, error) from error
+            raise file_errors.storage_error("make directory", location, error) from error
 
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
         try:
@@ -72,16 +72,16 @@ class LocalFiles:
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
-                    raise trouble.missing(location, "it is not a file")
+                    raise file_errors.missing_error(location, "it is not a file")
                 if bytes_max is not None and status.st_size > bytes_max:
-                    raise trouble.too_large(location, bytes_max)
+                    raise file_errors.too_large_error(location, bytes_max)
                 return _read_all(descriptor, status.st_size)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            if trouble.is_missing(error):
-                raise trouble.missing(location) from error
-            raise trouble.failed("read", location, error) from error
+            if file_errors.is_missing(error):
+                raise file_errors.missing_error(location) from error
+            raise file_errors.storage_error("read", location, error) from error
 
     def exists(self, location: str) -> bool:
         return self.size(location) is not None
@@ -90,18 +90,20 @@ class LocalFiles:
         try:
             status = os.stat(_path(location))
         except OSError as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return None
-            raise trouble.failed("look for", location, error) from error
+            raise file_errors.storage_error("look for", location, error) from error
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def mark(self, location: str) -> Mark | None:
+    def mark(self, location: str) -> FileIdentity | None:
         """Tell what is at a place, links not followed; None where there is nothing, or nobody can tell."""
         try:
             found = os.lstat(_path(location))
         except OSError:
             return None
-        return Mark(found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return FileIdentity(
+            found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        )
 
     def below(self, location: str) -> Iterator[str]:
         path = _path(location)
@@ -117,43 +119,43 @@ class LocalFiles:
         try:
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 return False
-            return not any(names or any(map(os.path.islink, inner)) for names, inner in _walked(path))
+            return not any(names or any(map(os.path.islink, inner)) for names, inner in _walk_files(path))
         except OSError as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return True
-            raise trouble.failed("look for", location, error) from error
+            raise file_errors.storage_error("look for", location, error) from error
 
-    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
+    def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
         top = _path(location)
-        found = _stated(location, top)
+        found = _stat_or_none(location, top)
         if deep:
             for directory, inner, _ in os.walk(top):
                 for name in inner:
                     path = f"{directory}/{name}"
                     if not os.path.islink(path):  # noqa: PTH114 - names may be any bytes
                         found += [
-                            (f"{path[len(top) + 1 :]}/{each}", status) for each, status in _stated(location, path)
+                            (f"{path[len(top) + 1 :]}/{each}", status) for each, status in _stat_or_none(location, path)
                         ]
         return [
-            Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
+            FileEntry(name, status.st_size, status.st_mtime_ns // 1_000_000)
             for name, status in found
             if stat.S_ISREG(status.st_mode)
         ]
 
-    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         path = _path(location)
         try:
             with os.scandir(path) as found:
                 names = [each.name for each in found if each.is_file(follow_symlinks=False)]
         except OSError as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return []
-            raise trouble.failed("list", location, error) from error
+            raise file_errors.storage_error("list", location, error) from error
         entries = []
         for name in choose(names):
             with suppress(FileNotFoundError):  # it went since the directory was read
                 status = os.lstat(f"{path}/{name}")
-                entries.append(Entry(name, status.st_size, status.st_mtime_ns // 1_000_000))
+                entries.append(FileEntry(name, status.st_size, status.st_mtime_ns // 1_000_000))
         return entries
 
     def directories(self, location: str) -> list[str]:
@@ -161,34 +163,34 @@ class LocalFiles:
             with os.scandir(_path(location)) as found:
                 return [each.name for each in found if each.is_dir(follow_symlinks=False)]
         except OSError as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return []
-            raise trouble.failed("list", location, error) from error
+            raise file_errors.storage_error("list", location, error) from error
 
     def link_new(self, source: str, target: str) -> None:
-        for _ in range(trouble.TRIES_MAX):
+        for _ in range(file_errors.TRIES_MAX):
             try:
                 if self._linked(source, target):
                     return
             except FileNotFoundError:  # what was under the name has gone, or the source has
                 continue
             break
-        raise trouble.taken(target)
+        raise file_errors.taken_error(target)
 
     def _linked(self, source: str, target: str) -> bool:
         """Link a file; False where the name holds other bytes. Raises FileNotFoundError when one of the two went while it was looked at."""
         here, there = _path(source), _path(target)
         try:
             if not stat.S_ISREG(os.lstat(here).st_mode):
-                raise trouble.missing(source, "it is not a file")
+                raise file_errors.missing_error(source, "it is not a file")
             os.link(here, there, follow_symlinks=False)
         except FileExistsError:
             return Path(here).samefile(there) or Path(here).read_bytes() == Path(there).read_bytes()
         except OSError as error:
-            if trouble.is_missing(error):
-                raise trouble.missing(source) from error
+            if file_errors.is_missing(error):
+                raise file_errors.missing_error(source) from error
             if error.errno not in _NO_LINKS:
-                raise trouble.failed("link", target, error) from error
+                raise file_errors.storage_error("link", target, error) from error
             self._copy_new(source, target)
         return True
 
@@ -208,7 +210,7 @@ class LocalFiles:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise trouble.failed("move", source, error) from error
+            raise file_errors.storage_error("move", source, error) from error
 
     def take_back(self, location: str) -> None:
         """Delete a new table's first file, and the directories that were made for it, as far as they are empty."""
@@ -221,7 +223,7 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise trouble.failed("delete", location, error) from error
+            raise file_errors.storage_error("delete", location, error) from error
 
 
 def _has_file(directory: str) -> bool:
@@ -239,7 +241,7 @@ def _has_file(directory: str) -> bool:
     return any(_has_file(each) for each in inner)
 
 
-def _walked(top: str) -> Iterator[tuple[list[str], list[str]]]:
+def _walk_files(top: str) -> Iterator[tuple[list[str], list[str]]]:
     """List the files, and the paths of the directories, of each directory below one. Raises OSError for one that cannot be read."""
 
     def refuse(error: OSError) -> None:
@@ -249,14 +251,14 @@ def _walked(top: str) -> Iterator[tuple[list[str], list[str]]]:
         yield names, [f"{directory}/{each}" for each in inner]
 
 
-def _stated(location: str, path: str) -> list[tuple[str, os.stat_result]]:
+def _stat_or_none(location: str, path: str) -> list[tuple[str, os.stat_result]]:
     try:
         with os.scandir(path) as found:
             return [(each.name, each.stat(follow_symlinks=False)) for each in found]
     except OSError as error:
-        if trouble.is_missing(error):
+        if file_errors.is_missing(error):
             return []
-        raise trouble.failed("list", location, error) from error
+        raise file_errors.storage_error("list", location, error) from error
 
 
 def path_of(location: str) -> str:
@@ -264,7 +266,7 @@ def path_of(location: str) -> str:
     return _path(location)
 
 
-def real(location: str) -> str:
+def real_path(location: str) -> str:
     """Return where a local location leads when every symbolic link on the way is followed, as a location."""
     return f"file://{os.path.realpath(_path(location))}"
 
@@ -302,7 +304,7 @@ def _above(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
-def _created(path: str) -> int:
+def _create(path: str) -> int:
     try:
         return os.open(path, _CREATE, 0o666)
     except FileNotFoundError:
@@ -313,7 +315,7 @@ def _created(path: str) -> int:
 def _make(directory: str) -> None:
     """Make a directory and what is missing above it, with no more system calls than that takes."""
     missing: list[str] = []
-    while not _made(directory):
+    while not _make_one(directory):
         missing.append(directory)
         directory = _above(directory)
     for each in reversed(missing):
@@ -321,7 +323,7 @@ def _make(directory: str) -> None:
             os.mkdir(each)  # noqa: PTH102 - a third of the time of pathlib
 
 
-def _made(directory: str) -> bool:
+def _make_one(directory: str) -> bool:
     """Make a directory; False when the one above it is missing."""
     try:
         os.mkdir(directory)  # noqa: PTH102 - as above

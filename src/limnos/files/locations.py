@@ -71,7 +71,7 @@ def is_local(location: str) -> bool:
 def parse(location: str) -> ParsedLocation:
     """Take a location apart. Raises BadRequest when it is not absolute, ambiguous, or of an unknown scheme."""
     if _UNSAFE.search(location):
-        raise _refused(location, "it holds a control character or a lone surrogate")
+        raise _illegal_location(location, "it holds a control character or a lone surrogate")
     scheme, rest = _scheme_and_rest(location)
     if scheme == LOCAL:
         place = ParsedLocation(LOCAL, "", _local_segments(location, rest))
@@ -79,7 +79,7 @@ def parse(location: str) -> ParsedLocation:
         place = _object_place(location, scheme, rest)
     may_have_dots = "/." in location or "%" in location  # the slow look is for few
     if may_have_dots and any(_has_dots(part) for part in (place.authority, *place.segments)):
-        raise _refused(location, "it has a '.' or '..' segment; write the path without")
+        raise _illegal_location(location, "it has a '.' or '..' segment; write the path without")
     return place
 
 
@@ -147,9 +147,11 @@ def check_size(location: str) -> None:
     """Refuse a new location that is too long or too deep. Raises BadRequest."""
     place = parse(location)
     if len(place.segments) > SEGMENTS_MAX:
-        raise _refused(location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are taken")
+        raise _illegal_location(
+            location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are taken"
+        )
     if len(location.encode()) > BYTES_MAX:
-        raise _refused(location[:200], f"it is longer than {BYTES_MAX} bytes")
+        raise _illegal_location(location[:200], f"it is longer than {BYTES_MAX} bytes")
 
 
 @lru_cache(maxsize=PARSED_MAX)
@@ -170,26 +172,26 @@ def _scheme_and_rest(location: str) -> tuple[str, str]:
     if scheme == LOCAL:
         return LOCAL, match[2]
     if scheme not in OBJECT_STORES:
-        raise _refused(location, f"its scheme is not known; use one of file, {', '.join(OBJECT_STORES)}")
+        raise _illegal_location(location, f"its scheme is not known; use one of file, {', '.join(OBJECT_STORES)}")
     return OBJECT_STORES[scheme], match[2]
 
 
 def _local_segments(location: str, rest: str) -> tuple[str, ...]:
     """Take the path after `file:`, with or without `//`; repeated slashes are one, as for the operating system."""
     if location.startswith("//") or (rest.startswith("//") and not rest.startswith("///") and rest != "//"):
-        raise _refused(location, "it names a host; write local paths as file:///path")
+        raise _illegal_location(location, "it names a host; write local paths as file:///path")
     if not rest.startswith("/") or rest == "//":
-        raise _refused(location, "it is not absolute; write local paths as /path or file:///path")
+        raise _illegal_location(location, "it is not absolute; write local paths as /path or file:///path")
     return tuple(part for part in rest.split("/") if part)
 
 
 def _object_place(location: str, scheme: str, rest: str) -> ParsedLocation:
     """Take `//bucket/key` apart; repeated slashes inside a key are part of the key."""
     if "?" in rest or "#" in rest:
-        raise _refused(location, "'?' and '#' would start a query or fragment for some readers")
+        raise _illegal_location(location, "'?' and '#' would start a query or fragment for some readers")
     authority, _, path = rest.removeprefix("//").rstrip("/").partition("/")
     if not rest.startswith("//") or not authority:
-        raise _refused(location, f"it names no bucket; write {scheme}://bucket/path")
+        raise _illegal_location(location, f"it names no bucket; write {scheme}://bucket/path")
     return ParsedLocation(scheme, authority, tuple(path.split("/")) if path else ())
 
 
@@ -202,6 +204,6 @@ def _covers(root: ParsedLocation, place: ParsedLocation) -> bool:
     return same_store and place.segments[: len(root.segments)] == root.segments
 
 
-def _refused(location: str, reason: str) -> BadRequest:
+def _illegal_location(location: str, reason: str) -> BadRequest:
     shown = location.encode("utf-8", "backslashreplace").decode("utf-8")
     return BadRequest(f"Illegal location {shown!r}: {reason}.")

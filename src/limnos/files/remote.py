@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from limnos.files import trouble
-from limnos.files.entries import Choose, Entry
+from limnos.files import file_errors
+from limnos.files.entries import ChooseNames, FileEntry
 from limnos.files.locations import parse
-from limnos.model.errors import BadRequest, MissingFile, Unsupported
+from limnos.model.errors import BadRequest, MissingFile, UnsupportedOperation
 from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _LOOKED_AT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StoreOptions:
     """What a store needs to be reached; equal options share one connection pool. Secrets stay out of its text."""
 
     values: tuple[tuple[str, str], ...]
@@ -88,7 +88,7 @@ class _FileSystemClass(Protocol):
     def _get_kwargs_from_urls(self, url: str) -> dict[str, object]: ...
 
 
-def options_from(scheme: str, properties: Mapping[str, str]) -> Options:
+def options_from(scheme: str, properties: Mapping[str, str]) -> StoreOptions:
     """Choose what a scheme needs from a catalog's properties. Raises BadRequest for half a pair of keys."""
     found = {}
     for option, names in _NAMES.get(scheme, {}).items():
@@ -97,13 +97,13 @@ def options_from(scheme: str, properties: Mapping[str, str]) -> Options:
             found[option] = value
     if ("access_key_id" in found) != ("secret_access_key" in found):
         raise BadRequest("Set both 's3.access-key-id' and 's3.secret-access-key', or neither to use the environment's.")
-    return Options(tuple(found.items()))
+    return StoreOptions(tuple(found.items()))
 
 
 class RemoteFiles:
     """The FileStore of one object store: a scheme, a root URL (its account or bucket), and options."""
 
-    def __init__(self, scheme: str, *, root: str, options: Options) -> None:
+    def __init__(self, scheme: str, *, root: str, options: StoreOptions) -> None:
         self._class = _class_of(scheme)
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
         arguments = _arguments(scheme, {**dict(options.values), **_words_of(account)})
@@ -111,7 +111,7 @@ class RemoteFiles:
         try:
             self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
         except ValueError as error:  # adlfs, without an account's name
-            raise trouble.failed("reach", root, error, remote=True) from error
+            raise file_errors.storage_error("reach", root, error, remote=True) from error
         self._fs.retries = _ATTEMPTS
         pipe = getattr(self._fs, "_pipe_file", self._fs.pipe_file)
         self._creates = "mode" in inspect.signature(pipe).parameters
@@ -122,10 +122,10 @@ class RemoteFiles:
             self._create(path, data)
         except Exception as error:
             if not _is_taken(error):
-                raise trouble.failed("write", location, error, remote=True) from error
+                raise file_errors.storage_error("write", location, error, remote=True) from error
             # An answer that was lost and asked for again meets the file that the first try has written.
             if self.read(location) != data:
-                raise trouble.taken(location) from error
+                raise file_errors.taken_error(location) from error
 
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
         path = self._path(location)
@@ -133,13 +133,13 @@ class RemoteFiles:
         try:
             data = self._fs.cat_file(path, start=None if end is None else 0, end=end)
         except Exception as error:
-            if trouble.is_missing(error):
-                raise trouble.missing(location) from error
+            if file_errors.is_missing(error):
+                raise file_errors.missing_error(location) from error
             if end is None or "InvalidRange" not in str(error.__cause__):
-                raise trouble.failed("read", location, error, remote=True) from error
+                raise file_errors.storage_error("read", location, error, remote=True) from error
             return b""  # only an empty file has no first byte to give
         if bytes_max is not None and len(data) > bytes_max:
-            raise trouble.too_large(location, bytes_max)
+            raise file_errors.too_large_error(location, bytes_max)
         return data
 
     def exists(self, location: str) -> bool:
@@ -150,9 +150,9 @@ class RemoteFiles:
         try:
             told = self._fs.info(path)
         except Exception as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return None
-            raise trouble.failed("look for", location, error, remote=True) from error
+            raise file_errors.storage_error("look for", location, error, remote=True) from error
         return _entry_of("", told).size if told["type"] == "file" else None
 
     def below(self, location: str) -> Iterator[str]:
@@ -161,9 +161,9 @@ class RemoteFiles:
         try:
             found = cast("list[str]", self._fs.find(path))
         except Exception as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return
-            raise trouble.failed("list", location, error, remote=True) from error
+            raise file_errors.storage_error("list", location, error, remote=True) from error
         for each in found:
             if each != path:  # an object of the very name lies not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
@@ -173,9 +173,9 @@ class RemoteFiles:
         try:
             return self._has_any(path.rstrip("/"))
         except Exception as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return False
-            raise trouble.failed("list", location, error, remote=True) from error
+            raise file_errors.storage_error("list", location, error, remote=True) from error
 
     def is_empty(self, location: str) -> bool:
         return not self.exists(location) and not self.holds(location)
@@ -201,25 +201,25 @@ class RemoteFiles:
         try:
             self._fs.rm_file(path)
         except Exception as error:
-            if not trouble.is_missing(error):
-                raise trouble.failed("delete", location, error, remote=True) from error
+            if not file_errors.is_missing(error):
+                raise file_errors.storage_error("delete", location, error, remote=True) from error
 
-    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
+    def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
         path = self._path(location)
         top = path.rstrip("/")
         try:
             found = self._fs.find(path, maxdepth=None if deep else 1, detail=True)
         except Exception as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return []
-            raise trouble.failed("list", location, error, remote=True) from error
+            raise file_errors.storage_error("list", location, error, remote=True) from error
         return [
             _entry_of(key.removeprefix(f"{top}/"), told)
             for key, told in cast("dict[str, dict[str, object]]", found).items()
             if told.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
 
-    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         found = {each.name: each for each in self.entries(location)}
         return [found[name] for name in choose(list(found))]
 
@@ -228,21 +228,21 @@ class RemoteFiles:
         try:
             found = self._fs.ls(path, detail=True)
         except Exception as error:
-            if trouble.is_missing(error):
+            if file_errors.is_missing(error):
                 return []
-            raise trouble.failed("list", location, error, remote=True) from error
+            raise file_errors.storage_error("list", location, error, remote=True) from error
         told = cast("list[dict[str, object]]", found)
         return [str(each["name"]).rstrip("/").rpartition("/")[2] for each in told if each.get("type") == "directory"]
 
     def link_new(self, source: str, target: str) -> None:
         data = self.read(source)
-        for _ in range(trouble.TRIES_MAX):
+        for _ in range(file_errors.TRIES_MAX):
             try:
                 self.write_new(target, data)
             except MissingFile:  # what was under the name has gone while it was looked at
                 continue
             return
-        raise trouble.taken(target)
+        raise file_errors.taken_error(target)
 
     def move(self, source: str, target: str) -> None:
         try:
@@ -279,10 +279,10 @@ class RemoteFiles:
             self._fs.pipe_file(path, data)
 
 
-def _entry_of(name: str, told: Mapping[str, object]) -> Entry:
+def _entry_of(name: str, told: Mapping[str, object]) -> FileEntry:
     written = next((told[key] for key in _WRITTEN if isinstance(told.get(key), datetime)), None)
     size = told.get("size")
-    return Entry(
+    return FileEntry(
         name, size if isinstance(size, int) else 0, int(cast("datetime", written).timestamp() * 1000) if written else 0
     )
 
@@ -351,10 +351,10 @@ def _class_of(scheme: str) -> _FileSystemClass:
 
         return cast("_FileSystemClass", fsspec.get_filesystem_class(scheme))
     except ImportError as error:
-        raise Unsupported(_missing(scheme, error)) from error
+        raise UnsupportedOperation(_missing_package_text(scheme, error)) from error
 
 
-def _missing(scheme: str, error: ImportError) -> str:
+def _missing_package_text(scheme: str, error: ImportError) -> str:
     need = f"Locations {scheme}:// need"
     if scheme == "oss":
         return f"{need} a package that is not installed here: pip install ossfs"

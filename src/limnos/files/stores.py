@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from limnos.files.entries import Choose, Entry
+from limnos.files.entries import ChooseNames, FileEntry
 from limnos.files.local import LocalFiles
 from limnos.files.locations import LOCAL, ParsedLocation, parse
-from limnos.files.remote import Options, RemoteFiles, options_from
+from limnos.files.remote import RemoteFiles, StoreOptions, options_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,13 +57,13 @@ class FileStore(Protocol):
     def delete(self, location: str) -> None:
         """Delete a file; that it is already gone is fine. Never deletes a directory."""
 
-    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
+    def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
         """List the files directly in a location, or also those `deep` below it by their names from there; none when nothing is there.
 
         Links are no files, and are not followed.
         """
 
-    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         """List those files directly in a location that are chosen by their names; a local disk is asked about no other.
 
         Links are no files, and are not followed.
@@ -97,5 +97,5 @@ def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
 
 
 @lru_cache(maxsize=_STORES_MAX)
-def _remote(scheme: str, root: str, options: Options) -> RemoteFiles:
+def _remote(scheme: str, root: str, options: StoreOptions) -> RemoteFiles:
     return RemoteFiles(scheme, root=root, options=options)

@@ -9,13 +9,13 @@ import io
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.errors import Unsupported
+from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import missing_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.audit import Line
+    from limnos.model.audit import AuditRecord
 
 _TEXTS: Final = (
     "user", "outcome", "change", "action", "kind", "path", "new_path", "detail", "rights", "protocol", "operation",
@@ -25,13 +25,13 @@ _NUMBERS: Final = ("id", "metalake_id", "user_id", "object_id", "status", "zone"
 DAY_MS: Final = 86_400_000
 
 
-def file_of(lines: Sequence[Line]) -> bytes:
+def file_of(lines: Sequence[AuditRecord]) -> bytes:
     """Write lines as one Parquet file. Raises Unsupported where the library for it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise Unsupported(missing_part("Parquet needs", ("audit",))) from None
+        raise UnsupportedOperation(missing_part("Parquet needs", ("audit",))) from None
     columns = {name: pa.array([getattr(each, name) for each in lines], pa.int64()) for name in _NUMBERS}
     columns["at"] = pa.array([each.at for each in lines], pa.timestamp("ms", tz="UTC"))
     columns |= {name: pa.array([getattr(each, name) for each in lines], pa.string()) for name in _TEXTS}
@@ -40,7 +40,7 @@ def file_of(lines: Sequence[Line]) -> bytes:
     return sink.getvalue()
 
 
-def name_of(day: date, lines: Sequence[Line]) -> str:
+def name_of(day: date, lines: Sequence[AuditRecord]) -> str:
     """Name the file of a day's lines: the same lines have the same name, whoever writes them."""
     return f"day={day.isoformat()}/audit-{lines[0].id:016d}-{lines[-1].id:016d}.parquet"
 

@@ -59,7 +59,7 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
         wanted = _only(schema, paths)
         if wanted is None:
             return
-        plain = _Plain(source, told, sync)
+        plain = _UncompressedFile(source, told, sync)
         for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", wanted)):
             yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
@@ -75,20 +75,20 @@ def _value_at(row: object, path: tuple[str, ...]) -> object:
     return found
 
 
-def unpacked(data: bytes) -> bytes:
+def decompress(data: bytes) -> bytes:
     """Return a file as if it had never been compressed, for somebody who trusts the numbers in it. Raises BadAvro."""
     try:
         source = io.BytesIO(data)
         told, sync = _head(source)
         _schema(told)
-        return _Plain(source, told, sync).whole()
+        return _UncompressedFile(source, told, sync).whole()
     except BadAvro:
         raise
     except Exception as error:
         raise BadAvro(str(error) or type(error).__name__) from error
 
 
-class _Plain:
+class _UncompressedFile:
     """The file as if it had never been compressed, piece by piece, for somebody who reads it from start to end."""
 
     def __init__(self, source: io.BytesIO, told: dict[str, bytes], sync: bytes) -> None:
@@ -118,7 +118,7 @@ class _Plain:
         if not first:
             return b""
         self._source.seek(-1, io.SEEK_CUR)
-        count, packed = _long(self._source), _sized(self._source)
+        count, packed = _read_long(self._source), _read_bytes(self._source)
         if self._source.read(_SYNC_SIZE) != self._sync:
             raise BadAvro("a block does not end where it should")
         block = _unpacked(packed, self._codec)
@@ -128,7 +128,7 @@ class _Plain:
             raise BadAvro(f"it claims more entries than are taken (at most {ENTRIES_MAX}, and one for each byte)")
         if self._bytes > FILE_BYTES_MAX:
             raise BadAvro(f"it unpacks to more than {FILE_BYTES_MAX} bytes")
-        return b"".join((_spelled(count), _spelled(len(block)), block, self._sync))
+        return b"".join((_encode_long(count), _encode_long(len(block)), block, self._sync))
 
 
 def _unpacked(packed: bytes, codec: str) -> bytes:
@@ -156,21 +156,23 @@ def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
     if source.read(len(_MAGIC)) != _MAGIC:
         raise BadAvro("it does not begin as one")
     told: dict[str, bytes] = {}
-    while count := _long(source):
+    while count := _read_long(source):
         if count < 0:
-            _long(source)  # how long they are
+            _read_long(source)  # how long they are
         for _ in range(abs(count)):
-            name = _sized(source).decode()
-            told[name] = _sized(source)
+            name = _read_bytes(source).decode()
+            told[name] = _read_bytes(source)
     return told, source.read(_SYNC_SIZE)
 
 
 def _spelled_head(schema: bytes, sync: bytes) -> bytes:
     words = (b"avro.schema", schema, b"avro.codec", b"null")
-    return b"".join((_MAGIC, _spelled(2), *(_spelled(len(word)) + word for word in words), _spelled(0), sync))
+    return b"".join(
+        (_MAGIC, _encode_long(2), *(_encode_long(len(word)) + word for word in words), _encode_long(0), sync)
+    )
 
 
-def _long(source: io.BytesIO) -> int:
+def _read_long(source: io.BytesIO) -> int:
     found = 0
     for shift in range(0, 70, 7):
         byte = source.read(1)
@@ -182,15 +184,15 @@ def _long(source: io.BytesIO) -> int:
     raise BadAvro("it ends in the middle, or a number is longer than numbers are")
 
 
-def _sized(source: io.BytesIO) -> bytes:
-    size = _long(source)
+def _read_bytes(source: io.BytesIO) -> bytes:
+    size = _read_long(source)
     found = source.read(max(size, 0))
     if len(found) != size:
         raise BadAvro("it ends in the middle")
     return found
 
 
-def _spelled(number: int) -> bytes:
+def _encode_long(number: int) -> bytes:
     """Spell a number that is not negative."""
     rest, spelled = number << 1, bytearray()
     while rest > 0x7F:
@@ -208,11 +210,11 @@ def _schema(told: dict[str, bytes]) -> object:
     if len(text) > SCHEMA_BYTES_MAX:
         raise BadAvro(f"its schema is longer than {SCHEMA_BYTES_MAX} bytes")
     schema: object = json.loads(text)
-    _Bounds().takes_bytes(schema, 0)
+    _SchemaBounds().takes_bytes(schema, 0)
     return schema
 
 
-class _Bounds:
+class _SchemaBounds:
     """Looks at a schema: what is skipped must take bytes, and must end."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.model.errors import BadRequest, InvalidTable
-from limnos.names.parts import check_levels, quoted
+from limnos.names.parts import check_levels, quote_for_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ _FILE: Final = re.compile(r"file:/(?!/)", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
-class Layout(StrEnum):
+class DirectoryLayout(StrEnum):
     """How tables lie in a directory.
 
     V0: each folder is a table of its name. V1: `NAME.lance` is the table NAME. V2: `__manifest` lists namespaces and tables, of which those at
@@ -55,62 +55,62 @@ class Layout(StrEnum):
     V2 = "v2"
 
 
-class RowKind(StrEnum):
+class ManifestRowKind(StrEnum):
     """What a row of the index is about; rows of other kinds are somebody else's, and stay."""
 
     NAMESPACE = "namespace"
     TABLE = "table"
 
 
-class Row(NamedTuple):
+class ManifestRow(NamedTuple):
     """A row of the index: an object's levels, what it is, where a table lies below the root, and its properties."""
 
     levels: Levels
-    kind: RowKind
+    kind: ManifestRowKind
     location: str | None
     properties: dict[str, str]
 
 
-class Folder(NamedTuple):
+class TableFolder(NamedTuple):
     """A table by the folder that it lies in, below the root."""
 
     name: str
     location: str
 
 
-def layout_of(folders: Iterable[str]) -> Layout | None:
+def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
     """Say how a directory is laid out by the names of its folders; None when there are none, and nothing says."""
     found = [name for name in folders if not _is_hidden(name)]
     if MANIFEST in found:
-        return Layout.V2
+        return DirectoryLayout.V2
     if any(name.endswith(SUFFIX) for name in found):
-        return Layout.V1
-    return Layout.V0 if found else None
+        return DirectoryLayout.V1
+    return DirectoryLayout.V0 if found else None
 
 
-def tables_of(folders: Iterable[str], layout: Layout) -> list[Folder]:
+def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFolder]:
     """Return the tables that folders are, by name."""
     found = [folder_table(name, layout) for name in folders]
     return sorted(each for each in found if each is not None)
 
 
-def folder_table(folder: str, layout: Layout) -> Folder | None:
+def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
     """Return the table that a folder is; None for one that is none."""
     if not folder or _is_hidden(folder) or folder == MANIFEST:
         return None
-    if layout is Layout.V0:
-        return Folder(folder, folder)
+    if layout is DirectoryLayout.V0:
+        return TableFolder(folder, folder)
     name = folder.removesuffix(SUFFIX)
-    return Folder(name, folder) if name and name != folder else None
+    return TableFolder(name, folder) if name and name != folder else None
 
 
-def folder_of(name: str, layout: Layout) -> str:
+def folder_of(name: str, layout: DirectoryLayout) -> str:
     """Return the folder of a table at the top of a directory. Raises BadRequest for a name that no folder can have."""
-    folder = name if layout is Layout.V0 else f"{name}{SUFFIX}"
+    folder = name if layout is DirectoryLayout.V0 else f"{name}{SUFFIX}"
     found = folder_table(folder, layout)
     if found is None or found.name != name or _UNFIT.search(name):
         raise BadRequest(
-            f"{quoted(name)} cannot be the name of a table's folder: choose one without / % ? and #, not hidden"
+            f"{quote_for_message(name)} cannot be the name of a table's folder: choose one without / % ? and #, not hidden"
         )
     return folder
 
@@ -125,16 +125,16 @@ def object_id_of(levels: Levels) -> str:
     for part in check_levels(levels):
         if SEPARATOR in part:
             raise BadRequest(
-                f"{quoted(part)} has a {SEPARATOR} in it, which joins names in this directory: choose a name without"
+                f"{quote_for_message(part)} has a {SEPARATOR} in it, which joins names in this directory: choose a name without"
             )
     return SEPARATOR.join(levels)
 
 
-def row_of(object_id: str, object_type: str, *, location: str | None, metadata: str | None) -> Row | None:
+def row_of(object_id: str, object_type: str, *, location: str | None, metadata: str | None) -> ManifestRow | None:
     """Read a row of the index; None for one of a kind that is not known here."""
-    if object_type not in RowKind.__members__.values() or not object_id:
+    if object_type not in ManifestRowKind.__members__.values() or not object_id:
         return None
-    return Row(tuple(object_id.split(SEPARATOR)), RowKind(object_type), location, _properties(metadata))
+    return ManifestRow(tuple(object_id.split(SEPARATOR)), ManifestRowKind(object_type), location, _properties(metadata))
 
 
 def _properties(text: str | None) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _properties(text: str | None) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def children_of(rows: Iterable[Row], levels: Levels, *, kind: RowKind) -> list[Row]:
+def children_of(rows: Iterable[ManifestRow], levels: Levels, *, kind: ManifestRowKind) -> list[ManifestRow]:
     """Return the rows of what lies directly in a namespace, by name."""
     depth = len(levels) + 1
     return sorted(row for row in rows if row.kind is kind and len(row.levels) == depth and row.levels[:-1] == levels)
@@ -156,7 +156,7 @@ def place_below(root: str, location: str) -> str:
     plain = posixpath.normpath(location)
     if location.startswith("/") or _SCHEME.match(location) or plain == ".." or plain.startswith("../") or plain == ".":
         raise InvalidTable(
-            f"The index of {root} says that a table lies at {quoted(location)}, which is not in it: mend the index, or register the "
+            f"The index of {root} says that a table lies at {quote_for_message(location)}, which is not in it: mend the index, or register the "
             "table where it lies"
         )
     return f"{root}/{plain}"
@@ -179,7 +179,7 @@ def is_local(root: str) -> bool:
     return not _SCHEME.match(root)
 
 
-def foreign(names: Sequence[str]) -> list[str]:
+def foreign_names(names: Sequence[str]) -> list[str]:
     """Return what of a folder's content is not Lance's own."""
     return [name for name in names if name not in OWN_FOLDERS and name not in (RESERVED, DEREGISTERED)]
 

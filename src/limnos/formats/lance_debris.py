@@ -34,14 +34,14 @@ SUSPECTS_MAX: Final = 500
 """Marks that are searched for in every manifest, in one round; the others wait for the next."""
 
 
-class Aged(NamedTuple):
+class AgedFile(NamedTuple):
     """A file of a table: its name relative to the table, and when it was written, in milliseconds since 1970; 0 when nobody knows."""
 
     name: str
     modified_ms: int
 
 
-class Sorted(NamedTuple):
+class FilesByKind(NamedTuple):
     """The files of a table as far as they are of its own kinds."""
 
     unowned: list[str]
@@ -59,7 +59,7 @@ def own_name(name: str) -> str:
     return name if found is None else name[found.end() :]
 
 
-def sorted_out(files: Iterable[Aged], *, before_ms: int, staged: frozenset[str]) -> Sorted:
+def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[str]) -> FilesByKind:
     """Sort a table's files; `staged` are names of manifests that committed versions still need."""
     unowned: list[str] = []
     marked: dict[bytes, list[str]] = {}
@@ -76,13 +76,13 @@ def sorted_out(files: Iterable[Aged], *, before_ms: int, staged: frozenset[str])
         elif own.startswith(f"{VERSIONS}/"):
             manifests.append(name)
         elif is_old:
-            mark, found = mark_of(own), transactions if own.startswith("_transactions/") else marked
+            mark, found = reference_of(own), transactions if own.startswith("_transactions/") else marked
             if mark is not None:
                 found.setdefault(mark, []).append(name)
-    return Sorted(unowned, marked, transactions, sorted(manifests))
+    return FilesByKind(unowned, marked, transactions, sorted(manifests))
 
 
-def mark_of(own: str) -> bytes | None:
+def reference_of(own: str) -> bytes | None:
     """Return what stands for a file in a manifest that knows it; None for files of no kind that is known here."""
     if found := _DATA.fullmatch(own):
         return found[1].encode()
@@ -103,7 +103,7 @@ def varint(number: int) -> bytes:
     return bytes((*found, number))
 
 
-def known_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
+def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
     """Give the marks that stand in a manifest where they are expected; `lengths` are those of the names of data files."""
     for found in _NAMED.finditer(manifest):
         for length in lengths:
@@ -113,7 +113,7 @@ def known_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
             yield found[1]
 
 
-class Search:
+class ReferenceSearch:
     """A search for what no manifest knows: first a quick one, then each suspect by itself."""
 
     def __init__(self, marks: Iterable[bytes]) -> None:
@@ -122,7 +122,7 @@ class Search:
 
     def clear(self, manifest: bytes) -> bool:
         """Clear those that stand where they are expected; says whether none is left."""
-        self.suspects.difference_update(known_in(manifest, lengths=self._lengths))
+        self.suspects.difference_update(references_in(manifest, lengths=self._lengths))
         return not self.suspects
 
     def narrow(self) -> None:

@@ -22,7 +22,7 @@ _PREFIXES: Final = frozenset({"N", "B", "R", "BR", "RB"})
 _JOIN: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "WHEN", "THEN", "ELSE", "CASE"})
 
 
-class _Chains:
+class _ExpressionDepth:
     """How long the chains are at a place of an expression, from the outermost parentheses to the innermost."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class _Chains:
 
 def check_expression(text: str) -> None:
     """Refuse an expression that is too deep, or has places for parameters or texts with a letter before the quote. Raises BadRequest."""
-    chains = _Chains()
+    chains = _ExpressionDepth()
     beside = last = ""
     for found in _TOKEN.finditer(text):
         token = found[0]
@@ -89,7 +89,7 @@ def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
     return part[:1] in ("'", '"') and beside.upper() in _PREFIXES
 
 
-def _follow(chains: _Chains, word: str) -> None:
+def _follow(chains: _ExpressionDepth, word: str) -> None:
     if word in _OPENS:
         chains.opens()
     elif word in _CLOSES:

@@ -30,7 +30,7 @@ _BRANCH: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z
 _BRANCH_LENGTH_MAX: Final = 200
 
 
-class Manifest(NamedTuple):
+class VersionManifest(NamedTuple):
     """A version's manifest by its name."""
 
     version: int
@@ -58,7 +58,7 @@ def manifest_name(version: int, scheme: int) -> str:
     return f"{version}.manifest" if scheme == V1 else f"{_TOP - version:020d}.manifest"
 
 
-def manifest_of(name: str) -> Manifest | None:
+def manifest_of(name: str) -> VersionManifest | None:
     """Read a manifest's name; None for whatever else lies beside them."""
     found = _FINAL.fullmatch(name)
     if found is None:
@@ -66,8 +66,8 @@ def manifest_of(name: str) -> Manifest | None:
     digits = found[1]
     number = int(digits)
     if len(digits) == len(str(_TOP)) and number > VERSION_MAX:
-        return Manifest(_TOP - number, V2) if number <= _TOP else None
-    return Manifest(number, V1) if number <= VERSION_MAX else None
+        return VersionManifest(_TOP - number, V2) if number <= _TOP else None
+    return VersionManifest(number, V1) if number <= VERSION_MAX else None
 
 
 def manifests_of(names: Iterable[str]) -> dict[int, str]:
@@ -115,6 +115,6 @@ def is_staged_name(name: str) -> bool:
     return _STAGED.fullmatch(name) is not None
 
 
-def staged_version(name: str) -> Manifest | None:
+def staged_version(name: str) -> VersionManifest | None:
     """Read which version a staged manifest's name says it is."""
     return manifest_of(name.partition(".manifest")[0] + ".manifest")

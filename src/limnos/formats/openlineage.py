@@ -25,70 +25,70 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=_TEXT_MAX, pattern=r
 """A name: short enough to be kept, and without the one character that no store keeps."""
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel"):
+class _EventPart(msgspec.Struct, frozen=True, rename="camel"):
     """A part of an event; fields that are not known are passed over."""
 
 
-class _Identifier(_Part, frozen=True):
+class _SymlinkIdentifier(_EventPart, frozen=True):
     namespace: Text
     name: Text
 
 
-class _Symlinks(_Part, frozen=True):
-    identifiers: Annotated[list[_Identifier], msgspec.Meta(max_length=20)] = []
+class _Symlinks(_EventPart, frozen=True):
+    identifiers: Annotated[list[_SymlinkIdentifier], msgspec.Meta(max_length=20)] = []
 
 
-class _Catalog(_Part, frozen=True):
+class _CatalogFacet(_EventPart, frozen=True):
     name: Text | None = None
 
 
-class _Version(_Part, frozen=True):
+class _VersionFacet(_EventPart, frozen=True):
     dataset_version: str = ""
 
 
-class _Transformation(_Part, frozen=True):
+class _Transformation(_EventPart, frozen=True):
     type: str = "DIRECT"
     subtype: Annotated[str, msgspec.Meta(max_length=100, pattern=r"\A[^\x00]*\Z")] | None = None
 
 
-class _InputField(_Part, frozen=True):
+class _InputField(_EventPart, frozen=True):
     namespace: Text
     name: Text
     field: Text
     transformations: list[_Transformation] | None = None
 
 
-class _Field(_Part, frozen=True):
+class _OutputField(_EventPart, frozen=True):
     input_fields: list[_InputField] = []
 
 
-class _ColumnLineage(_Part, frozen=True):
-    fields: dict[Text, _Field] = {}
+class _ColumnLineage(_EventPart, frozen=True):
+    fields: dict[Text, _OutputField] = {}
     dataset: list[_InputField] = []
 
 
-class _Facets(_Part, frozen=True):
+class _Facets(_EventPart, frozen=True):
     symlinks: _Symlinks | None = None
-    catalog: _Catalog | None = None
-    version: _Version | None = None
+    catalog: _CatalogFacet | None = None
+    version: _VersionFacet | None = None
     column_lineage: _ColumnLineage | None = None
 
 
-class _Dataset(_Part, frozen=True):
+class _Dataset(_EventPart, frozen=True):
     namespace: Text
     name: Text
     facets: _Facets | None = None
 
 
-class _JobType(_Part, frozen=True):
+class _JobType(_EventPart, frozen=True):
     processing_type: str = ""
 
 
-class _JobFacets(_Part, frozen=True):
+class _JobFacets(_EventPart, frozen=True):
     job_type: _JobType | None = None
 
 
-class _Job(_Part, frozen=True):
+class _Job(_EventPart, frozen=True):
     namespace: Text
     name: Text
     facets: _JobFacets | None = None
@@ -97,19 +97,19 @@ class _Job(_Part, frozen=True):
 RunId = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=r"\A[^\x00]*\Z")]
 
 
-class _RunId(_Part, frozen=True):
+class _RunId(_EventPart, frozen=True):
     run_id: RunId
 
 
-class _Parent(_Part, frozen=True):
+class _ParentFacet(_EventPart, frozen=True):
     run: _RunId
 
 
-class _RunFacets(_Part, frozen=True):
-    parent: _Parent | None = None
+class _RunFacets(_EventPart, frozen=True):
+    parent: _ParentFacet | None = None
 
 
-class _Run(_Part, frozen=True):
+class _Run(_EventPart, frozen=True):
     run_id: RunId
     facets: _RunFacets | None = None
 
@@ -117,17 +117,17 @@ class _Run(_Part, frozen=True):
 _Datasets = Annotated[list[_Dataset], msgspec.Meta(max_length=DATASETS_MAX)]
 
 
-class _Event(_Part, frozen=True):
+class _Event(_EventPart, frozen=True):
     event_time: datetime
     event_type: str | None = None
     run: _Run | None = None
     job: _Job | None = None
-    dataset: _Identifier | None = None
+    dataset: _SymlinkIdentifier | None = None
     inputs: _Datasets | None = None
     outputs: _Datasets | None = None
 
 
-class Dataset(NamedTuple):
+class EventDataset(NamedTuple):
     """A dataset as a producer names it: `aliases` are other names of it, `catalog` is what the producer's session calls its catalog."""
 
     namespace: str
@@ -142,7 +142,7 @@ class Dataset(NamedTuple):
         return self.namespace, self.name
 
 
-class Link(NamedTuple):
+class ColumnLink(NamedTuple):
     """A column that comes from a column of another dataset; without a target, everything does (it was filtered or joined by it)."""
 
     target: str | None
@@ -152,14 +152,14 @@ class Link(NamedTuple):
     direct: bool
 
 
-class Output(NamedTuple):
+class EventOutput(NamedTuple):
     """A dataset that was written, and where its columns come from."""
 
-    dataset: Dataset
-    links: tuple[Link, ...]
+    dataset: EventDataset
+    links: tuple[ColumnLink, ...]
 
 
-class Said(NamedTuple):
+class EventLineage(NamedTuple):
     """What one event says: a job wrote the outputs from the sources. Times are milliseconds since 1970.
 
     `parent` is the run that the run is part of, or its own id: what runs of one parent say adds up.
@@ -169,11 +169,11 @@ class Said(NamedTuple):
     run: str
     parent: str
     at: int
-    sources: tuple[Dataset, ...]
-    outputs: tuple[Output, ...]
+    sources: tuple[EventDataset, ...]
+    outputs: tuple[EventOutput, ...]
 
 
-def events_read(body: bytes) -> list[Said]:
+def events_read(body: bytes) -> list[EventLineage]:
     """Read one event, or an array of them; returns what those that count say. Raises BadRequest where one is no event.
 
     Counted is what has come about: a run that is complete, a stream that runs, or a job that is described without a run.
@@ -188,11 +188,11 @@ def events_read(body: bytes) -> list[Said]:
         raise BadRequest(
             f"{len(events)} events in one request are more than the {EVENTS_MAX} that are taken: send fewer at once"
         )
-    said = [_said(event) for event in events]
+    said = [_lineage_of(event) for event in events]
     return [each for each in said if each is not None]
 
 
-def _said(event: _Event) -> Said | None:
+def _lineage_of(event: _Event) -> EventLineage | None:
     """Return what an event says, None for one that says nothing of where something comes from."""
     if event.job is None:
         if event.dataset is None:
@@ -204,7 +204,7 @@ def _said(event: _Event) -> Said | None:
         )
     if not event.outputs or not _counts(event, event.job):
         return None
-    outputs = tuple([Output(_dataset(each), tuple(_links(each))) for each in event.outputs])
+    outputs = tuple([EventOutput(_dataset(each), tuple(_links(each))) for each in event.outputs])
     if sum(len(output.links) for output in outputs) > LINKS_MAX:
         raise BadRequest(f"The event links more than the {LINKS_MAX} pairs of columns that are taken")
     sources = _sources(event, outputs)
@@ -212,7 +212,7 @@ def _said(event: _Event) -> Said | None:
         return None
     run = "" if event.run is None else event.run.run_id
     parent = event.run.facets.parent if event.run is not None and event.run.facets is not None else None
-    return Said(
+    return EventLineage(
         (event.job.namespace, event.job.name), run, run if parent is None else parent.run.run_id, _at(event), sources,
         outputs,
     )  # fmt: skip
@@ -233,12 +233,12 @@ def _counts(event: _Event, job: _Job) -> bool:
     return event.event_type == "RUNNING" and kind == "STREAMING"
 
 
-def _dataset(found: _Dataset) -> Dataset:
+def _dataset(found: _Dataset) -> EventDataset:
     facets = found.facets
     if facets is None:
-        return Dataset(found.namespace, found.name)
+        return EventDataset(found.namespace, found.name)
     version = "" if facets.version is None else facets.version.dataset_version
-    return Dataset(
+    return EventDataset(
         found.namespace,
         found.name,
         () if facets.symlinks is None else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
@@ -247,23 +247,25 @@ def _dataset(found: _Dataset) -> Dataset:
     )
 
 
-def _links(output: _Dataset) -> list[Link]:
+def _links(output: _Dataset) -> list[ColumnLink]:
     lineage = None if output.facets is None else output.facets.column_lineage
     if lineage is None:
         return []
     named: list[tuple[str | None, _InputField]] = [(None, each) for each in lineage.dataset]
     named += [(field, each) for field, found in lineage.fields.items() for each in found.input_fields]
-    links: dict[Link, None] = {}
+    links: dict[ColumnLink, None] = {}
     for field, each in named:
         for how in each.transformations or [_Transformation("DIRECT" if field else "INDIRECT")]:
             direct = how.type.upper() != "INDIRECT"
-            links[Link(field, (each.namespace, each.name), each.field, (how.subtype or "").upper(), direct)] = None
+            links[ColumnLink(field, (each.namespace, each.name), each.field, (how.subtype or "").upper(), direct)] = (
+                None
+            )
     return list(links)
 
 
-def _sources(event: _Event, outputs: tuple[Output, ...]) -> tuple[Dataset, ...]:
+def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
     """Gather the inputs, each once, and what columns come from though it is not among them."""
-    found: dict[tuple[str, str], Dataset] = {}
+    found: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)
         known = found.get(dataset.key)
@@ -271,7 +273,7 @@ def _sources(event: _Event, outputs: tuple[Output, ...]) -> tuple[Dataset, ...]:
             found[dataset.key] = dataset
     for output in outputs:
         for link in output.links:
-            own = output.dataset if link.source == output.dataset.key else Dataset(*link.source)
+            own = output.dataset if link.source == output.dataset.key else EventDataset(*link.source)
             found.setdefault(link.source, own)
     if len(found) > DATASETS_MAX:
         raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are taken")

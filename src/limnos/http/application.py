@@ -16,23 +16,30 @@ from typing import Protocol as Interface
 
 from limnos.access.authentication import known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
-from limnos.http.audited import NOBODY, TOO_MANY, proven_of, tell_again, tell_answer
+from limnos.http.client_timeouts import ClientTimeouts, client_timeouts_of
 from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
-from limnos.http.door import Door
-from limnos.http.kept import KeptAnswers, depends_of, key_of
+from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
-from limnos.http.patience import Patience, patience_of
-from limnos.http.pieces import CutShort, Pieces
-from limnos.http.refusals import hidden_metalake, plain
+from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import IS_GONE, Request
+from limnos.http.request_audit import NOBODY, TOO_MANY, audit_proof_of, audit_repeat, audit_response
 from limnos.http.response import Response
+from limnos.http.response_cache import ResponseCache, dependencies_of, key_of
 from limnos.http.routing import SHORT_BODY_BYTES
-from limnos.http.throttle import Throttle
-from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
+from limnos.http.streamed_body import StreamedBody, StreamTruncated
+from limnos.http.throttle import CredentialThrottle
+from limnos.model.errors import (
+    AuthenticationFailed,
+    LimnosError,
+    NotFound,
+    ServiceUnavailable,
+    StateUnknown,
+    UnsupportedOperation,
+)
 from limnos.names.errors import InvalidName
-from limnos.services.identity.signing_in import sign_in
-from limnos.services.request.admission import require_prospect
+from limnos.services.identity.issuer_sign_in import sign_in
+from limnos.services.request.admission import require_possible_access
 from limnos.services.request.context import Context
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
@@ -41,14 +48,14 @@ from limnos.telemetry.request_ids import current_request_id, next_request_id
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
-    from limnos.http.kept import Keeping, KeptAnswer, Key
     from limnos.http.request import Body, Receive
     from limnos.http.response import Answer
-    from limnos.http.routing import Route, Router, Takes
+    from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
+    from limnos.http.routing import Route, RouteBodyKind, Router
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
-    from limnos.services.request.scene import Scope
-    from limnos.services.request.shared import Services
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestScope
     from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]
@@ -74,7 +81,7 @@ class Protocol(Interface):
     # `takes_key`, where a protocol has it and it is true: a token may also come in the header `x-api-key`.
     # `narrows`, likewise: every right it asks for is asked of the scene, so a request may count on some of its caller's roles alone.
 
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a route's path names: the scope, and an object below the catalog, by its kind and levels, if it does."""
         ...
 
@@ -83,7 +90,7 @@ class Protocol(Interface):
         ...
 
 
-class _Target:
+class _RouteTarget:
     """Where a path leads: the protocol, its route, the parameters."""
 
     __slots__ = (
@@ -122,7 +129,7 @@ class _Target:
         self.seconds = None if route is None else route.deadline_s
         self.body_bytes_max = min(SHORT_BODY_BYTES if route is None else route.body_limit, body_bytes_max)
         self.route = route
-        self.takes: Takes = "json" if route is None else route.takes
+        self.takes: RouteBodyKind = "json" if route is None else route.takes
         self.takes_key = getattr(protocol, "takes_key", False)
         self.narrows = getattr(protocol, "narrows", False)
 
@@ -132,27 +139,27 @@ class Application:
 
     def __init__(
         self,
-        services: Services,
+        services: NodeServices,
         protocols: list[Protocol],
         *,
         body_bytes_max: int,
         request_timeout_s: float,
-        door: Door | None = None,
-        patience: Patience | None = None,
+        door: HeadAdmission | None = None,
+        patience: ClientTimeouts | None = None,
         request_log: RequestLog | None = None,
         kept_bytes_max: int = 0,
     ) -> None:
         self.services = services
-        self.kept = KeptAnswers(services, bytes_max=kept_bytes_max)
+        self.kept = ResponseCache(services, bytes_max=kept_bytes_max)
         self.audit = services.audit
         self.request_log = request_log
-        self.door = door or Door()
-        self.throttle = Throttle()
-        self.patience = patience or patience_of(HEAD_TIMEOUT_S, request_timeout_s)
+        self.door = door or HeadAdmission()
+        self.throttle = CredentialThrottle()
+        self.patience = patience or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
-        self._targets: dict[tuple[str, bytes], _Target] = {}
+        self._targets: dict[tuple[str, bytes], _RouteTarget] = {}
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one request (or the server's lifespan, which needs nothing)."""
@@ -166,7 +173,7 @@ class Application:
         if isinstance(body, bytes):
             await send({"type": "http.response.body", "body": body})
             return
-        with suppress(CutShort):  # without its last message the connection ends
+        with suppress(StreamTruncated):  # without its last message the connection ends
             try:
                 async for piece in body:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -190,7 +197,7 @@ class Application:
         client = cast("tuple[str, int] | None", scope.get("client"))
         peer = "" if client is None else client[0]
         keeping = kept = None
-        if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), depends_of(headers))) is not None:
+        if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None:
             kept, keeping = self.kept.find(key), self.kept.keeping(key)
         status, sent, answer = await self.respond(
             method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept,
@@ -198,7 +205,7 @@ class Application:
         )  # fmt: skip
         return status, [*sent, *allow_origin(headers, self.door.origins)], answer
 
-    async def _still_holds(self, kept: KeptAnswer) -> bool:
+    async def _still_holds(self, kept: CachedResponse) -> bool:
         """Say whether a kept answer holds, after this request's own look at the store."""
         if self.kept.inline:
             return self.kept.holds_now(kept)
@@ -208,14 +215,14 @@ class Application:
         return self.kept.holds_after_gate(kept)
 
     def again(
-        self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+        self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> Answer:  # fmt: skip
         """Give an answer that is kept, and have it counted and told to the log like any other."""
         self.count_again(kept, key, started, request_id=request_id, peer=peer, headers=headers)
         return kept.status, kept.headers_with(request_id.encode()), kept.body
 
     def count_again(
-        self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+        self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> None:  # fmt: skip
         """Count a kept answer that is sent, and tell the log and the audit."""
         requests[kept.operation] += 1
@@ -228,7 +235,7 @@ class Application:
             )  # fmt: skip
         if self.audit.takes_reads:
             asked = (key[0], kept.path, peer, request_id)
-            tell_again(
+            audit_repeat(
                 self.audit, kept.proven, observed=kept.operation, user=kept.lasting.user, asked=asked, headers=headers
             )
 
@@ -250,8 +257,8 @@ class Application:
         request_id: str,
         peer: str = "",
         at_once: bool = False,
-        keeping: Keeping | None = None,
-        kept: KeptAnswer | None = None,
+        keeping: CacheableRequest | None = None,
+        kept: CachedResponse | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> Answer:
         """Answer one request. Never raises but when it is cancelled.
@@ -296,7 +303,7 @@ class Application:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
-    def _check_head(self, target: _Target, request: Request, *, ctx: Context) -> None:
+    def _check_head(self, target: _RouteTarget, request: Request, *, ctx: Context) -> None:
         """Refuse what the head alone shows to be wrong for the route, and take from it what the handler rests on."""
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
@@ -312,9 +319,9 @@ class Application:
             request.require_type(target.takes)
             request.admit = partial(self._admit, target, request, ctx)
 
-    def _keep(self, keeping: Keeping, response: Response, *, request: Request) -> None:
+    def _keep(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
         """Keep an answer that lasts, with what the audit tells of it."""
-        proven = proven_of(request) if self.audit.takes_reads else NOBODY
+        proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
         self.kept.keep(keeping, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
@@ -332,13 +339,13 @@ class Application:
         if self.request_log is not None:
             self.request_log.flush()
 
-    def _finished(self, target: _Target, response: Response, request: Request) -> Answer:
+    def _finished(self, target: _RouteTarget, response: Response, request: Request) -> Answer:
         """Spell an answer, and have it counted and told to the log: now, or when the last of its pieces is out."""
         status, method, body = response.status, request.method, response.body
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
             count = partial(self._count, target, response, request)
-            pieces = Pieces(
+            pieces = StreamedBody(
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
                 request_id=request.id, ended=count,
             )  # fmt: skip
@@ -349,7 +356,7 @@ class Application:
         self._count(target, response, request, size)
         return status, sent, body if method != "HEAD" else b""
 
-    def _count(self, target: _Target, response: Response, request: Request, size: int) -> None:
+    def _count(self, target: _RouteTarget, response: Response, request: Request, size: int) -> None:
         status, started = response.status, request.started
         key = target.keys.get(status)
         if key is None:
@@ -365,11 +372,11 @@ class Application:
             )  # fmt: skip
         if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
             user = known_user(self.services.view, request.credential)
-            tell_answer(self.audit, request, status=status, user=user, anonymous=target.anonymous)
+            audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
 
-    def _failed(self, error: BaseException, target: _Target, request: Request, ctx: Context | None) -> Response:
+    def _failed(self, error: BaseException, target: _RouteTarget, request: Request, ctx: Context | None) -> Response:
         """Answer a failure, while it is handled. Raises it again when it is a cancellation that is not ours."""
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, AuthenticationFailed):
             return self._told(
                 target, error if error.was_right else self.throttle.answer(request.peer, error), request.id
             )
@@ -382,14 +389,16 @@ class Application:
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
         hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
-        return _refused(target, hidden, request.id)
+        return _refusal_response(target, hidden, request.id)
 
     @staticmethod
-    async def _admit(target: _Target, request: Request, ctx: Context) -> None:
+    async def _admit(target: _RouteTarget, request: Request, ctx: Context) -> None:
         """Refuse a caller who could do nothing with a long body, before it is read."""
         route = cast("Route[Handler]", target.route)
         scope, kind, name = target.protocol.place_of(route.path, request, ctx=ctx)
-        await ctx.read(scope, lambda scene: require_prospect(scene, route.asks, kind=kind, name=name))
+        await ctx.read(
+            scope, lambda request_view: require_possible_access(request_view, route.asks, kind=kind, name=name)
+        )
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
         """Have the task that runs cancelled when its time is over; whoever calls releases it."""
@@ -401,21 +410,21 @@ class Application:
         """Return the time that a route has of its own."""
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
-    def _too_late(self, target: _Target, ctx: Context | None) -> LimnosError:
+    def _too_late(self, target: _RouteTarget, ctx: Context | None) -> LimnosError:
         """Too late after a change was handed to the store, nobody knows what became of it."""
         late = f"Not done within {target.seconds or self.deadlines.seconds:g} s"
         if ctx is not None and ctx.submitted:
             return StateUnknown(f"{late}, and the change may have been made: look before you repeat it")
-        return Unavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
+        return ServiceUnavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
 
-    def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
-        response = _refused(target, error, request_id)
+    def _told(self, target: _RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
+        response = _refusal_response(target, error, request_id)
         if response.status >= 500:
             context = getattr(error, "context", {})
             log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
         return response
 
-    def _route(self, method: str, raw: bytes) -> _Target:
+    def _route(self, method: str, raw: bytes) -> _RouteTarget:
         """Find where a path leads, and remember it: a pure function of the path."""
         segments = raw.strip(b"/").split(b"/")
         for protocol in self.protocols:
@@ -425,13 +434,13 @@ class Application:
             routes, params = found
             route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
             operation = "unknown-method" if route is None else route.operation
-            target = _Target(protocol, operation, route, params, body_bytes_max=self.body_bytes_max)
+            target = _RouteTarget(protocol, operation, route, params, body_bytes_max=self.body_bytes_max)
             if len(raw) <= CACHED_PATH_BYTES_MAX:
                 if len(self._targets) >= CACHED_ROUTES_MAX:
                     self._targets.clear()
                 self._targets[method, raw] = target
             return target
-        return _Target(self._owner(segments), "unknown-route", None, (), body_bytes_max=self.body_bytes_max)
+        return _RouteTarget(self._owner(segments), "unknown-route", None, (), body_bytes_max=self.body_bytes_max)
 
     def _owner(self, segments: list[bytes]) -> Protocol:
         """Return the protocol whose routes an unknown path follows furthest; the first of equals, the last for none."""
@@ -439,11 +448,11 @@ class Application:
         return self.protocols[reached.index(max(reached)) if any(reached) else -1]
 
 
-def _refused(target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
+def _refusal_response(target: _RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
     """Spell a failure as its protocol does, and keep its words for the log."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:
-        response.reason = plain(str(hidden_metalake(error)))
+        response.reason = unescape_percent(str(hidden_metalake(error)))
     return response
 
 
@@ -453,9 +462,9 @@ def _header_of_key(headers: dict[bytes, bytes]) -> bytes:
     return b"Bearer " + key if key else b""
 
 
-def _no_route(target: _Target) -> LimnosError:
+def _no_route(target: _RouteTarget) -> LimnosError:
     if target.operation == "unknown-method":
-        return Unsupported("This address exists, but not for this method")
+        return UnsupportedOperation("This address exists, but not for this method")
     return NotFound("No such address", kind="route")
 
 

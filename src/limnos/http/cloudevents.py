@@ -20,14 +20,14 @@ from limnos.names.display import render
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from limnos.services.lookup.telling import Told
+    from limnos.services.lookup.change_publishing import PublishedChange
 
 CONTENT_TYPE: Final = "application/cloudevents-batch+json"
 BATCH_BYTES_MAX: Final = 1 << 20
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
 
 
-def event_of(told: Told, *, epoch: int, metalake: str) -> dict[str, object]:
+def event_of(told: PublishedChange, *, epoch: int, metalake: str) -> dict[str, object]:
     """Spell a change as an event. Its id is the same whenever it is sent."""
     event: dict[str, object] = {
         "specversion": "1.0",

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from limnos.http.door import HEAD_BYTES_MAX
-from limnos.http.guarded import GuardedProtocol
-from limnos.http.kept import METHODS, depends_of, key_of
-from limnos.http.patience import Phase
-from limnos.http.pieces import CutShort
-from limnos.model.errors import Unavailable
+from limnos.http.admission_protocol import AdmissionProtocol
+from limnos.http.client_timeouts import ConnectionPhase
+from limnos.http.head_admission import HEAD_BYTES_MAX
+from limnos.http.response_cache import METHODS, dependencies_of, key_of
+from limnos.http.streamed_body import StreamTruncated
+from limnos.model.errors import ServiceUnavailable
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from limnos.http.kept import Keeping, KeptAnswer, Key
     from limnos.http.response import Answer
+    from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
 
 BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which slows a sender down as they are read."""
 BEHIND_ADDRESS: Final = b" HTTP/1.1\r\n"
 _METHODS: Final = {name.encode(): name for name in METHODS}
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
-_IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
+_IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
 log = get_logger("limnos.http")
 
 
-class _Nobody:
+class _NullWaiter:
     """Stands where uvicorn wakes the ASGI application: nobody waits there."""
 
     @staticmethod
@@ -51,12 +51,12 @@ class _Nobody:
         """Do nothing: no application waits here."""
 
 
-class Exchange:
+class FastPathExchange:
     """A request of the lane and the state of its answer, with the names that uvicorn's protocol looks for."""
 
     __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
 
-    message_event = _Nobody
+    message_event = _NullWaiter
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
@@ -72,7 +72,7 @@ class Exchange:
         return self.disconnected
 
 
-class AfterGate:
+class FreshnessCallback:
     """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
 
     It is a waiter to the gate, and what the deadlines watch.
@@ -80,7 +80,14 @@ class AfterGate:
 
     __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
 
-    def __init__(self, lane: LaneProtocol, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+    def __init__(
+        self,
+        lane: FastPathProtocol,
+        exchange: FastPathExchange,
+        kept: CachedResponse,
+        key: ResponseCacheKey,
+        started: float,
+    ) -> None:
         self._lane, self._exchange = lane, exchange
         self._kept, self._key, self._started = kept, key, started
         self._done = False
@@ -124,7 +131,7 @@ class AfterGate:
         self._lane.transport.close()
 
 
-class LaneProtocol(GuardedProtocol):
+class FastPathProtocol(AdmissionProtocol):
     """The protocol with the lane.
 
     What a connection sends is much the same each time: a head whose fields are those of the last one was looked at
@@ -179,7 +186,7 @@ class LaneProtocol(GuardedProtocol):
             return False
         self._steps += 1
         self.url = url
-        exchange = Exchange(self._usual_headers)
+        exchange = FastPathExchange(self._usual_headers)
         exchange.more_body = False
         self.cycle = exchange  # type: ignore[assignment]
         try:
@@ -196,7 +203,7 @@ class LaneProtocol(GuardedProtocol):
             self._phase is _IDLE
             and not self._unparsed_bytes
             and self.headers == self._usual_fields
-            and isinstance(exchange, Exchange)
+            and isinstance(exchange, FastPathExchange)
             and not exchange.body
             and data[:end] == self.parser.get_method() + b" " + self.url
         ):
@@ -216,7 +223,7 @@ class LaneProtocol(GuardedProtocol):
         may = self._may_go_straight()
         if may and self.headers == self._usual_fields and self._unparsed_bytes <= HEAD_BYTES_MAX:
             self._unparsed_bytes = 0
-            self.cycle = Exchange(self._usual_headers)  # type: ignore[assignment]
+            self.cycle = FastPathExchange(self._usual_headers)  # type: ignore[assignment]
             self._phase = _BODY
             return
         if not may and self._is_read_anew():
@@ -225,8 +232,8 @@ class LaneProtocol(GuardedProtocol):
         self._enter(headers)
         if may and self._is_ordinary(headers):
             self._usual_fields, self._usual_headers, self._usual_rest = self.headers, headers, b""
-            self._usual_depends = depends_of(headers)
-            self.cycle = Exchange(headers)  # type: ignore[assignment]
+            self._usual_depends = dependencies_of(headers)
+            self.cycle = FastPathExchange(headers)  # type: ignore[assignment]
             self._phase = _BODY
             return
         url, fields, expects = self.url, self.headers, self.expect_100_continue
@@ -264,7 +271,7 @@ class LaneProtocol(GuardedProtocol):
     def on_body(self, body: bytes) -> None:
         """Keep a piece of the body; it is short, so the sender need not be slowed down."""
         exchange: object = self.cycle
-        if isinstance(exchange, Exchange) and not exchange.response_complete:
+        if isinstance(exchange, FastPathExchange) and not exchange.response_complete:
             self._unparsed_bytes = 0
             if not exchange.body:
                 exchange.body = body
@@ -278,7 +285,7 @@ class LaneProtocol(GuardedProtocol):
     def on_message_complete(self) -> None:
         """Answer a request of the lane, now that it is whole."""
         exchange: object = self.cycle
-        if not isinstance(exchange, Exchange) or self._wishes_to_upgrade:
+        if not isinstance(exchange, FastPathExchange) or self._wishes_to_upgrade:
             super().on_message_complete()
             return
         self._unparsed_bytes = 0
@@ -290,7 +297,7 @@ class LaneProtocol(GuardedProtocol):
             log.exception("unexpected failure in the lane")
             self.transport.close()
 
-    def _begin(self, exchange: Exchange) -> None:
+    def _begin(self, exchange: FastPathExchange) -> None:
         """Answer with what is kept, if it holds; else afresh."""
         answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
@@ -301,19 +308,23 @@ class LaneProtocol(GuardedProtocol):
             keeping = answers.keeping(key)
         self.answer_afresh(exchange, method, url, keeping)
 
-    def _answer_kept(self, exchange: Exchange, kept: KeptAnswer, *, key: Key, started: float) -> None:
+    def _answer_kept(
+        self, exchange: FastPathExchange, kept: CachedResponse, *, key: ResponseCacheKey, started: float
+    ) -> None:
         """Answer with what is kept, if it holds, now or when the gate was asked; else afresh."""
         answers = self.application.kept
         if answers.inline:
             if answers.holds_now(kept):
                 self.send_again(exchange, kept, key, started)
                 return
-        elif answers.ask(kept, waiting := AfterGate(self, exchange, kept, key, started)):
+        elif answers.ask(kept, waiting := FreshnessCallback(self, exchange, kept, key, started)):
             self.application.deadlines.watch(waiting)
             return
         self.answer_afresh(exchange, key[0], key[1], answers.keeping(key))
 
-    def answer_afresh(self, exchange: Exchange, method: str, url: bytes, keeping: Keeping | None) -> None:
+    def answer_afresh(
+        self, exchange: FastPathExchange, method: str, url: bytes, keeping: CacheableRequest | None
+    ) -> None:
         """Have the application answer; at once, if it can."""
         application = self.application
         path, _, query = url.partition(b"?")
@@ -332,7 +343,7 @@ class LaneProtocol(GuardedProtocol):
                     if isinstance(ended.value[2], bytes):
                         self._write(exchange, ended.value)
                         return
-                    work = _given(ended.value)
+                    work = _return_answer(ended.value)
                 else:
                     work = self._resume(work, waits_for, application.seconds_of(method, path))
             exchange.task = self.loop.create_task(self._finish(exchange, work))
@@ -340,7 +351,9 @@ class LaneProtocol(GuardedProtocol):
         finally:
             current_request_id.reset(mine)
 
-    def send_again(self, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+    def send_again(
+        self, exchange: FastPathExchange, kept: CachedResponse, key: ResponseCacheKey, started: float
+    ) -> None:
         """Send an answer that is kept, under this request's own id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
@@ -356,12 +369,14 @@ class LaneProtocol(GuardedProtocol):
         self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], kept.body)))  # type: ignore[attr-defined]
         self._complete(exchange)
 
-    def say_late(self, exchange: Exchange, url: bytes, method: str) -> None:
+    def say_late(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
         """Answer that the time is over."""
-        late = Unavailable("The store did not answer in time, and nothing was changed: try again", retry_after_s=5)
+        late = ServiceUnavailable(
+            "The store did not answer in time, and nothing was changed: try again", retry_after_s=5
+        )
         self._write(exchange, self.application.refusal(method, url, late, peer=self._peer))
 
-    def _head_around_id(self, exchange: Exchange, kept: KeptAnswer) -> tuple[bytes, bytes]:
+    def _head_around_id(self, exchange: FastPathExchange, kept: CachedResponse) -> tuple[bytes, bytes]:
         headers = kept.headers_with(b"\0")
         before, _, after = self._head(exchange, kept.status, headers).partition(b"\0")
         return before, after
@@ -372,17 +387,17 @@ class LaneProtocol(GuardedProtocol):
         """Go on, in this task and until its deadline, with what was to be answered at once and has to wait."""
         deadlines, task = self.application.deadlines, self.application.watch(seconds)
         try:
-            return await _resumed(work, waits_for)
+            return await _resume_coroutine(work, waits_for)
         finally:
             deadlines.release(task)
 
-    async def _finish(self, exchange: Exchange, work: Coroutine[Any, Any, Answer]) -> None:
+    async def _finish(self, exchange: FastPathExchange, work: Coroutine[Any, Any, Answer]) -> None:
         try:
             answer = await work
             if self.flow.write_paused and not exchange.disconnected:
                 await self.flow.drain()
             await self._send(exchange, answer)
-        except CutShort:
+        except StreamTruncated:
             exchange.keep_alive = False
         except Exception:
             log.exception("unexpected failure in the lane")
@@ -391,7 +406,7 @@ class LaneProtocol(GuardedProtocol):
             if not exchange.response_complete:
                 self.transport.close()
 
-    async def _send(self, exchange: Exchange, answer: Answer) -> None:
+    async def _send(self, exchange: FastPathExchange, answer: Answer) -> None:
         status, headers, pieces = answer
         if isinstance(pieces, bytes):
             self._write(exchange, answer)
@@ -400,7 +415,7 @@ class LaneProtocol(GuardedProtocol):
             self.transport.write(self._head(exchange, status, [*headers, CHUNKED]))
             async for piece in pieces:
                 if exchange.disconnected:
-                    raise CutShort
+                    raise StreamTruncated
                 self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 await asyncio.sleep(0)  # the turn's end sends it
                 if self.flow.write_paused:
@@ -410,7 +425,7 @@ class LaneProtocol(GuardedProtocol):
             await pieces.close()
         self._complete(exchange)
 
-    def _write(self, exchange: Exchange, answer: Answer) -> None:
+    def _write(self, exchange: FastPathExchange, answer: Answer) -> None:
         if exchange.disconnected or self.transport.is_closing():
             exchange.response_complete = True
             return
@@ -420,7 +435,7 @@ class LaneProtocol(GuardedProtocol):
         self._complete(exchange)
 
     @staticmethod
-    def _head(exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+    def _head(exchange: FastPathExchange, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
         parts = [STATUS_LINE[status]]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
@@ -430,19 +445,19 @@ class LaneProtocol(GuardedProtocol):
             raise RuntimeError("A header of an answer holds a line break")
         return head
 
-    def _complete(self, exchange: Exchange) -> None:
+    def _complete(self, exchange: FastPathExchange) -> None:
         exchange.response_complete = True
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
 
 
-async def _given(answer: Answer) -> Answer:
+async def _return_answer(answer: Answer) -> Answer:
     return answer
 
 
 @types.coroutine
-def _resumed(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
+def _resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
     """Go on with a coroutine that was begun outside a task and has to wait after all."""
     try:
         while True:

@@ -13,7 +13,7 @@ _CHECKS: Final = 16
 """How often a request is looked at while it may run: it is late by at most that part of the limit."""
 
 
-class Watched(Protocol):
+class Cancellable(Protocol):
     """What may be late: a task, or whatever else can be cancelled."""
 
     def cancel(self) -> object:
@@ -26,11 +26,11 @@ class Deadlines:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._queues: dict[float, dict[Watched, float]] = {}
-        self._late: set[Watched] = set()
-        self._looking: asyncio.TimerHandle | None = None
+        self._queues: dict[float, dict[Cancellable, float]] = {}
+        self._late: set[Cancellable] = set()
+        self._read_connection: asyncio.TimerHandle | None = None
 
-    def watch(self, task: Watched, seconds: float | None = None) -> None:
+    def watch(self, task: Cancellable, seconds: float | None = None) -> None:
         """Cancel the task when the time is over, unless it is released before."""
         loop = asyncio.get_running_loop()
         allowed = self.seconds if seconds is None else seconds
@@ -39,10 +39,10 @@ class Deadlines:
             queue = self._queues[allowed] = {}
         queue[task] = until = loop.time() + allowed
         every = allowed / _CHECKS
-        if self._looking is None or self._looking.when() > until:
+        if self._read_connection is None or self._read_connection.when() > until:
             self._look_again(loop, every)
 
-    def release(self, task: Watched) -> None:
+    def release(self, task: Cancellable) -> None:
         """The task has done what it was watched for."""
         for queue in self._queues.values():
             if queue.pop(task, None) is not None:
@@ -54,12 +54,12 @@ class Deadlines:
         return task in self._late and task.uncancel() == 0
 
     def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-        self._looking = loop.call_later(seconds, self._look, loop)
+        if self._read_connection is not None:
+            self._read_connection.cancel()
+        self._read_connection = loop.call_later(seconds, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._looking = None
+        self._read_connection = None
         now = loop.time()
         for queue in self._queues.values():
             for task, until in tuple(queue.items()):

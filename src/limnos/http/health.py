@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from limnos.http.response import Response, json_response
 from limnos.model.kinds import ROOT_ID
 from limnos.store.changes import EPOCH
-from limnos.store.sql import once
-from limnos.store.times import OFF_MS
+from limnos.store.sql import read_rows
+from limnos.store.time_sources import OFF_MS
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ ANSWER_S = 1.8
 
 async def live(_request: Request, _ctx: Context) -> Response:
     """Answer that the process serves."""
-    return _told([_check("process")])
+    return _health_response([_check("process")])
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
     """Answer whether the store does: it is asked what has changed."""
-    return _told([await _store(ctx)])
+    return _health_response([await _store(ctx)])
 
 
 async def health(_request: Request, ctx: Context) -> Response:
     """Answer both."""
-    return _told([_check("process"), await _store(ctx)])
+    return _health_response([_check("process"), await _store(ctx)])
 
 
 async def _store(ctx: Context) -> Check:
@@ -59,7 +59,7 @@ async def _store(ctx: Context) -> Check:
 
 async def _ask(ctx: Context) -> None:
     async with asyncio.timeout(ANSWER_S):
-        await asyncio.gather(ctx.services.gate.ask((ROOT_ID,), "health"), ctx.look_up(lambda: once(EPOCH)))
+        await asyncio.gather(ctx.services.gate.ask((ROOT_ID,), "health"), ctx.look_up(lambda: read_rows(EPOCH)))
 
 
 def _check(name: str, *, fault: str = "", note: str = "") -> Check:
@@ -67,6 +67,6 @@ def _check(name: str, *, fault: str = "", note: str = "") -> Check:
     return {"name": name, "status": "DOWN" if fault else "UP", "details": {"reason": reason} if reason else {}}
 
 
-def _told(checks: list[Check]) -> Response:
+def _health_response(checks: list[Check]) -> Response:
     up = all(check["status"] == "UP" for check in checks)
     return json_response({"code": 0, "status": "UP" if up else "DOWN", "checks": checks}, 200 if up else 503)

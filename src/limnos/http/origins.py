@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from limnos.access.authentication import ANONYMOUS
-from limnos.model.audit import TEXT_MAX, Origin, short
+from limnos.model.audit import TEXT_MAX, RequestOrigin, shorten_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def origin_of(
     target: tuple[str, str], headers: Mapping[bytes, bytes], *, peer: str, credential: Credential | None
-) -> Origin:
+) -> RequestOrigin:
     """Say where a request came from. `target` is the protocol's name and the operation's."""
-    return Origin(*target, _shown(headers.get(b"user-agent", b"")[:TEXT_MAX]), peer, proof_of(credential))
+    return RequestOrigin(*target, _short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]), peer, proof_of(credential))
 
 
 @lru_cache(1024)
-def _shown(text: bytes) -> str:
-    return short(text.decode("utf-8", "replace"))
+def _short_text(text: bytes) -> str:
+    return shorten_text(text.decode("utf-8", "replace"))
 
 
 def proof_of(credential: Credential | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.names.parts import quoted
+from limnos.names.parts import quote_for_message
 from limnos.names.percent import unquote_form
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check_parameters(
             raise BadRequest(f"Query parameter {name} is not served here: the list comes whole. Leave it out")
         elif changes:
             raise BadRequest(
-                f"Unknown query parameter {quoted(name[:SHOWN_MAX])}, so nothing was done: {_known_words(known)}"
+                f"Unknown query parameter {quote_for_message(name[:SHOWN_MAX])}, so nothing was done: {_known_words(known)}"
             )
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from limnos.access.authentication import ANONYMOUS
 from limnos.model.decisions import Decision
-from limnos.model.errors import Forbidden, LimnosError, NotFound
+from limnos.model.errors import LimnosError, NotFound, PermissionDenied
 from limnos.names.display import render_part
 from limnos.names.errors import InvalidName
 
@@ -22,7 +22,7 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
     if not isinstance(error, NotFound) or error.kind != "metalake" or "user" not in error.context:
         return error
     metalake = render_part(str(error.context["metalake"]))
-    return Forbidden(
+    return PermissionDenied(
         f"Current user {error.context['user']} doesn't exist in the metalake {metalake}, "
         "you should add the user to the metalake first"
     )
@@ -35,7 +35,7 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
     """
     if isinstance(error, NotFound):
         return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
-    decision = error.decision if isinstance(error, Forbidden) else None
+    decision = error.decision if isinstance(error, PermissionDenied) else None
     return (
         isinstance(decision, Decision)
         and decision.user == ANONYMOUS
@@ -43,9 +43,9 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
     )
 
 
-def told_decision(error: LimnosError | InvalidName) -> dict[str, object] | None:
+def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object] | None:
     """Return the decision behind a refusal as JSON; none for a stranger, who must not learn what exists."""
-    decision = error.decision if isinstance(error, Forbidden) else None
+    decision = error.decision if isinstance(error, PermissionDenied) else None
     if not isinstance(decision, Decision) or any(factor.kind == "member" for factor in decision.factors):
         return None
     return decision_json(decision)
@@ -66,6 +66,6 @@ def _without_ids(value: object) -> object:
     return [_without_ids(each) for each in value] if isinstance(value, list) else value
 
 
-def plain(message: str) -> str:
+def unescape_percent(message: str) -> str:
     """Undo the doubled percent signs of messages made for clients that format them."""
     return message.replace("%%", "%")

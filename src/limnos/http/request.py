@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 
     from limnos.access.authentication import Credential
-    from limnos.http.routing import Takes
-    from limnos.model.audit import Origin
+    from limnos.http.routing import RouteBodyKind
+    from limnos.model.audit import RequestOrigin
     from limnos.model.decisions import Decision
 
     Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
@@ -113,7 +113,7 @@ class Request:
         self._body = body
         self._query: dict[str, bytes] | None = None
 
-    def origin(self) -> Origin:
+    def origin(self) -> RequestOrigin:
         """Say where it came from: what it asked, and the client's own name, address and kind of proof."""
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
@@ -145,7 +145,7 @@ class Request:
             raise BadRequest(f"Query parameter {name} is true or false, not {text}")
         return text.lower() == "true"
 
-    def require_type(self, takes: Takes) -> None:
+    def require_type(self, takes: RouteBodyKind) -> None:
         """Refuse a body that says to be of another kind than the route takes. Raises WrongMediaType."""
         sent = self.headers.get(b"content-type")
         if sent is None or takes == "any" or _kind_of(sent) == takes or not self._has_body():

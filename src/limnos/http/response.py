@@ -12,10 +12,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from limnos.http.pieces import Pieces
-    from limnos.services.request.lasting import Lasting
+    from limnos.http.streamed_body import StreamedBody
+    from limnos.services.request.cache_validity import CacheValidity
 
-    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces]
+    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
     """Status, all headers, and what is sent as the body."""
 
 
@@ -38,7 +38,7 @@ class Response:
         self.body = body
         self.headers = headers
         self.reason = ""
-        self.lasting: Lasting | None = None
+        self.lasting: CacheValidity | None = None
         self.stream: AsyncGenerator[bytes, None] | None = None
 
 

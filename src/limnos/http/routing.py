@@ -18,7 +18,7 @@ SHORT_BODY_BYTES: Final = 1 << 16
 LONG_BODY_BYTES: Final = 1 << 20
 ANY_BODY_BYTES: Final = 1 << 40
 """For routes that only the server's limit bounds."""
-Takes = Literal["json", "form", "any"]
+RouteBodyKind = Literal["json", "form", "any"]
 """What a route's body may be."""
 
 
@@ -39,7 +39,7 @@ class Route(NamedTuple, Generic[H]):
     operation: str
     deadline_s: float | None = None
     body_bytes_max: int = LONG_BODY_BYTES
-    takes: Takes = "json"
+    takes: RouteBodyKind = "json"
     asks: tuple[Action, ...] = ()
     query: tuple[str, ...] = ()
     query_ignored: tuple[str, ...] = ()
@@ -52,14 +52,14 @@ class Route(NamedTuple, Generic[H]):
         return self.body_bytes_max if self.asks else SHORT_BODY_BYTES
 
 
-class Node(Generic[H]):
+class TrieNode(Generic[H]):
     """One place of the trie."""
 
     __slots__ = ("any", "children", "routes")
 
     def __init__(self) -> None:
-        self.children: dict[bytes, Node[H]] = {}
-        self.any: Node[H] | None = None
+        self.children: dict[bytes, TrieNode[H]] = {}
+        self.any: TrieNode[H] | None = None
         self.routes: dict[str, Route[H]] = {}
 
 
@@ -69,7 +69,7 @@ class Router(Generic[H]):
     def __init__(self, root: str, routes: Iterable[Route[H]], refusing: Iterable[Route[H]] = ()) -> None:
         self.root = root
         self.routes = tuple(routes)
-        self.tree: Node[H] = Node()
+        self.tree: TrieNode[H] = TrieNode()
         for route in (*self.routes, *refusing):
             self._add(route)
 
@@ -77,9 +77,9 @@ class Router(Generic[H]):
         node = self.tree
         for segment in (self.root + route.path).strip("/").split("/"):
             if segment.startswith("{"):
-                node.any = node = node.any or Node()
+                node.any = node = node.any or TrieNode()
             else:
-                node = node.children.setdefault(segment.encode(), Node())
+                node = node.children.setdefault(segment.encode(), TrieNode())
         if route.method in node.routes:
             raise ValueError(f"Two routes for {route.method} {route.path}")
         node.routes[route.method] = route
@@ -108,7 +108,7 @@ class Router(Generic[H]):
             node = following
         return len(segments)
 
-    def _leads(self, node: Node[H], rest: list[bytes]) -> bool:
+    def _leads(self, node: TrieNode[H], rest: list[bytes]) -> bool:
         """Say whether a literal step can be followed to a route; else the parameter beside it is meant."""
         if not rest:
             return bool(node.routes)

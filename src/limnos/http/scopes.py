@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.names.percent import unquote_form
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
 
 
-def scope_of_path(path: str, request: Request) -> Scope:
+def scope_of_path(path: str, request: Request) -> RequestScope:
     """Read the scope off a request's parameters; `path` is the route's. Raises InvalidName."""
     names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
     found = dict(zip(names, request.params, strict=True))
-    return Scope(*[unquote_form(found[name]) for name in ("m", "c") if name in found])
+    return RequestScope(*[unquote_form(found[name]) for name in ("m", "c") if name in found])

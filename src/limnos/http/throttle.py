@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.errors import Throttled
+from limnos.model.errors import TooManyAttempts
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from limnos.model.errors import Unauthenticated
+    from limnos.model.errors import AuthenticationFailed
 
 BURST: Final = 20
 PER_S: Final = 2.0
@@ -30,7 +30,7 @@ WRONG = Counter(
 )
 
 
-class Throttle:
+class CredentialThrottle:
     """An allowance of wrong credentials for each address: a burst, then so many a second."""
 
     def __init__(self, *, burst: int = BURST, now: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class Throttle:
         self._count = 0
         self._addresses: set[str] = set()
 
-    def answer(self, peer: str, wrong: Unauthenticated) -> Unauthenticated | Throttled:
+    def answer(self, peer: str, wrong: AuthenticationFailed) -> AuthenticationFailed | TooManyAttempts:
         """Count a wrong credential; returns the failure to answer with."""
         address, now = address_of(peer), self._now()
         used, at = self._used.pop(address, (0.0, now))
@@ -55,12 +55,12 @@ class Throttle:
         self._tell(address, wrong, now)
         if not is_over:
             return wrong
-        return Throttled(
+        return TooManyAttempts(
             f"Too many wrong credentials come from {address}: correct the one this client sends, then try again. The last one: "
             f"{wrong.message}"
         )
 
-    def _tell(self, address: str, wrong: Unauthenticated, now: float) -> None:
+    def _tell(self, address: str, wrong: AuthenticationFailed, now: float) -> None:
         self._count += 1
         if len(self._addresses) < ADDRESSES_MAX:
             self._addresses.add(address)

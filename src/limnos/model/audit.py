@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from limnos.model.decisions import Decision, Factor
+from limnos.model.decisions import Decision, DecisionFactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Outcome = Literal["done", "refused", "failed"]
-OUTCOMES: Final[tuple[Outcome, ...]] = ("done", "refused", "failed")
+AuditOutcome = Literal["done", "refused", "failed"]
+OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")
 OTHER: Final = "other"
 """The change of a mutation that left none in the feed, such as a webhook made or a statistic written."""
 TEXT_MAX: Final = 300
 """Characters that are kept of what a client says of itself, of an address, or of a reason."""
 
 
-class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where a request came from: what it asked over which protocol, the client's own name, its address, and what proved who it is."""
 
     protocol: str = ""
@@ -32,17 +32,17 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     credential: str = ""
 
 
-class Right(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """A decision as it is kept: what was asked of which object, and what spoke for it or against it."""
 
     action: str
     object_id: int
     kind: str
     name: str
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[DecisionFactor, ...] = ()
 
     @classmethod
-    def of(cls, decision: Decision) -> Right:
+    def of(cls, decision: Decision) -> AuditedDecision:
         """Keep a decision."""
         return cls(decision.action, decision.target_id, decision.target_kind, decision.target, decision.factors)
 
@@ -51,20 +51,20 @@ class Right(msgspec.Struct, frozen=True, omit_defaults=True):
         return Decision(allowed, self.action, self.object_id, self.name, user, self.factors, (), self.kind)
 
 
-class Account(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a mutation's transaction keeps of its request, beside the change itself."""
 
-    origin: Origin = Origin()
-    rights: tuple[Right, ...] = ()
+    origin: RequestOrigin = RequestOrigin()
+    rights: tuple[AuditedDecision, ...] = ()
     user_id: int | None = None
     detail: str = ""
 
 
-class Line(msgspec.Struct, frozen=True):
+class AuditRecord(msgspec.Struct, frozen=True):
     """A line of the audit; `at` is milliseconds since 1970 by the store's clock.
 
     `change` is empty for what changed nothing. `path` is where the object was when it was done, below the metalake;
-    `new_path` where a move put it. `rights` is JSON, a list of `Right`. Of a change `zone`, `revision` and `ordinal` tell which one.
+    `new_path` where a move put it. `rights` is JSON, a list of `AuditedDecision`. Of a change `zone`, `revision` and `ordinal` tell which one.
     """
 
     id: int
@@ -94,36 +94,38 @@ class Line(msgspec.Struct, frozen=True):
 
 
 _encoder: Final = msgspec.json.Encoder()
-_accounts: Final = msgspec.json.Decoder(Account)
-_rights: Final = msgspec.json.Decoder(tuple[Right, ...])
+_accounts: Final = msgspec.json.Decoder(AuditContext)
+_rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])
 
 
-def account_text(origin: Origin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
+def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
     """Spell what a mutation keeps of its request."""
-    return _encoder.encode(Account(origin, tuple([Right.of(each) for each in decisions]), user_id)).decode()
+    return _encoder.encode(
+        AuditContext(origin, tuple([AuditedDecision.of(each) for each in decisions]), user_id)
+    ).decode()
 
 
-def detailed(account: str | None, detail: str) -> str:
+def add_detail(account: str | None, detail: str) -> str:
     """Add to an account, spelled already, what a change tells beside its columns."""
     more = f'"detail":{_encoder.encode(detail).decode()}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
 
 
-def account_of(text: str | None) -> Account:
+def audit_context_of(text: str | None) -> AuditContext:
     """Read it again; of a change that was made without an audit nothing is known."""
-    return Account() if text is None else _accounts.decode(text)
+    return AuditContext() if text is None else _accounts.decode(text)
 
 
-def rights_text(rights: Iterable[Right]) -> str:
+def rights_text(rights: Iterable[AuditedDecision]) -> str:
     """Spell the rights of a line."""
     return _encoder.encode(tuple(rights)).decode()
 
 
-def rights_of(text: str) -> tuple[Right, ...]:
+def rights_of(text: str) -> tuple[AuditedDecision, ...]:
     """Read the rights of a line."""
     return _rights.decode(text)
 
 
-def short(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Keep the beginning of what somebody outside sent, without what no line of text holds."""
     return "".join([each if each.isprintable() else " " for each in text[:TEXT_MAX]])

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.privileges import shown
+from limnos.model.privileges import escape_percent
 from limnos.model.restrictions import CLOSED_TO
 from limnos.names.display import render_part
 
@@ -33,7 +33,7 @@ FactorKind = Literal[
 _HAS_MAX: Final = 4
 
 
-class Link(msgspec.Struct, frozen=True, gc=False):
+class ChainLink(msgspec.Struct, frozen=True, gc=False):
     """One object of a chain from a target up to its metalake; `name` is its own name, one part."""
 
     id: int
@@ -41,7 +41,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     name: str
 
     @classmethod
-    def absent(cls, kind: Kind, name: str) -> Link:
+    def absent(cls, kind: Kind, name: str) -> ChainLink:
         """What was asked for and does not exist.
 
         Putting it before the nearest existing scope gives the decision, and a refusal the very words, that an
@@ -50,7 +50,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
         return cls(ABSENT_ID, kind, name)
 
 
-Chain = tuple[Link, ...]
+SecurableChain = tuple[ChainLink, ...]
 """From the target up: (table, inner namespace, outer namespace, catalog, metalake), or (role, metalake)."""
 
 
@@ -58,7 +58,7 @@ KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
 """Made once: the word of an enum member is computed at each use, and every factor needs one."""
 
 
-class Factor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One reason of a decision: a right that was found, denied or missing, on which object, through which role.
 
     Missing factors with the same `clause` are alternatives; one of every clause is needed.
@@ -97,13 +97,13 @@ class Decision(msgspec.Struct, frozen=True):
     target_id: int
     target: str
     user: str
-    factors: tuple[Factor, ...]
+    factors: tuple[DecisionFactor, ...]
     revision: tuple[tuple[int, int], ...]
     target_kind: str = ""
 
     def message(self) -> str:
         """The public sentence. A percent sign of a name comes doubled, for clients that format messages."""
-        return shown(self._sentence())
+        return escape_percent(self._sentence())
 
     def as_json(self) -> dict[str, object]:
         """What explain, audit and the command line render; names are raw here, percent signs included."""
@@ -132,17 +132,17 @@ class Decision(msgspec.Struct, frozen=True):
     def _lacking(self) -> str:
         gaps = [f for f in self.factors if f.kind in ("missing", "deny")]
         clauses = [_clause(list(group)) for _, group in groupby(gaps, key=lambda f: f.clause)]
-        clauses += [f"{_holding(f)} ({CLOSED_TO})" for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
+        clauses += [f"{_holding_text(f)} ({CLOSED_TO})" for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
         held = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
         return " and ".join(clauses) + (f", {held}" if held and clauses else held)
 
-    def _held(self, factors: tuple[Factor, ...]) -> str:
-        words = list(dict.fromkeys(_holding(f) for f in factors))
+    def _held(self, factors: tuple[DecisionFactor, ...]) -> str:
+        words = list(dict.fromkeys(_holding_text(f) for f in factors))
         more = f" and {len(words) - _HAS_MAX} more" if len(words) > _HAS_MAX else ""
         return f"has {', '.join(words[:_HAS_MAX])}{more}" if words else ""
 
 
-def display_names(chain: Chain) -> list[str]:
+def display_names(chain: SecurableChain) -> list[str]:
     """Every object of a chain for people: its path below the metalake, or the metalake's own name."""
     names: list[str] = []
     above = ""
@@ -156,18 +156,18 @@ def display_names(chain: Chain) -> list[str]:
     return names
 
 
-def _clause(factors: list[Factor]) -> str:
+def _clause(factors: list[DecisionFactor]) -> str:
     """`needs SELECT_TABLE or MODIFY_TABLE on main.raw.t`; ownership is only told when no privilege would do."""
-    denied = [_denied(f) for f in factors if f.kind == "deny"]
+    denied = [_denied_text(f) for f in factors if f.kind == "deny"]
     missing = [f for f in factors if f.kind == "missing"]
     granted = [f for f in missing if f.privilege not in (OWNER, SERVICE_ADMIN)]
     if denied and not granted:
         return " and ".join(denied)
     by_object = groupby(granted or missing, key=lambda f: f.object_name)
-    return ", or ".join(denied + [_needed(name, [f.privilege or "" for f in group]) for name, group in by_object])
+    return ", or ".join(denied + [_needed_text(name, [f.privilege or "" for f in group]) for name, group in by_object])
 
 
-def _needed(name: str, privileges: list[str]) -> str:
+def _needed_text(name: str, privileges: list[str]) -> str:
     if privileges == [OWNER]:
         return f"needs ownership of {name}"
     if privileges == [SERVICE_ADMIN]:
@@ -175,16 +175,16 @@ def _needed(name: str, privileges: list[str]) -> str:
     return f"needs {' or '.join(privileges)} on {name}"
 
 
-def _denied(factor: Factor) -> str:
-    return f"{factor.privilege} is denied on {factor.object_name}{_through(factor)}"
+def _denied_text(factor: DecisionFactor) -> str:
+    return f"{factor.privilege} is denied on {factor.object_name}{_through_text(factor)}"
 
 
-def _holding(factor: Factor) -> str:
+def _holding_text(factor: DecisionFactor) -> str:
     match factor.kind:
         case "owner":
-            return f"ownership of {factor.object_name}{_through(factor)}"
+            return f"ownership of {factor.object_name}{_through_text(factor)}"
         case "allow":
-            return f"{factor.privilege} on {factor.object_name}{_through(factor)}"
+            return f"{factor.privilege} on {factor.object_name}{_through_text(factor)}"
         case "lent":
             return (
                 f"what view {factor.object_name} lends"
@@ -203,7 +203,7 @@ def _holding(factor: Factor) -> str:
             return f"membership of {factor.object_name}"
 
 
-def _through(factor: Factor) -> str:
+def _through_text(factor: DecisionFactor) -> str:
     ways = [f"role {factor.role}"] if factor.role else []
     ways += [f"group {factor.group}"] if factor.group else []
     return f" (through {' of '.join(ways)})" if ways else ""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.kinds import ROOT_ID
-from limnos.model.principals import Asker, Purpose
+from limnos.model.principals import Requester, TokenPurpose
 
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
-    from limnos.model.principals import Trust
+    from limnos.model.principals import TokenTrust
     from limnos.model.records import NodeRecord
 
 
@@ -78,7 +78,7 @@ class Grant(msgspec.Struct, frozen=True):
     allowed: bool
 
 
-class Ruled(msgspec.Struct, frozen=True):
+class RoleWithRules(msgspec.Struct, frozen=True):
     """A role with its rules.
 
     `nodes`: parent, kind and name of each live object of the rules, and of everything above it, by id; None when they
@@ -104,9 +104,9 @@ class Token(msgspec.Struct, frozen=True):
     created_at: int
     expires_at: int | None
     revoked: bool
-    trust: Trust
+    trust: TokenTrust
     root_id: int
-    purpose: Purpose = Purpose.API
+    purpose: TokenPurpose = TokenPurpose.API
 
     def is_over(self, now_ms: int) -> bool:
         """Say whether its time is over, by the store's clock in milliseconds since 1970."""
@@ -118,7 +118,7 @@ class Password(msgspec.Struct, frozen=True):
 
     user: str
     hash: str
-    trust: Trust
+    trust: TokenTrust
     root_id: int
 
 
@@ -138,7 +138,7 @@ class TaskRow(msgspec.Struct, frozen=True):
     result: str | None
 
 
-class Trashed(msgspec.Struct, frozen=True):
+class TrashRow(msgspec.Struct, frozen=True):
     """Something that was dropped and can be brought back until it expires. Its names are those it was dropped under."""
 
     id: int
@@ -174,7 +174,7 @@ class Webhook(msgspec.Struct, frozen=True):
     delivered_at: int | None
 
 
-class Report(msgspec.Struct, frozen=True):
+class MetricsReportRow(msgspec.Struct, frozen=True):
     """What a client told of a scan of a table, or of a commit to it: JSON as it was sent. The id is 0 until it is kept."""
 
     id: int
@@ -186,7 +186,7 @@ class Report(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Document(msgspec.Struct, frozen=True):
+class MetadataDocument(msgspec.Struct, frozen=True):
     """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
 
     node_id: int
@@ -209,7 +209,7 @@ class Listing(msgspec.Struct, frozen=True, weakref=True):
     encoded: tuple[bytes, ...]
 
 
-class OwnedPart(msgspec.Struct, frozen=True):
+class OwnedRange(msgspec.Struct, frozen=True):
     """Where in a catalog a principal owns something: objects in a range of ids, after one (the key's) up to `last`, None for all.
 
     `parents` hold owned objects that are no namespaces (the catalog itself may be one), `namespaces` are owned themselves.
@@ -220,7 +220,7 @@ class OwnedPart(msgspec.Struct, frozen=True):
     last: int | None
 
 
-class Change(msgspec.Struct, frozen=True):
+class ChangeRow(msgspec.Struct, frozen=True):
     """A row of the change feed: which keys a mutation touched, under their old and new names.
 
     The columns are made for what has a name under a parent. What else they hold is told by the properties: whoever reads a
@@ -299,9 +299,9 @@ class StatementRequest(msgspec.Struct, frozen=True):
     outcome: bytes = b""
 
     @property
-    def asker(self) -> Asker:
+    def asker(self) -> Requester:
         """Whose it is."""
-        return Asker(self.user_name, self.user_id)
+        return Requester(self.user_name, self.user_id)
 
     def is_lost(self, now_ms: int) -> bool:
         """Whether the node that runs it is gone."""

@@ -102,13 +102,13 @@ class KeyReused(BadRequest):
     code = "idempotency-key-reused"
 
 
-class Unprocessable(LimnosError):
+class PropertyConflict(LimnosError):
     """The same key is both set and removed."""
 
     code = "unprocessable"
 
 
-class Unauthenticated(LimnosError):
+class AuthenticationFailed(LimnosError):
     """No credential that can be verified: wrong, expired, revoked, malformed.
 
     `was_right`: the credential was once given out, and is void now; who sends it does not guess.
@@ -121,7 +121,7 @@ class Unauthenticated(LimnosError):
         self.was_right = was_right
 
 
-class Forbidden(LimnosError):
+class PermissionDenied(LimnosError):
     """Known to the caller, but not allowed. Carries the decision when one was made."""
 
     code = "forbidden"
@@ -163,7 +163,7 @@ class InUse(ObjectError):
     code = "in-use"
 
 
-class Protected(InUse):
+class ProtectedObject(InUse):
     """An object is protected from being dropped, or lies below one that is so with everything in it. `kind` is its kind."""
 
     code = "protected"
@@ -175,7 +175,7 @@ class NotInUse(ObjectError):
     code = "not-in-use"
 
 
-class Unsupported(LimnosError):
+class UnsupportedOperation(LimnosError):
     """The operation exists, but not for this object or configuration."""
 
     code = "unsupported"
@@ -217,7 +217,7 @@ class StateUnknown(LimnosError):
     code = "state-unknown"
 
 
-class Pruned(BadRequest):
+class PositionPruned(BadRequest):
     """What comes after a position in the changes is not kept any longer, or the store was restored: start anew."""
 
     code = "pruned"
@@ -247,7 +247,7 @@ class TooSlow(LimnosError):
     code = "too-slow"
 
 
-class Misdirected(LimnosError):
+class MisdirectedRequest(LimnosError):
     """A request for a host name that this server does not answer to."""
 
     code = "misdirected"
@@ -259,7 +259,7 @@ class WrongMediaType(LimnosError):
     code = "wrong-media-type"
 
 
-class Unavailable(LimnosError):
+class ServiceUnavailable(LimnosError):
     """Certain that nothing happened; come again. `retry_after_s` is seconds."""
 
     code = "unavailable"
@@ -269,19 +269,19 @@ class Unavailable(LimnosError):
         self.retry_after_s = retry_after_s
 
 
-class Throttled(Unavailable):
+class TooManyAttempts(ServiceUnavailable):
     """Too many wrong credentials from one address: nothing was done."""
 
     code = "throttled"
 
 
-class LockTimeout(Unavailable):
+class LockTimeout(ServiceUnavailable):
     """A lock could not be had in time: other statements hold it. Nothing was done."""
 
     code = "lock-timeout"
 
 
-class NoSpace(Unavailable):
+class NoSpace(ServiceUnavailable):
     """The storage or the database has no space left. Certain that nothing happened; only an operator can change it."""
 
     code = "no-space"

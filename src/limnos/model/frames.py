@@ -14,7 +14,7 @@ class BrokenFrame(ValueError):
     """Bytes that are no message behind its length."""
 
 
-def framed(message: bytes) -> bytes:
+def frame_message(message: bytes) -> bytes:
     """Put a message behind its length."""
     head = bytearray()
     left = len(message)

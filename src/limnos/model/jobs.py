@@ -22,7 +22,7 @@ LIVE: Final = (QUEUED, *HELD)
 ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
 
 
-class Job(msgspec.Struct, frozen=True):
+class TemplateJob(msgspec.Struct, frozen=True):
     """One job of a template. `holder` is the node that runs it; `exit_code` is the process's, negative for a signal."""
 
     id: int
@@ -49,7 +49,7 @@ class Job(msgspec.Struct, frozen=True):
         return CANCELLED if self.state == CANCELLING else FAILED
 
 
-class Output(msgspec.Struct, frozen=True):
+class JobOutput(msgspec.Struct, frozen=True):
     """The ends of what a job wrote to its two streams, and how many bytes that were in all."""
 
     stdout: str = ""

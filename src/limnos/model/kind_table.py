@@ -19,10 +19,10 @@ from limnos.model.kinds import (
     MODEL_PROVIDER,
     SHARED_SPACE,
     TABLE_FORMATS,
-    Home,
     Kind,
+    ZoneKind,
 )
-from limnos.model.places import PlaceKind
+from limnos.model.storage_locations import LocationKind
 
 
 class Exclusion:
@@ -86,7 +86,7 @@ class KindRow(NamedTuple):
     """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
     transactions: Words | Exclusion = UNSAID
     """Operations on the kind in a transaction of several operations."""
-    places: tuple[PlaceKind, ...] | Exclusion = UNSAID
+    places: tuple[LocationKind, ...] | Exclusion = UNSAID
     """What its storage locations are used for."""
     placeholder: Yes | Exclusion = UNSAID
     """A node can stand for an object of another system."""
@@ -130,7 +130,7 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         verbs=_CONTAINER_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=no("a catalog must be empty or is dropped with everything in it"),
         export="catalog", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=(PlaceKind.LANCE_DIRECTORY, PlaceKind.WAREHOUSE, PlaceKind.ALLOWED_LOCATION, PlaceKind.RESTRICTED_READS),
+        places=(LocationKind.LANCE_DIRECTORY, LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, LocationKind.RESTRICTED_READS),
         placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.NAMESPACE: KindRow(
@@ -145,21 +145,21 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         verbs=_LEAF_VERBS, privileges=("select_table", "modify_table"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=True, trash=True, export="table", feed="told",
         transactions=("create-table", "commit-table", "drop-table", "move-table"),
-        places=(PlaceKind.TABLE, PlaceKind.DATA_PATH, PlaceKind.LANCE_TABLE, PlaceKind.STAGED_TABLE), placeholder=True, lineage=True,
+        places=(LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.LANCE_TABLE, LocationKind.STAGED_TABLE), placeholder=True, lineage=True,
         cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.VIEW: KindRow(
         gravitino="view", gravitino_error="View", sqlpp="view", name_space="table", catalogs=(ICEBERG_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("select_view",), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.view", feed="told",
-        transactions=("create-view", "commit-view", "drop-view", "move-view"), places=(PlaceKind.VIEW,), placeholder=True, lineage=True,
+        transactions=("create-view", "commit-view", "drop-view", "move-view"), places=(LocationKind.VIEW,), placeholder=True, lineage=True,
         cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.FILESET: KindRow(
         gravitino="fileset", gravitino_error="Fileset", sqlpp=_NO_SQLPP, name_space="fileset", catalogs=(FILESET_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("read_fileset", "write_fileset"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.fileset", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=(PlaceKind.FILESET, PlaceKind.EXTERNAL_FILESET), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        places=(LocationKind.FILESET, LocationKind.EXTERNAL_FILESET), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=("path", "drop", "describe"),
     ),
     Kind.TOPIC: KindRow(
@@ -301,6 +301,6 @@ def name_space_of(kind: Kind, provider: str = "") -> str:
     Iceberg catalogs: what the row says. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since Lance knows no two
     objects of one name under a namespace.
     """
-    if provider == GENERIC_PROVIDER and kind.home is Home.CATALOG:
+    if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:
         return SHARED_SPACE
     return row_of(kind).name_space or kind.word

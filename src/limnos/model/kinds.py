@@ -11,7 +11,7 @@ from enum import Enum, IntEnum
 from typing import Final, Self
 
 
-class Home(Enum):
+class ZoneKind(Enum):
     """What an object lies in. Its changes are on the clock of that zone."""
 
     SERVER = "server"
@@ -19,7 +19,7 @@ class Home(Enum):
     CATALOG = "catalog"
 
 
-class Form(Enum):
+class KindGroup(Enum):
     """What kind of thing it is in the house of names.
 
     A container holds nodes. A leaf lies in a namespace. What is apart lies in the metalake, beside the tree, and can be
@@ -37,39 +37,39 @@ class Form(Enum):
 class Kind(IntEnum):
     """What a node, or another securable object, is: number, where it lies, what form it has; a row of `node` or not."""
 
-    home: Home
-    form: Form
+    home: ZoneKind
+    form: KindGroup
     is_node: bool
     """It is a row of `node`; what is not has a table of its own, or none."""
 
-    def __new__(cls, number: int, home: Home, form: Form, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
+    def __new__(cls, number: int, home: ZoneKind, form: KindGroup, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
         """A kind is its number, so it can be stored and compared as one."""
         kind = int.__new__(cls, number)
         kind._value_ = number
         kind.home, kind.form, kind.is_node = home, form, is_node
         return kind
 
-    METALAKE = 1, Home.SERVER, Form.CONTAINER
-    CATALOG = 2, Home.METALAKE, Form.CONTAINER
-    NAMESPACE = 3, Home.CATALOG, Form.CONTAINER
-    TABLE = 4, Home.CATALOG, Form.LEAF
-    VIEW = 5, Home.CATALOG, Form.LEAF
-    FILESET = 6, Home.CATALOG, Form.LEAF
-    TOPIC = 7, Home.CATALOG, Form.LEAF
-    MODEL = 8, Home.CATALOG, Form.LEAF
-    FUNCTION = 9, Home.CATALOG, Form.LEAF
-    COLUMN = 10, Home.CATALOG, Form.PART, False
-    TAG = 11, Home.METALAKE, Form.APART
-    POLICY = 12, Home.METALAKE, Form.APART
-    JOB_TEMPLATE = 13, Home.METALAKE, Form.APART
-    JOB = 14, Home.METALAKE, Form.APART, False
-    DATATYPE = 15, Home.CATALOG, Form.LEAF
-    SYNONYM = 16, Home.CATALOG, Form.LEAF
-    EXTERNAL_DATASET = 17, Home.CATALOG, Form.LEAF
-    USER = 20, Home.METALAKE, Form.PRINCIPAL, False
-    GROUP = 21, Home.METALAKE, Form.PRINCIPAL, False
-    ROLE = 22, Home.METALAKE, Form.APART, False
-    TOKEN = 23, Home.SERVER, Form.CREDENTIAL, False
+    METALAKE = 1, ZoneKind.SERVER, KindGroup.CONTAINER
+    CATALOG = 2, ZoneKind.METALAKE, KindGroup.CONTAINER
+    NAMESPACE = 3, ZoneKind.CATALOG, KindGroup.CONTAINER
+    TABLE = 4, ZoneKind.CATALOG, KindGroup.LEAF
+    VIEW = 5, ZoneKind.CATALOG, KindGroup.LEAF
+    FILESET = 6, ZoneKind.CATALOG, KindGroup.LEAF
+    TOPIC = 7, ZoneKind.CATALOG, KindGroup.LEAF
+    MODEL = 8, ZoneKind.CATALOG, KindGroup.LEAF
+    FUNCTION = 9, ZoneKind.CATALOG, KindGroup.LEAF
+    COLUMN = 10, ZoneKind.CATALOG, KindGroup.PART, False
+    TAG = 11, ZoneKind.METALAKE, KindGroup.APART
+    POLICY = 12, ZoneKind.METALAKE, KindGroup.APART
+    JOB_TEMPLATE = 13, ZoneKind.METALAKE, KindGroup.APART
+    JOB = 14, ZoneKind.METALAKE, KindGroup.APART, False
+    DATATYPE = 15, ZoneKind.CATALOG, KindGroup.LEAF
+    SYNONYM = 16, ZoneKind.CATALOG, KindGroup.LEAF
+    EXTERNAL_DATASET = 17, ZoneKind.CATALOG, KindGroup.LEAF
+    USER = 20, ZoneKind.METALAKE, KindGroup.PRINCIPAL, False
+    GROUP = 21, ZoneKind.METALAKE, KindGroup.PRINCIPAL, False
+    ROLE = 22, ZoneKind.METALAKE, KindGroup.APART, False
+    TOKEN = 23, ZoneKind.SERVER, KindGroup.CREDENTIAL, False
 
     @property
     def word(self) -> str:
@@ -77,17 +77,17 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
-def _of(*forms: Form) -> tuple[Kind, ...]:
+def _of(*forms: KindGroup) -> tuple[Kind, ...]:
     return tuple(kind for kind in Kind if kind.form in forms)
 
 
 KINDS: Final[Mapping[int, Kind]] = {kind.value: kind for kind in Kind}
 """Kinds by their stored numbers: looked up for every row, which `Kind(number)` does ten times as slowly."""
 
-CONTAINERS: Final = _of(Form.CONTAINER)
-LEAVES: Final = _of(Form.LEAF)
-APART: Final = _of(Form.APART)
-SECURABLE: Final = _of(Form.CONTAINER, Form.LEAF, Form.PART, Form.APART)
+CONTAINERS: Final = _of(KindGroup.CONTAINER)
+NAMESPACE_OBJECTS: Final = _of(KindGroup.LEAF)
+METALAKE_OBJECTS: Final = _of(KindGroup.APART)
+SECURABLES: Final = _of(KindGroup.CONTAINER, KindGroup.LEAF, KindGroup.PART, KindGroup.APART)
 """What a rule, an owner or a tag may be about, as far as it is served."""
 
 SCOPES: Final = (Kind.METALAKE, Kind.CATALOG)
@@ -111,7 +111,7 @@ SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
 """The format of the tables in a catalog of each provider; a node of kind TABLE says its own."""
-SOURCED: Final[Mapping[str, str]] = {
+SOURCE_PROVIDERS: Final[Mapping[str, str]] = {
     POSTGRESQL_PROVIDER: "RELATIONAL",
     MYSQL_PROVIDER: "RELATIONAL",
     KAFKA_PROVIDER: "STREAM",
@@ -119,5 +119,5 @@ SOURCED: Final[Mapping[str, str]] = {
     HIVE_PROVIDER: "RELATIONAL",
 }
 """Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
-FEDERATED: Final = frozenset({REST_PROVIDER})
+REST_PROVIDERS: Final = frozenset({REST_PROVIDER})
 """Those of them that show another Iceberg catalog: Iceberg's clients are served, and namespaces nest."""

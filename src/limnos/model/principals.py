@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from limnos.model.decisions import Link
-from limnos.model.errors import Forbidden
-from limnos.model.privileges import Privilege, shown
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import PermissionDenied
+from limnos.model.privileges import Privilege, escape_percent
 
-__all__ = ["HeldRole", "Link", "MergedRules", "RoleRules", "Rule", "Subject", "Trust", "is_name"]
+__all__ = ["ChainLink", "HeldRole", "MergedRules", "RoleRules", "Rule", "Subject", "TokenTrust", "is_name"]
 
 NAME_BYTES_MAX = 255
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -31,7 +31,7 @@ def is_name(name: str) -> bool:
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX and _INVISIBLE.search(name) is None
 
 
-class Trust(StrEnum):
+class TokenTrust(StrEnum):
     """What a token's worth rests on: how its maker was known. The words are stored."""
 
     OPEN = "open"
@@ -42,7 +42,7 @@ class Trust(StrEnum):
     """The maker had a proven token, or the server made it for its administrator."""
 
 
-class Purpose(StrEnum):
+class TokenPurpose(StrEnum):
     """What a token is for. The words are stored."""
 
     API = "api"
@@ -57,7 +57,7 @@ class Purpose(StrEnum):
     """Given for a service account's secret, for a while; its root is the secret."""
 
 
-class Identity(NamedTuple):
+class IssuerIdentity(NamedTuple):
     """Whom a token of an outside issuer speaks for. Times are milliseconds since 1970.
 
     `groups` is None where no claim of the issuer's tells them; `expires_ms` has the time added by which clocks may differ.
@@ -120,7 +120,9 @@ class MergedRules:
         # By identity: a role held directly and through a group is one shared value, and no rule is ever lost.
         rules = list({id(held.rules): held.rules for held in roles}.values())
         return cls(
-            united([r.allow_ids for r in rules]), united([r.deny_ids for r in rules]), frozenset(r.id for r in rules)
+            union_by_privilege([r.allow_ids for r in rules]),
+            union_by_privilege([r.deny_ids for r in rules]),
+            frozenset(r.id for r in rules),
         )
 
 
@@ -202,7 +204,9 @@ class Subject:
         """
         unheld = sorted(active - {held.rules.name for held in self.roles})
         if unheld:
-            raise Forbidden(f"User '{shown(self.user_name)}' does not hold the role {', '.join(map(shown, unheld))}")
+            raise PermissionDenied(
+                f"User '{escape_percent(self.user_name)}' does not hold the role {', '.join(map(escape_percent, unheld))}"
+            )
         roles = tuple(held if held.rules.name in active else _denying(held) for held in self.roles)
         return Subject(
             self.user_id, self.user_name, self.groups, self.group_names, roles, self.service_admin, self.member
@@ -224,7 +228,7 @@ def _pairs(ids_by_privilege: IdsByPrivilege) -> frozenset[Rule]:
     return frozenset((privilege, object_id) for privilege, ids in ids_by_privilege.items() for object_id in ids)
 
 
-def united(maps: Sequence[IdsByPrivilege]) -> IdsByPrivilege:
+def union_by_privilege(maps: Sequence[IdsByPrivilege]) -> IdsByPrivilege:
     """Per privilege the union of all ids; a set that only one role brings is shared, not copied."""
     if len(maps) == 1:
         return maps[0]
@@ -239,7 +243,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Whose a request is: a name by itself may be given anew. The id is 0 for who is no user of the metalake."""
 
     name: str

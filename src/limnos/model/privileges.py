@@ -13,7 +13,7 @@ from typing import Final
 
 from limnos.model.errors import IllegalPrivilege
 from limnos.model.kind_table import KIND_TABLE, row_of
-from limnos.model.kinds import CONTAINERS, LEAVES, Home, Kind
+from limnos.model.kinds import CONTAINERS, NAMESPACE_OBJECTS, Kind, ZoneKind
 
 
 class Privilege(IntEnum):
@@ -58,7 +58,7 @@ class Privilege(IntEnum):
         return self.name.lower()
 
 
-class Condition(Enum):
+class GrantCondition(Enum):
     """Whether a role allows or denies a privilege; the value is the word in JSON."""
 
     ALLOW = "allow"
@@ -81,12 +81,12 @@ def _bindings() -> dict[Privilege, frozenset[Kind]]:
     binds = {
         p.CREATE_CATALOG: _METALAKE,
         p.USE_CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG}),
-        p.MANAGE_GRANTS: _CONTAINERS | frozenset(LEAVES),
+        p.MANAGE_GRANTS: _CONTAINERS | frozenset(NAMESPACE_OBJECTS),
     }
     creates = (p.CREATE_SCHEMA, p.USE_SCHEMA, p.CREATE_TABLE, p.CREATE_VIEW, p.CREATE_FILESET, p.CREATE_TOPIC)
     binds |= dict.fromkeys((*creates, p.REGISTER_MODEL, p.REGISTER_FUNCTION), _CONTAINERS)
     for kind, row in KIND_TABLE.items():
-        above = _METALAKE if kind.home is Home.METALAKE else _CONTAINERS
+        above = _METALAKE if kind.home is ZoneKind.METALAKE else _CONTAINERS
         binds |= dict.fromkeys((p[word.upper()] for word in row.privileges or ()), above | {kind})
     whole = (p.MANAGE_USERS, p.MANAGE_GROUPS, p.CREATE_ROLE, p.CREATE_TAG, p.CREATE_POLICY)
     binds |= dict.fromkeys((*whole, p.REGISTER_JOB_TEMPLATE, p.RUN_JOB), _METALAKE)
@@ -122,16 +122,16 @@ def parse_privilege(text: str) -> Privilege:
     found = _BY_WORD.get(text.strip().lower())
     if found is None:
         known = ", ".join(p.name for p in Privilege)
-        raise IllegalPrivilege(f"Unknown privilege '{shown(text)}'; use one of {known}")
+        raise IllegalPrivilege(f"Unknown privilege '{escape_percent(text)}'; use one of {known}")
     return found
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> GrantCondition:
     """Read `allow` or `deny` in any case. Raises IllegalPrivilege."""
     try:
-        return Condition(text.strip().lower())
+        return GrantCondition(text.strip().lower())
     except ValueError:
-        raise IllegalPrivilege(f"Unknown condition '{shown(text)}'; use ALLOW or DENY") from None
+        raise IllegalPrivilege(f"Unknown condition '{escape_percent(text)}'; use ALLOW or DENY") from None
 
 
 def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
@@ -149,17 +149,19 @@ def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) ->
     given = catalog_type.lower()
     if _TYPE_WORDS.get(given, given) != wanted:
         raise IllegalPrivilege(
-            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {shown(given)} catalog, "
+            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {escape_percent(given)} catalog, "
             f"only of a {wanted} catalog"
         )
 
 
-def check_conditions(entries: Iterable[tuple[Privilege, Condition]], name: str) -> None:
+def check_conditions(entries: Iterable[tuple[Privilege, GrantCondition]], name: str) -> None:
     """Refuse the same privilege both allowed and denied on the object called `name`. Raises IllegalPrivilege."""
-    seen: dict[Privilege, Condition] = {}
+    seen: dict[Privilege, GrantCondition] = {}
     for privilege, condition in entries:
         if seen.setdefault(privilege, condition) is not condition:
-            raise IllegalPrivilege(f"Privilege {privilege.name} is both allowed and denied on {shown(name)}; keep one")
+            raise IllegalPrivilege(
+                f"Privilege {privilege.name} is both allowed and denied on {escape_percent(name)}; keep one"
+            )
 
 
 def kind_word(kind: Kind) -> str:
@@ -167,6 +169,6 @@ def kind_word(kind: Kind) -> str:
     return (row_of(kind).gravitino or kind.word).upper()
 
 
-def shown(text: str) -> str:
+def escape_percent(text: str) -> str:
     """A caller's text made safe for messages: printf-style clients choke on a bare percent sign."""
     return text.replace("%", "%%")

@@ -116,7 +116,7 @@ class StoredRecord:
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(cls.MESSAGE, data)
+        message = _parse(cls.MESSAGE, data)
         values: dict[str, Any] = {name: read(message, name) for name, read in _readers(message.DESCRIPTOR.name).items()}
         return cls(**values, unknown=_unknown(message))
 
@@ -245,7 +245,7 @@ class JobTemplateRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredRecord(StoredRecord):
+class SqlppObjectRecord(StoredRecord):
     """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters.
 
     `definition` is of a function that was registered in other words: JSON; it has no statements then. `dependencies`: of functions, what each
@@ -276,7 +276,7 @@ NodeRecord = (
     | ViewRecord
     | TagRecord
     | JobTemplateRecord
-    | DeclaredRecord
+    | SqlppObjectRecord
     | ModelRecord
     | FilesetRecord
     | TopicRecord
@@ -295,7 +295,7 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.FILESET: FilesetRecord,
     Kind.TOPIC: TopicRecord,
     Kind.POLICY: PolicyRecord,
-    **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), DeclaredRecord),
+    **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), SqlppObjectRecord),
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""
 
@@ -305,7 +305,7 @@ def encode(record: Record) -> bytes:
 
     Raises BadRequest for text that is no Unicode (a lone surrogate) and for a catalog type that is not known.
     """
-    return _blank(_BLANK.index(record)) if record in _BLANK else _encoded(record)
+    return _blank(_BLANK.index(record)) if record in _BLANK else _encode(record)
 
 
 BLANK_TABLE: Final = TableRecord(None, {})
@@ -316,10 +316,10 @@ _BLANK: Final[tuple[Record, ...]] = (BLANK_TABLE, BLANK_NAMESPACE)
 
 @cache
 def _blank(place: int) -> bytes:
-    return _encoded(_BLANK[place])
+    return _encode(_BLANK[place])
 
 
-def _encoded(record: Record) -> bytes:
+def _encode(record: Record) -> bytes:
     try:
         message = record.message()
     except UnicodeEncodeError as error:
@@ -343,7 +343,7 @@ def _type_word(number: int) -> str:
     return _TYPE_WORDS.get(number, f"UNKNOWN_{number}")
 
 
-def _parsed(shape: type[_Message], data: bytes) -> _Message:
+def _parse(shape: type[_Message], data: bytes) -> _Message:
     """Read a message of this major version. Raises UnreadableRecord, which names the kind of record."""
     kind = " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
     try:

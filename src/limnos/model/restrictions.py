@@ -16,7 +16,7 @@ CLOSED_TO: Final = "read-restricted-use-server-planning"
 """What a reader meets wherever the files of a table would be, in words and as a location."""
 
 
-class Mask(msgspec.Struct, frozen=True):
+class ColumnMask(msgspec.Struct, frozen=True):
     """What becomes of one column: its name when the mask was set, and its field id; 0 in a namespace, where names decide."""
 
     column: str
@@ -24,14 +24,14 @@ class Mask(msgspec.Struct, frozen=True):
     field_id: int = 0
 
 
-class Terms(msgspec.Struct, frozen=True):
+class RestrictionTerms(msgspec.Struct, frozen=True):
     """What a restriction says: the rows that are left, what becomes of columns, and for whom.
 
     `row_filter` is JSON, empty for all rows. `to` and `unless` are ids of users, groups and roles; nobody in `to` means everybody.
     """
 
     row_filter: str = ""
-    masks: tuple[Mask, ...] = ()
+    masks: tuple[ColumnMask, ...] = ()
     to: tuple[int, ...] = ()
     unless: tuple[int, ...] = ()
 
@@ -41,12 +41,12 @@ class Restriction(msgspec.Struct, frozen=True):
 
     object_id: int
     name: str
-    terms: Terms
+    terms: RestrictionTerms
     set_by: str
     set_at: int
 
 
-class Restrictions(msgspec.Struct, frozen=True):
+class CatalogRestrictions(msgspec.Struct, frozen=True):
     """All restrictions of a catalog, by the objects that they are on."""
 
     by_object: dict[int, tuple[Restriction, ...]]

@@ -40,7 +40,7 @@ FINISHES: Final = (FAILED, CANCELLED, HELD, DISCARDED)
 """What a runner may say that became of its run; `published` is said by the transaction that publishes."""
 
 
-class Declaration(msgspec.Struct, frozen=True):
+class PipelineDeclaration(msgspec.Struct, frozen=True):
     """One version of what a pipeline declares: JSON as it was sent, and the SHA-256 of it in a form of its own."""
 
     pipeline_id: int
@@ -51,7 +51,7 @@ class Declaration(msgspec.Struct, frozen=True):
     declared_at: int
 
 
-class Run(msgspec.Struct, frozen=True):
+class PipelineRun(msgspec.Struct, frozen=True):
     """One run of a pipeline. `attempt` is the newest: the process that may act. `revision` is that of its publishing, in `catalog_id`.
 
     `phases` is what its process spent its time on, seconds by phase as JSON, as a step's are.
@@ -95,7 +95,7 @@ class Run(msgspec.Struct, frozen=True):
         return LOST if self.state in LIVE and not self.is_held(now_ms) else self.state
 
 
-class Step(msgspec.Struct, frozen=True):
+class RunStepState(msgspec.Struct, frozen=True):
     """A step of a run as its runner last told it, under `attempt`; 0 before anything was told."""
 
     name: str
@@ -113,7 +113,7 @@ class Step(msgspec.Struct, frozen=True):
     phases: str | None = None
 
 
-class Finding(msgspec.Struct, frozen=True):
+class RuleFinding(msgspec.Struct, frozen=True):
     """What a rule of a step came to; `body` is all of it as JSON. The id is 0 until it is kept."""
 
     step: str

@@ -20,7 +20,7 @@ class Statistic(msgspec.Struct, frozen=True):
     modified_at: int | None = None
 
 
-class Range(msgspec.Struct, frozen=True):
+class PartitionRange(msgspec.Struct, frozen=True):
     """Partitions by their names, from one to another; None is no end."""
 
     above: str | None

@@ -22,11 +22,11 @@ def new_uuid(now_ms: int) -> str:
     try:
         rest = _pool.pop()
     except IndexError:
-        rest = _drawn()
+        rest = _draw_suffixes()
     return f"{now_ms >> 16:08x}-{now_ms & 0xFFFF:04x}-{rest}"
 
 
-def _drawn() -> str:
+def _draw_suffixes() -> str:
     """Draw what follows the time in many UUIDs; returns one of them, the others are for the next calls."""
     drawn = bytearray(os.urandom(_BYTES * _DRAWN_AT_ONCE))
     drawn[2::_BYTES] = drawn[2::_BYTES].translate(_VARIANT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_some_levels, quoted
+from limnos.names.parts import Levels, check_some_levels, quote_for_message
 
 _SPECIAL = re.compile(r"[@.]")
 _PIECE = re.compile(r"@.?|\.|[^@.]+", re.DOTALL)
@@ -44,7 +44,7 @@ def decode(text: str) -> Levels:
 def _unescape(pair: str) -> str:
     if pair in ("@@", "@."):
         return pair[1]
-    where = f"before {quoted(pair[1])}" if len(pair) == 2 else "at the end"
+    where = f"before {quote_for_message(pair[1])}" if len(pair) == 2 else "at the end"
     raise InvalidName(
         "bad-escape", f"The canonical name has '@' {where}: it may stand only before '@' or '.'. Write '@@' for '@'."
     )

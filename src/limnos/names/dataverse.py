@@ -15,7 +15,7 @@ from typing import ClassVar
 from limnos.names import canonical
 from limnos.names.display import render
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_part, check_some_levels, quoted
+from limnos.names.parts import Levels, check_part, check_some_levels, quote_for_message
 
 PART_BYTES_MAX = 251
 """Longest part of a dataverse's name, and longest name of a dataset, type, function and so on, in bytes of UTF-8."""
@@ -32,17 +32,18 @@ def check_object_name(name: str) -> str:
     check_part(name)
     if name[0].isspace():
         raise InvalidName(
-            "forbidden-character", f"The name {quoted(name)} begins with white space. Begin it with another character."
+            "forbidden-character",
+            f"The name {quote_for_message(name)} begins with white space. Begin it with another character.",
         )
     if (size := len(name.encode())) > PART_BYTES_MAX:
         raise InvalidName(
             "part-too-long",
-            f"The name {quoted(name)} has {size} bytes in UTF-8; SQL++ allows {PART_BYTES_MAX}. Shorten it.",
+            f"The name {quote_for_message(name)} has {size} bytes in UTF-8; SQL++ allows {PART_BYTES_MAX}. Shorten it.",
         )
     return name
 
 
-def _checked(parts: Iterable[str]) -> Levels:
+def _check_parts(parts: Iterable[str]) -> Levels:
     """The parts if they may name a dataverse."""
     levels = check_some_levels(parts)
     for part in levels:
@@ -50,7 +51,7 @@ def _checked(parts: Iterable[str]) -> Levels:
     if levels[0].startswith("^"):
         raise InvalidName(
             "forbidden-character",
-            f"The dataverse name {quoted(levels[0])} begins with '^'. Begin it with another character.",
+            f"The dataverse name {quote_for_message(levels[0])} begins with '^'. Begin it with another character.",
         )
     if (size := sum(len(part.encode()) for part in levels)) > NAME_BYTES_MAX:
         raise InvalidName(
@@ -80,7 +81,7 @@ class DataverseName:
     @classmethod
     def create(cls, parts: Iterable[str]) -> DataverseName:
         """The name of these parts, outermost first. Raises InvalidName for none, or for one that is refused."""
-        levels = _checked(parts)
+        levels = _check_parts(parts)
         return cls(levels, canonical.encode(levels))
 
     @classmethod
@@ -94,14 +95,14 @@ class DataverseName:
         name = cls.create((part,))
         if name.canonical_form != part:
             raise InvalidName(
-                "reserved-name", f"A built-in dataverse cannot be called {quoted(part)}. Avoid '.' and '@'."
+                "reserved-name", f"A built-in dataverse cannot be called {quote_for_message(part)}. Avoid '.' and '@'."
             )
         return name
 
     @classmethod
     def from_canonical_form(cls, text: str) -> DataverseName:
         """The name with this canonical form, strictly decoded. Raises InvalidName for what no name has as its form."""
-        return cls(_checked(canonical.decode(text)), text)
+        return cls(_check_parts(canonical.decode(text)), text)
 
     @property
     def is_multi_part(self) -> bool:

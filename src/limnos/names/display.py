@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import PARTS_MAX, check_part, quoted
+from limnos.names.parts import PARTS_MAX, check_part, quote_for_message
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _ESCAPED = re.compile("[`\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -58,7 +58,7 @@ def parse(text: str) -> tuple[str, ...]:
         if text[position] != ".":
             raise InvalidName(
                 "bad-quotes",
-                f"The name {quoted(text)} has {quoted(text[position])} at character {position + 1} where '.' or the end "
+                f"The name {quote_for_message(text)} has {quote_for_message(text[position])} at character {position + 1} where '.' or the end "
                 "belongs. Put a part with special characters in back-quotes.",
             )
         position += 1
@@ -84,20 +84,23 @@ def _unescape(found: re.Match[str]) -> str:
         return _LONG[unit[1]]
     except KeyError:
         raise InvalidName(
-            "bad-escape", f"Unknown escape {quoted(unit)} in a quoted name. Write '\\\\' for a backslash."
+            "bad-escape", f"Unknown escape {quote_for_message(unit)} in a quoted name. Write '\\\\' for a backslash."
         ) from None
 
 
 def _no_part(text: str, position: int) -> InvalidName:
     if text.startswith("`", position):
-        return InvalidName("bad-quotes", f"The name {quoted(text)} has a back-quote that is never closed. Close it.")
+        return InvalidName(
+            "bad-quotes", f"The name {quote_for_message(text)} has a back-quote that is never closed. Close it."
+        )
     if position == len(text) or text[position] == ".":
         return InvalidName(
-            "empty-part", f"The name {quoted(text)} has an empty part at character {position + 1}. Remove a dot."
+            "empty-part",
+            f"The name {quote_for_message(text)} has an empty part at character {position + 1}. Remove a dot.",
         )
     return InvalidName(
         "bad-quotes",
-        f"The name {quoted(text)} holds {quoted(text[position])} outside back-quotes. Put that part in back-quotes.",
+        f"The name {quote_for_message(text)} holds {quote_for_message(text[position])} outside back-quotes. Put that part in back-quotes.",
     )
 
 

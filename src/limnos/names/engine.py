@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from limnos.names.errors import InvalidName, Reason
-from limnos.names.parts import Levels, check_part, check_some_levels, quoted
+from limnos.names.parts import Levels, check_part, check_some_levels, quote_for_message
 
 _SPARK_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BACK_QUOTED = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<bare>[A-Za-z0-9_]+)")
@@ -88,7 +88,7 @@ def parse_trino(text: str) -> Levels:
     if len(identifiers) != 1:
         raise InvalidName(
             "too-many-parts",
-            f"{quoted(text)} is not one Trino identifier. Write all levels of the schema in one pair of double quotes.",
+            f"{quote_for_message(text)} is not one Trino identifier. Write all levels of the schema in one pair of double quotes.",
         )
     return check_some_levels(identifiers[0].split("."))
 
@@ -97,7 +97,7 @@ def parse_trino_table(text: str) -> tuple[Levels, str]:
     """The levels and the table name of `"a.b"."t"`, in lower case as Trino reads them."""
     identifiers = _parse_trino(text)
     if len(identifiers) != 2:
-        raise InvalidName("too-few-parts", f'{quoted(text)} is not of the form "schema"."table". Give both.')
+        raise InvalidName("too-few-parts", f'{quote_for_message(text)} is not of the form "schema"."table". Give both.')
     return check_some_levels(identifiers[0].split(".")), check_part(identifiers[1])
 
 
@@ -118,12 +118,14 @@ def _check_folding(part: str) -> None:
     if part != part.lower():
         raise InvalidName(
             "case-folded",
-            f"Trino cannot name {quoted(part)}: it turns names into lower case. Rename it to lower case.",
+            f"Trino cannot name {quote_for_message(part)}: it turns names into lower case. Rename it to lower case.",
         )
 
 
 def _cannot(engine: str, part: str, *, why: str, reason: Reason = "forbidden-character") -> InvalidName:
-    return InvalidName(reason, f"{engine} cannot name {quoted(part)}, because {why}. Rename it for {engine}.")
+    return InvalidName(
+        reason, f"{engine} cannot name {quote_for_message(part)}, because {why}. Rename it for {engine}."
+    )
 
 
 def _parse_trino(text: str) -> Levels:
@@ -149,6 +151,6 @@ def _parse(text: str, pattern: re.Pattern[str], *, unquote: Callable[[str], str]
 def _bad_text(text: str, position: int) -> InvalidName:
     return InvalidName(
         "bad-quotes",
-        f"The identifier {quoted(text)} cannot be read at character {position + 1}. Quote each part that holds more than "
+        f"The identifier {quote_for_message(text)} cannot be read at character {position + 1}. Quote each part that holds more than "
         "letters, digits and '_', double a quote inside it, and put one dot between parts.",
     )

@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 
 from limnos.names.errors import InvalidName
 from limnos.names.logical import LogicalCodec
-from limnos.names.parts import Levels, check_catalog_name, check_part, quoted
+from limnos.names.parts import Levels, check_catalog_name, check_part, quote_for_message
 
 CATALOG, SCHEMA, OBJECT, COLUMN = 1, 2, 3, 4
 """How many components a full name of that kind has: `kind_levels`."""
@@ -73,7 +73,9 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
     catalog, rest = _split_catalog(text)
     if kind_levels == CATALOG:
         if rest is not None:
-            raise InvalidName("too-many-parts", f"The full name {quoted(text)} of a catalog must be its name alone.")
+            raise InvalidName(
+                "too-many-parts", f"The full name {quote_for_message(text)} of a catalog must be its name alone."
+            )
         yield FullName(catalog)
         return
     if rest is None:
@@ -104,7 +106,8 @@ def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullN
         return hits[0] if hits else None
     spellings = " or ".join(render_quoted(hit, codec=codec) for hit in hits)
     raise InvalidName(
-        "ambiguous", f"The full name {quoted(text)} fits {len(hits)} objects. Write the one you mean: {spellings}."
+        "ambiguous",
+        f"The full name {quote_for_message(text)} fits {len(hits)} objects. Write the one you mean: {spellings}.",
     )
 
 
@@ -161,7 +164,7 @@ def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
     if len(pieces) > PIECES_MAX:
         raise InvalidName(
             "too-many-parts",
-            f"The full name {quoted(text)} has more than {PIECES_MAX} dots. Put names with dots in back-quotes.",
+            f"The full name {quote_for_message(text)} has more than {PIECES_MAX} dots. Put names with dots in back-quotes.",
         )
     return tuple(pieces)
 
@@ -185,13 +188,13 @@ def _too_few(text: str, kind_levels: int) -> InvalidName:
     form = ".".join(("catalog", "schema", "object", "column")[:kind_levels])
     return InvalidName(
         "too-few-parts",
-        f"The full name {quoted(text)} does not have the form {form}. Put names with dots in back-quotes.",
+        f"The full name {quote_for_message(text)} does not have the form {form}. Put names with dots in back-quotes.",
     )
 
 
 def _bad_quotes(text: str) -> InvalidName:
     return InvalidName(
         "bad-quotes",
-        f"The full name {quoted(text)} has a back-quote without its partner, or text beside a quoted name. Close the quote, "
+        f"The full name {quote_for_message(text)} has a back-quote without its partner, or text beside a quoted name. Close the quote, "
         "and double a back-quote that belongs to the name.",
     )

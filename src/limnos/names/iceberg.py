@@ -21,7 +21,7 @@ from limnos.names.parts import (
     check_metalake_name,
     check_part,
     check_some_levels,
-    quoted,
+    quote_for_message,
 )
 from limnos.names.percent import quote, unquote_form, unquote_strict
 
@@ -114,7 +114,7 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
     if found is None:
         raise InvalidName(
             "name-pattern",
-            f"The prefix {quoted(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
+            f"The prefix {quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
             "Use the prefix that /v1/config returns.",
         )
     return found[1].decode("ascii"), found[2].decode("ascii")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_some_levels, quoted
+from limnos.names.parts import Levels, check_some_levels, quote_for_message
 
 _WORDS = {
     "NoneType": "null",
@@ -55,7 +55,9 @@ def decode_parameters(parameter: str, values: Iterable[str]) -> Levels:
     """The levels from all values of one HTTP parameter, in order. Raises InvalidName when there is none."""
     texts = tuple(values)
     if not texts:
-        raise InvalidName("empty-name", f"The parameter {quoted(parameter)} is missing. Give it once per name part.")
+        raise InvalidName(
+            "empty-name", f"The parameter {quote_for_message(parameter)} is missing. Give it once per name part."
+        )
     return check_some_levels(texts)
 
 

@@ -7,7 +7,7 @@ root is the empty list, and the delimiter by itself as a string.
 from __future__ import annotations
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_levels, quoted
+from limnos.names.parts import Levels, check_levels, quote_for_message
 from limnos.names.percent import quote, unquote_strict
 
 DELIMITER_DEFAULT = "$"
@@ -19,7 +19,7 @@ def check_delimiter(delimiter: str) -> str:
         return delimiter
     raise InvalidName(
         "bad-separator",
-        f"The delimiter {quoted(delimiter)} cannot be used. Send one or more visible characters, as '$'.",
+        f"The delimiter {quote_for_message(delimiter)} cannot be used. Send one or more visible characters, as '$'.",
     )
 
 
@@ -49,7 +49,7 @@ def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
     if "" in parts:
         raise InvalidName(
             "empty-part",
-            f"The identifier {quoted(text)} has an empty part after splitting by {quoted(delimiter)}. Remove a delimiter.",
+            f"The identifier {quote_for_message(text)} has an empty part after splitting by {quote_for_message(delimiter)}. Remove a delimiter.",
         )
     return check_levels(parts)
 
@@ -75,6 +75,6 @@ def same(path: Levels, body: Levels) -> bool:
 def _holds(text: str, delimiter: str) -> InvalidName:
     return InvalidName(
         "separator-in-part",
-        f"{quoted(text)} cannot be told apart with the delimiter {quoted(delimiter)}. Use a delimiter that no part holds, "
+        f"{quote_for_message(text)} cannot be told apart with the delimiter {quote_for_message(delimiter)}. Use a delimiter that no part holds, "
         "or a list identifier.",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_part, check_some_levels, quoted
+from limnos.names.parts import Levels, check_part, check_some_levels, quote_for_message
 
 Policy = Literal["restricted", "unrestricted"]
 
@@ -40,7 +40,9 @@ _REFUSED = {
 def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
     """The separator if it may be configured. Raises InvalidName with the separator, the reason and alternatives."""
     if why := _why_refused(separator, policy):
-        raise InvalidName("bad-separator", f"Delimiter {quoted(separator)} is not allowed because {why}. {_suggest()}")
+        raise InvalidName(
+            "bad-separator", f"Delimiter {quote_for_message(separator)} is not allowed because {why}. {_suggest()}"
+        )
     return separator
 
 
@@ -58,12 +60,12 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
     conflicts = separator_conflicts(separator, stored)
     if not conflicts:
         return
-    shown = ", ".join(quoted(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
+    shown = ", ".join(quote_for_message(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
     free = [other for other in SEPARATORS_ALLOWED if not separator_conflicts(other, stored)]
     choice = f"choose another separator ({_join_or(free)})" if free else "choose another separator"
     raise InvalidName(
         "separator-taken",
-        f"Delimiter {quoted(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {shown}. "
+        f"Delimiter {quote_for_message(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {shown}. "
         f"Rename them, or {choice}.",
     )
 
@@ -154,7 +156,7 @@ class LogicalCodec:
         except InvalidName as error:
             raise InvalidName(
                 error.reason,
-                f"The {what} {quoted(text)} contains an illegal segment {quoted(segment)}: {error.message}",
+                f"The {what} {quote_for_message(text)} contains an illegal segment {quote_for_message(segment)}: {error.message}",
             ) from None
 
     def _check_free(self, part: str) -> None:
@@ -162,7 +164,7 @@ class LogicalCodec:
             return
         raise InvalidName(
             "separator-in-part",
-            f"The namespace part {quoted(part)} holds '{self.separator}', which separates the parts of a namespace. "
+            f"The namespace part {quote_for_message(part)} holds '{self.separator}', which separates the parts of a namespace. "
             "Leave it out, or have the administrator configure another separator.",
         )
 
@@ -191,4 +193,4 @@ def _join_or(separators: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return quoted(text)[1:-1]
+    return quote_for_message(text)[1:-1]

@@ -29,7 +29,7 @@ _GRAVITINO = re.compile(r"\w[\w/=.-]{0,63}", re.ASCII)
 _RESERVED = frozenset({"system"})
 
 
-def quoted(text: str) -> str:
+def quote_for_message(text: str) -> str:
     """The text in single quotes for a message: control characters and surrogates escaped, long text cut."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return f"'{shown}'" if shown.isprintable() else f"'{shown.encode('unicode_escape').decode('ascii')}'"
@@ -54,16 +54,18 @@ def _check_unusual(part: str) -> str:
             "dot-part", f"The name part '{part}' is not allowed: paths would read it as a step. Rename it."
         )
     if _SURROGATE.search(part):
-        raise InvalidName("bad-utf8", f"The name part {quoted(part)} holds half of a surrogate pair. Send it as UTF-8.")
+        raise InvalidName(
+            "bad-utf8", f"The name part {quote_for_message(part)} holds half of a surrogate pair. Send it as UTF-8."
+        )
     if found := _FORBIDDEN.search(part):
         raise InvalidName(
             "forbidden-character",
-            f"The name part {quoted(part)} holds U+{ord(found[0]):04X}, which is kept for separating parts. Remove it.",
+            f"The name part {quote_for_message(part)} holds U+{ord(found[0]):04X}, which is kept for separating parts. Remove it.",
         )
     if (size := len(part.encode())) > PART_BYTES_MAX:
         raise InvalidName(
             "part-too-long",
-            f"The name part {quoted(part)} has {size} bytes in UTF-8; the limit is {PART_BYTES_MAX}. Shorten it.",
+            f"The name part {quote_for_message(part)} has {size} bytes in UTF-8; the limit is {PART_BYTES_MAX}. Shorten it.",
         )
     return part
 
@@ -119,4 +121,4 @@ def _check_reserved(name: str, *, kind: str) -> None:
 
 
 def _pattern_error(name: str, *, kind: str, rule: str) -> InvalidName:
-    return InvalidName("name-pattern", f"The {kind} name {quoted(name)} is illegal: use {rule}.")
+    return InvalidName("name-pattern", f"The {kind} name {quote_for_message(name)} is illegal: use {rule}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from limnos.names.errors import InvalidName
-from limnos.names.parts import quoted
+from limnos.names.parts import quote_for_message
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _QUOTED = [chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in range(256)]
@@ -22,7 +22,9 @@ def quote(text: str) -> str:
     try:
         return "".join([_QUOTED[byte] for byte in text.encode()])
     except UnicodeEncodeError:
-        raise InvalidName("bad-utf8", f"The text {quoted(text)} holds half of a surrogate pair. Remove it.") from None
+        raise InvalidName(
+            "bad-utf8", f"The text {quote_for_message(text)} holds half of a surrogate pair. Remove it."
+        ) from None
 
 
 def unquote_strict(raw: bytes | str) -> str:
@@ -57,7 +59,9 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InvalidName("bad-utf8", f"The name {quoted(text)} holds half of a surrogate pair. Remove it.") from None
+        raise InvalidName(
+            "bad-utf8", f"The name {quote_for_message(text)} holds half of a surrogate pair. Remove it."
+        ) from None
 
 
 def _unescape(found: re.Match[bytes]) -> bytes:
@@ -76,4 +80,4 @@ def _decode_run(found: re.Match[str]) -> str:
 
 
 def _shown(raw: bytes | str) -> str:
-    return quoted(raw if isinstance(raw, str) else raw.decode("ascii", "backslashreplace"))
+    return quote_for_message(raw if isinstance(raw, str) else raw.decode("ascii", "backslashreplace"))

@@ -8,28 +8,28 @@ must not import the server's rooms; Spark is in `engine`.
 from __future__ import annotations
 
 from limnos.pipeline.engine.lineage import lineage_of
-from limnos.pipeline.graph import order
-from limnos.pipeline.lineage import Lineage
-from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
+from limnos.pipeline.graph import order_steps
+from limnos.pipeline.lineage import QueryLineage
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.python import pipeline, step
 from limnos.pipeline.reads import all_reads
 
 __all__ = [
-    "Branch",
-    "Finding",
+    "ExpectationFinding",
     "InvalidPipeline",
     "InvalidQuery",
-    "Lineage",
-    "Outcome",
-    "Pin",
     "Problem",
     "Project",
+    "QueryLineage",
+    "ReadPin",
+    "StepBranch",
+    "StepOutcome",
     "all_reads",
     "lineage_of",
     "load",
-    "order",
+    "order_steps",
     "pipeline",
     "step",
 ]

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar
-from limnos.pipeline.outcomes import Branch, Pin
+from limnos.pipeline.outcomes import ReadPin, StepBranch
 
 BRANCH_DIGITS = 12
 """So much of a run's id stands in its branches' names."""
@@ -36,11 +36,11 @@ class StepContext:
     branch: str
     """Name of the branch to write, which nobody has written before."""
     parameters: Mapping[str, Scalar]
-    pins: Mapping[Parts, Pin]
+    pins: Mapping[Parts, ReadPin]
     """Of every table that is read and that no step of this run makes."""
-    sources: Mapping[str, Pin]
+    sources: Mapping[str, ReadPin]
     """What steps of this run have read of sources that are no tables."""
-    made: Mapping[Parts, Branch]
+    made: Mapping[Parts, StepBranch]
     """Of every step that is done."""
     there: frozenset[Parts]
     """Output tables, and namespaces of outputs, that were there when the run began: one that is gone is not made anew."""

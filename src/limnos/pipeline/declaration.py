@@ -17,7 +17,7 @@ Parts = tuple[str, ...]
 """Parts of a name; a table's begin with its catalog."""
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """Where something is written: file, and line and column counted from one; of Python, the function's first line."""
 
     file: str
@@ -49,10 +49,10 @@ class Parameter:
     default: Scalar = None
     """None: it must be given."""
     comment: str | None = None
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)
 
 
-class Malformed(Enum):
+class MalformedRowPolicy(Enum):
     """What becomes of a row that a file's format or schema does not take."""
 
     FAIL = "fail"
@@ -71,7 +71,7 @@ class Files:
     """csv, json, parquet, orc or text."""
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    malformed: Malformed = Malformed.FAIL
+    malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +118,16 @@ SourceKind = Files | TableSource | Jdbc | PythonSource | Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class DeclaredSource:
     """Something to read, under a name of one part by which steps speak of it."""
 
     name: str
     kind: SourceKind
     comment: str | None = None
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)
 
 
-class Mode(Enum):
+class WriteMode(Enum):
     """How a step's rows come into its table."""
 
     REPLACE = "replace"
@@ -140,10 +140,10 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class WriteDeclaration:
     """How a step writes. `keys` are needed by `merge` and `history`."""
 
-    mode: Mode = Mode.REPLACE
+    mode: WriteMode = WriteMode.REPLACE
     keys: tuple[str, ...] = ()
     delete_when: str | None = None
     """merge: SQL condition over the source's row; rows of the target with its key are deleted."""
@@ -158,7 +158,7 @@ class Write:
     """history: columns whose change makes a new row; none named: all but the keys."""
 
 
-class Action(Enum):
+class ExpectationAction(Enum):
     """What becomes of a broken expectation."""
 
     FAIL = "fail"
@@ -188,7 +188,7 @@ class Expectation:
 
     name: str
     kind: RuleKind
-    action: Action = Action.FAIL
+    action: ExpectationAction = ExpectationAction.FAIL
     """DROP and QUARANTINE are of row rules only."""
     tolerated: float = 0.0
     """Share of the rows that may break it, from 0 to 1."""
@@ -205,11 +205,11 @@ class Expectation:
     """FRESH: the newest value is at most so many seconds before the run's start."""
     query: str | None = None
     """EMPTY: a query that must return no row."""
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class DeclaredColumn:
     """What is declared of one column beyond the query: comment, and that its NULLs are refused."""
 
     name: str
@@ -217,7 +217,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class AllowedChanges:
     """Changes of the table's schema that lose something, allowed by name."""
 
     drop: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class Sql:
     """A query in Spark's SQL. A name of one part is a source or a CTE; longer ones are tables."""
 
     text: str
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)
     """Where the text's first character stands."""
 
 
@@ -252,29 +252,29 @@ class Load:
     source: str
 
 
-Body = Sql | PythonStep | Load
+StepBody = Sql | PythonStep | Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StepDeclaration:
     """What makes one table. Its name is the table's path below the pipeline's catalog: `curated.nyc.delays`."""
 
     table: Parts
     """Catalog first."""
-    body: Body
-    write: Write = field(default_factory=Write)
+    body: StepBody
+    write: WriteDeclaration = field(default_factory=WriteDeclaration)
     incremental: bool = False
     partition: tuple[str, ...] = ()
     """Iceberg's transforms as SQL writes them: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
-    columns: tuple[Column, ...] = ()
+    columns: tuple[DeclaredColumn, ...] = ()
     comment: str | None = None
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: AllowedChanges = field(default_factory=AllowedChanges)
     expectations: tuple[Expectation, ...] = ()
     after: tuple[Parts, ...] = ()
     """Steps that must be done before, though nothing of them is read."""
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -288,11 +288,11 @@ class Pipeline:
 
     name: str
     catalog: str
-    steps: tuple[Step, ...]
+    steps: tuple[StepDeclaration, ...]
     """In the order written; the order of running is `graph`'s."""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[DeclaredSource, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     comment: str | None = None
     python_files: tuple[str, ...] = ()
     """Files shipped to executors."""
-    at: Place | None = field(default=None, compare=False)
+    at: SourcePosition | None = field(default=None, compare=False)

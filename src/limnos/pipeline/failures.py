@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from limnos.pipeline.outcomes import Finding, Outcome
+from limnos.pipeline.outcomes import ExpectationFinding, StepOutcome
 
 
 class StepError(Exception):
@@ -37,7 +37,7 @@ class StepAway(StepError):
 class DataBroken(StepError):
     """What it wrote breaks an expectation. The outcome is whole, and is not published."""
 
-    def __init__(self, message: str, *, outcome: Outcome, broken: Sequence[Finding]) -> None:
+    def __init__(self, message: str, *, outcome: StepOutcome, broken: Sequence[ExpectationFinding]) -> None:
         super().__init__(message)
         self.outcome = outcome
         self.broken = tuple(broken)

@@ -12,11 +12,11 @@ import json
 from pathlib import Path
 
 from limnos.pipeline import python
-from limnos.pipeline.beside import Beside
-from limnos.pipeline.declaration import Pipeline, Place
+from limnos.pipeline.declaration import Pipeline, SourcePosition
+from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.shapes import Bad, Notes, Schema
+from limnos.pipeline.shapes import InvalidNode, ProblemNotes, Schema
 from limnos.pipeline.yaml import BYTES_MAX, parse
 
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
@@ -35,9 +35,9 @@ def load(path: str | Path) -> Pipeline:
 
 def read(text: str, *, file: str, directory: Path) -> Pipeline:
     """Read a declaration from text, as if it stood in `file`; paths are taken from `directory`."""
-    notes = Notes(Beside(directory))
+    notes = ProblemNotes(PipelineDirectory(directory))
     pipeline = None
-    with contextlib.suppress(Bad):
+    with contextlib.suppress(InvalidNode):
         pipeline = FILE.read(parse(text, file=file), notes)
     if notes.problems or not isinstance(pipeline, Pipeline):
         raise InvalidPipeline(notes.problems)
@@ -59,13 +59,13 @@ def schema_text() -> str:
     return importlib.resources.files("limnos.pipeline").joinpath("schema.json").read_text(encoding="utf-8")
 
 
-def schema_made() -> str:
+def build_schema_text() -> str:
     """What the committed schema must be."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _text(path: Path) -> str:
-    at = Place(str(path), 1, 1)
+    at = SourcePosition(str(path), 1, 1)
     try:
         if path.stat().st_size > BYTES_MAX * 4:
             raise InvalidPipeline([Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", at)])

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from limnos.names import display
-from limnos.pipeline.declaration import Parts, Pipeline, Step
-from limnos.pipeline.problems import InvalidPipeline, Problem, nearest
+from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
 
 Needs = dict[Parts, frozenset[Parts]]
 """Table of a step -> tables of the steps that must be done before."""
 
 
-def order(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[Step, ...], ...]:
+def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[StepDeclaration, ...], ...]:
     """Levels of steps: each step's needs lie in earlier levels, and within a level steps stand as they were written.
 
     `reads` has for each step's name the tables it reads, catalog first; tables that no step makes are no needs. Raises
     InvalidPipeline: two steps make one table, a table of another catalog, `after` names no step, steps in a circle.
     """
-    problems = [*_doubles(pipeline), *_strangers(pipeline), *_unknown_after(pipeline)]
+    problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
     if problems:
         raise InvalidPipeline(problems)
     return _levels(pipeline.steps, needs(pipeline, reads))
@@ -52,9 +52,9 @@ def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, sta
     return frozenset(found)
 
 
-def _doubles(pipeline: Pipeline) -> list[Problem]:
+def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
     """Steps of one table, or whose names are written alike: a part that holds a dot reads as two."""
-    first: dict[str, Step] = {}
+    first: dict[str, StepDeclaration] = {}
     problems = []
     for step in pipeline.steps:
         other = first.setdefault(step.name, step)
@@ -67,7 +67,7 @@ def _doubles(pipeline: Pipeline) -> list[Problem]:
     return problems
 
 
-def _strangers(pipeline: Pipeline) -> list[Problem]:
+def _foreign_tables(pipeline: Pipeline) -> list[Problem]:
     """Tables that are not of the pipeline's catalog, or have no namespace."""
     problems = []
     for step in pipeline.steps:
@@ -90,7 +90,7 @@ def _unknown_after(pipeline: Pipeline) -> list[Problem]:
     return [
         Problem(
             f"'after' of {step.name} names {display.render(table[1:])}, which no step makes"
-            f"{nearest('.'.join(table[1:]), list(made.values()))}",
+            f"{nearest_word('.'.join(table[1:]), list(made.values()))}",
             step.at,
         )
         for step in pipeline.steps
@@ -99,7 +99,7 @@ def _unknown_after(pipeline: Pipeline) -> list[Problem]:
     ]
 
 
-def _levels(steps: Sequence[Step], before: Needs) -> tuple[tuple[Step, ...], ...]:
+def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[StepDeclaration, ...], ...]:
     level: dict[Parts, int] = {}
     users: dict[Parts, list[Parts]] = {}
     missing = {table: len(wanted) for table, wanted in before.items()}
@@ -114,14 +114,14 @@ def _levels(steps: Sequence[Step], before: Needs) -> tuple[tuple[Step, ...], ...
             if not missing[user]:
                 ready.append(user)
     if len(level) < len(steps):
-        raise InvalidPipeline([_circle(steps, before, level=level)])
-    levels: list[list[Step]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+        raise InvalidPipeline([_cycle_problem(steps, before, level=level)])
+    levels: list[list[StepDeclaration]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
     for step in steps:
         levels[level[step.table]].append(step)
     return tuple(tuple(found) for found in levels)
 
 
-def _circle(steps: Sequence[Step], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
+def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
     """Name one circle among the steps that found no level: each of them needs another such one."""
     by_table = {step.table: step for step in steps}
     table = next(step.table for step in steps if step.table not in level)

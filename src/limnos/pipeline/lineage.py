@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from limnos import __version__
 from limnos.client import ClientError
 from limnos.names import InvalidName, display
-from limnos.pipeline.aside import MALFORMED, beside
-from limnos.pipeline.engine.plan_columns import Origin
+from limnos.pipeline.engine.plan_columns import ColumnOrigin
+from limnos.pipeline.side_tables import MALFORMED, side_table
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.values import LineageTaken
+    from limnos.client.values import LineageReceipt
     from limnos.pipeline.declaration import Parts
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ TOLD_MAX: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LineageSource:
     """What a step reads: a table by its path, or a place outside, named as OpenLineage does."""
 
     namespace: str
@@ -44,37 +44,37 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lineage:
+class QueryLineage:
     """What a query's rows come from. `columns` has each column's origins, `rows` what all rows were filtered, joined or grouped by."""
 
-    inputs: tuple[Source, ...]
-    columns: Mapping[str, tuple[Origin, ...]]
-    rows: tuple[Origin, ...] = ()
+    inputs: tuple[LineageSource, ...]
+    columns: Mapping[str, tuple[ColumnOrigin, ...]]
+    rows: tuple[ColumnOrigin, ...] = ()
 
 
-def of_tables(tables: Iterable[Parts]) -> Lineage:
+def lineage_of_tables(tables: Iterable[Parts]) -> QueryLineage:
     """Say which tables a step reads, where nothing is known of columns."""
-    return Lineage(inputs=tuple([table_source(tuple(parts)) for parts in dict.fromkeys(tables)]), columns={})
+    return QueryLineage(inputs=tuple([table_source(tuple(parts)) for parts in dict.fromkeys(tables)]), columns={})
 
 
-def table_source(parts: Parts) -> Source:
+def table_source(parts: Parts) -> LineageSource:
     """Name a table as a source."""
-    return Source("", display.render(parts), tuple(parts))
+    return LineageSource("", display.render(parts), tuple(parts))
 
 
 # --------------------------------------------------------------------------------------------- in a run's record
 
 
-def told(lineage: Lineage) -> dict[str, object]:
+def encode_lineage(lineage: QueryLineage) -> dict[str, object]:
     """Spell lineage as JSON: sources once, origins by their source's number."""
     sources = list(dict.fromkeys([*lineage.inputs, *_sources(lineage)]))
     numbers = {source: number for number, source in enumerate(sources)}
 
-    def spelled(origins: Iterable[Origin]) -> list[list[object]]:
+    def spelled(origins: Iterable[ColumnOrigin]) -> list[list[object]]:
         return [
             [numbers[each.source], each.column, each.subtype, each.direct]
             for each in origins
-            if isinstance(each.source, Source)
+            if isinstance(each.source, LineageSource)
         ]
 
     tables: dict[str, object] = {
@@ -89,12 +89,12 @@ def told(lineage: Lineage) -> dict[str, object]:
     return whole if len(json.dumps(whole)) <= TOLD_MAX else tables
 
 
-def _sources(lineage: Lineage) -> Iterable[Source]:
+def _sources(lineage: QueryLineage) -> Iterable[LineageSource]:
     for origins in (*lineage.columns.values(), lineage.rows):
-        yield from [each.source for each in origins if isinstance(each.source, Source)]
+        yield from [each.source for each in origins if isinstance(each.source, LineageSource)]
 
 
-def lineage_of_told(record: Mapping[str, Any]) -> Lineage | None:
+def decode_lineage(record: Mapping[str, Any]) -> QueryLineage | None:
     """Read the lineage of a record back; None where another program has written something else there."""
     try:
         return _read(record)
@@ -103,31 +103,33 @@ def lineage_of_told(record: Mapping[str, Any]) -> Lineage | None:
         return None
 
 
-def _read(record: Mapping[str, Any]) -> Lineage:
+def _read(record: Mapping[str, Any]) -> QueryLineage:
     sources = [
-        table_source(tuple(each["table"])) if each.get("table") else Source(each["namespace"], each["name"])
+        table_source(tuple(each["table"])) if each.get("table") else LineageSource(each["namespace"], each["name"])
         for each in record["sources"]
     ]
 
-    def origins(spelled: Sequence[Sequence[Any]]) -> tuple[Origin, ...]:
-        return tuple([Origin(sources[number], column, subtype, direct) for number, column, subtype, direct in spelled])
+    def origins(spelled: Sequence[Sequence[Any]]) -> tuple[ColumnOrigin, ...]:
+        return tuple(
+            [ColumnOrigin(sources[number], column, subtype, direct) for number, column, subtype, direct in spelled]
+        )
 
     columns = {name: origins(spelled) for name, spelled in record.get("columns", {}).items()}
     inputs = tuple(sources[: int(record["inputs"])])
-    return Lineage(inputs=inputs, columns=columns, rows=origins(record.get("rows", ())))
+    return QueryLineage(inputs=inputs, columns=columns, rows=origins(record.get("rows", ())))
 
 
 # ------------------------------------------------------------------------------------------------------- the event
 
 
-def event(
+def lineage_event(
     *,
     metalake: str,
     pipeline: str,
     run_id: str,
     step: str,
     targets: Sequence[Parts],
-    lineage: Lineage,
+    lineage: QueryLineage,
     at: datetime | None = None,
 ) -> dict[str, object]:
     """Build the OpenLineage event of a step: a run of its own within the pipeline's.
@@ -136,7 +138,7 @@ def event(
     """
     own = f"limnos://{metalake}"
     columns = _columns(own, lineage)
-    texts = beside(targets[0], MALFORMED)
+    texts = side_table(targets[0], MALFORMED)
 
     def output(target: Parts) -> dict[str, object]:
         facets = {} if target == texts else {"columnLineage": columns}
@@ -147,19 +149,19 @@ def event(
         "eventType": "COMPLETE", "eventTime": (at or datetime.now(UTC)).isoformat(), "producer": PRODUCER, "schemaURL": _SPEC,
         "run": {"runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{own}/{run_id}/{step}")), "facets": {"parent": parent}},
         "job": {"namespace": own, "name": f"{pipeline}.{step}"},
-        "inputs": [_named(own, each) for each in lineage.inputs],
+        "inputs": [_encode_source(own, each) for each in lineage.inputs],
         "outputs": [output(each) for each in targets],
     }  # fmt: skip
 
 
-def _named(own: str, source: Source) -> dict[str, object]:
+def _encode_source(own: str, source: LineageSource) -> dict[str, object]:
     return {"namespace": own if source.table is not None else source.namespace, "name": source.name}
 
 
-def _columns(own: str, lineage: Lineage) -> dict[str, object]:
-    def field(origin: Origin) -> dict[str, object]:
+def _columns(own: str, lineage: QueryLineage) -> dict[str, object]:
+    def field(origin: ColumnOrigin) -> dict[str, object]:
         how = {"type": "DIRECT" if origin.direct else "INDIRECT", "subtype": origin.subtype}
-        source = _named(own, origin.source) if isinstance(origin.source, Source) else {}
+        source = _encode_source(own, origin.source) if isinstance(origin.source, LineageSource) else {}
         return source | {"field": origin.column, "transformations": [{**how, "description": "", "masking": False}]}
 
     return {
@@ -169,9 +171,9 @@ def _columns(own: str, lineage: Lineage) -> dict[str, object]:
     }  # fmt: skip
 
 
-def report(
-    client: Client, *, pipeline: str, run_id: str, step: str, targets: Sequence[Parts], lineage: Lineage
-) -> LineageTaken | None:
+def report_lineage(
+    client: Client, *, pipeline: str, run_id: str, step: str, targets: Sequence[Parts], lineage: QueryLineage
+) -> LineageReceipt | None:
     """Tell the server what a published step's tables come from; returns what became of it, None where nothing was told.
 
     The tables are published whatever becomes of this: a refusal or a server that is away is a word in the log.
@@ -181,7 +183,9 @@ def report(
     metalake = client.lineage.scope.metalake
     try:
         return client.lineage.send(
-            event(metalake=metalake, pipeline=pipeline, run_id=run_id, step=step, targets=targets, lineage=lineage)
+            lineage_event(
+                metalake=metalake, pipeline=pipeline, run_id=run_id, step=step, targets=targets, lineage=lineage
+            )
         )
     except (ClientError, InvalidName) as error:
         logger.warning("the lineage of %s was not kept: %s", display.render(targets[0]), error)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.lineage import Lineage
+    from limnos.pipeline.lineage import QueryLineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class ReadPin:
     """What a step reads of one table or source, fixed when the run started.
 
     A table's `snapshot` is None while it has none. `since` is the snapshot after which an incremental step reads; None:
@@ -36,7 +36,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class StepBranch:
     """A step's table and the branch that this attempt writes.
 
     `base` is the head of `main` from which it began (None: there was none), which publishing asserts, with `uuid` and
@@ -56,7 +56,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ExpectationFinding:
     """What one expectation found. `broken` of `checked` rows; table rules count what breaks them."""
 
     rule: str
@@ -71,17 +71,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StepOutcome:
     """A step that was carried out on its branch (and its quarantine's, if it has one)."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[StepBranch, ...]
     """The step's own table first."""
-    pins: tuple[Pin, ...]
-    findings: tuple[Finding, ...]
+    pins: tuple[ReadPin, ...]
+    findings: tuple[ExpectationFinding, ...]
     rows: int
     bytes: int
     seconds: float
     phases: Mapping[str, float] = field(default_factory=dict)
     """What the seconds were spent on: reading, planning, writing, expectations."""
-    lineage: Lineage | None = None
+    lineage: QueryLineage | None = None
     """What the rows come from, told when they are published; None: nobody can say more than the pins do."""

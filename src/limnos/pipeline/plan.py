@@ -12,17 +12,35 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from limnos.model.errors import Unavailable, Unsupported
+from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.names import display, engine
-from limnos.pipeline.aside import tables_of
-from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, Source, Step, TableSource
-from limnos.pipeline.engine.relations import Query, queried
-from limnos.pipeline.graph import order
-from limnos.pipeline.marks import INPUTS, head_of, inputs_of, mark_of
-from limnos.pipeline.others import declared_by_others
+from limnos.pipeline.checkpoints import INPUTS, head_of, inputs_of, mark_of
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Files,
+    Jdbc,
+    Parts,
+    Pipeline,
+    PythonSource,
+    StepDeclaration,
+    TableSource,
+)
+from limnos.pipeline.engine.relations import QueryNames, query_names
+from limnos.pipeline.graph import order_steps
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.reads import Reads, all_reads, tables
-from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing, unwritable, written
+from limnos.pipeline.reads import StepReads, all_reads, tables
+from limnos.pipeline.rights import (
+    MissingRight,
+    TableLookup,
+    absent_tables,
+    look_up_tables,
+    missing_rights,
+    unseen_catalog_problem,
+    unwritable_catalogs,
+    written_tables,
+)
+from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.table_conflicts import declared_by_others
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -30,17 +48,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckResult:
     """What a check found. `unchecked` says what could not be checked, and why."""
 
     pipeline: Pipeline
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[str, ...] = ()
-    reads: Mapping[str, Reads] | None = None
-    levels: tuple[tuple[Step, ...], ...] = ()
-    found: Mapping[Parts, Found] | None = None
+    reads: Mapping[str, StepReads] | None = None
+    levels: tuple[tuple[StepDeclaration, ...], ...] = ()
+    found: Mapping[Parts, TableLookup] | None = None
     """None: no server was asked."""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
     """Those of the metalake that the caller may see."""
 
@@ -51,7 +69,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class PlannedRead:
     """Something that a step would read, and how."""
 
     name: str
@@ -62,14 +80,14 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class StepPlan:
     """What a run would do with one step."""
 
-    step: Step
+    step: StepDeclaration
     level: int
     is_new: bool
     """The table would be made."""
-    reads: tuple[Read, ...]
+    reads: tuple[PlannedRead, ...]
     aside: tuple[Parts, ...] = ()
     """Tables beside the step's own that take what is kept apart: quarantined rows, texts that could not be read."""
 
@@ -80,7 +98,7 @@ def check(
     spark: Session | None = None,
     client: Client | None = None,
     unasked: str = "no server was asked",
-) -> Checked:
+) -> CheckResult:
     """Check what can be checked without touching anything: names, graph; with a client, tables and rights too.
 
     `unasked` says why there is no client.
@@ -90,19 +108,21 @@ def check(
     catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
     problems = _foreign(pipeline, catalogs)
     if client is not None:
-        problems = (*problems, *unwritable(client, pipeline))
+        problems = (*problems, *unwritable_catalogs(client, pipeline))
     try:
         reads, unchecked = _reads(pipeline, spark, catalogs=catalogs)
-        levels = order(pipeline, tables(reads)) if reads is not None else order(pipeline, {})
+        levels = order_steps(pipeline, tables(reads)) if reads is not None else order_steps(pipeline, {})
     except InvalidPipeline as error:
-        return Checked(pipeline=pipeline, problems=(*problems, *error.problems))
+        return CheckResult(pipeline=pipeline, problems=(*problems, *error.problems))
     if client is None or reads is None:
         told = () if client is not None else (f"tables and rights: {unasked}",)
-        return Checked(pipeline=pipeline, problems=problems, unchecked=(*unchecked, *told), reads=reads, levels=levels)
+        return CheckResult(
+            pipeline=pipeline, problems=problems, unchecked=(*unchecked, *told), reads=reads, levels=levels
+        )
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     if pipeline.catalog not in catalogs:
-        said = catalog_unseen(client, pipeline.catalog)
-        return Checked(
+        said = unseen_catalog_problem(client, pipeline.catalog)
+        return CheckResult(
             pipeline=pipeline,
             problems=(*problems, Problem(said.message, pipeline.at)) if isinstance(said, Problem) else problems,
             missing=() if isinstance(said, Problem) else (said,),
@@ -110,53 +130,53 @@ def check(
             reads=reads,
             levels=levels,
         )
-    found = look_up(client, frozenset({*named, *written(pipeline, reads)}), catalogs=catalogs)
-    return Checked(
+    found = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
+    return CheckResult(
         pipeline=pipeline,
         problems=(
             *problems,
-            *absent(reads, found, pipeline=pipeline),
+            *absent_tables(reads, found, pipeline=pipeline),
             *declared_by_others(client, pipeline),
         ),
         unchecked=unchecked,
         reads=reads,
         levels=levels,
         found=found,
-        missing=missing(client, pipeline, reads=reads, found=found),
+        missing=missing_rights(client, pipeline, reads=reads, found=found),
         catalogs=catalogs,
     )
 
 
-def plan(checked: Checked) -> tuple[Planned, ...]:
+def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
     """What a run would do, step by step, in the order of running. `checked` must hold no problems."""
     made = {step.table: step.name for step in checked.pipeline.steps}
     sources = {source.name: source for source in checked.pipeline.sources}
     return tuple(
-        Planned(
+        StepPlan(
             step=step,
             level=level,
             is_new=checked.found is not None and checked.found[step.table].kind == "absent",
             reads=(*_table_reads(checked, step, made=made), *_source_reads(checked, step, sources=sources)),
-            aside=_aside(checked, step),
+            aside=_side_tables(checked, step),
         )
         for level, steps in enumerate(checked.levels)
         for step in steps
     )
 
 
-def _aside(checked: Checked, step: Step) -> tuple[Parts, ...]:
+def _side_tables(checked: CheckResult, step: StepDeclaration) -> tuple[Parts, ...]:
     sources = None if checked.reads is None else checked.reads[step.name].sources
     return tables_of(checked.pipeline, step, sources=sources)[1:]
 
 
 def _reads(
     pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
-) -> tuple[dict[str, Reads] | None, tuple[str, ...]]:
+) -> tuple[dict[str, StepReads] | None, tuple[str, ...]]:
     """What the steps read; None, with the reason, where Spark's grammar can't be had."""
-    queries: Callable[[str], Query] = partial(queried, spark)
+    queries: Callable[[str], QueryNames] = partial(query_names, spark)
     try:
         return all_reads(pipeline, queries=queries, catalogs=catalogs), ()
-    except (Unsupported, Unavailable) as error:
+    except (UnsupportedOperation, ServiceUnavailable) as error:
         return None, (f"queries, what they read, and their order: {error.message}",)
 
 
@@ -173,37 +193,40 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     )
 
 
-def _table_reads(checked: Checked, step: Step, *, made: Mapping[Parts, str]) -> list[Read]:
+def _table_reads(checked: CheckResult, step: StepDeclaration, *, made: Mapping[Parts, str]) -> list[PlannedRead]:
     reads = checked.reads or {}
     one = reads.get(step.name)
     if one is None:
         return []
     found = [_table_read(checked, step, table=table, made=made) for table in sorted(one.tables)]
     past = [
-        Read(name=display.render(table), kind="table", why="as of when the query says") for table in sorted(one.past)
+        PlannedRead(name=display.render(table), kind="table", why="as of when the query says")
+        for table in sorted(one.past)
     ]
     return [*found, *past]
 
 
-def _table_read(checked: Checked, step: Step, *, table: Parts, made: Mapping[Parts, str]) -> Read:
+def _table_read(checked: CheckResult, step: StepDeclaration, *, table: Parts, made: Mapping[Parts, str]) -> PlannedRead:
     name = display.render(table)
     if table in made:
-        return Read(name=name, kind="step", why=f"what step {made[table]} makes in this run")
+        return PlannedRead(name=name, kind="step", why=f"what step {made[table]} makes in this run")
     state = None if checked.found is None else checked.found[table]
     if state is None or state.kind in {"outside", "hidden", "absent"}:
-        return Read(name=name, kind="unknown", why="as it is when the run starts")
+        return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
     if state.kind == "view":
-        return Read(name=name, kind="view", why="its tables as they are when the run starts")
+        return PlannedRead(name=name, kind="view", why="its tables as they are when the run starts")
     snapshot = head_of(state.metadata)
     if snapshot is None:
-        return Read(name=name, kind="table", why="it is empty")
-    return Read(name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot))
+        return PlannedRead(name=name, kind="table", why="it is empty")
+    return PlannedRead(
+        name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot)
+    )
 
 
-def _why(checked: Checked, step: Step, *, table: Parts, snapshot: int) -> str:
+def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:
     if not step.incremental:
         return "the whole, as it is when the run starts"
-    since = _published(checked, step).get(engine.render_spark(table))
+    since = _published_snapshots(checked, step).get(engine.render_spark(table))
     if since is None:
         return "the whole: this step has published nothing from it yet"
     if since == snapshot:
@@ -211,20 +234,22 @@ def _why(checked: Checked, step: Step, *, table: Parts, snapshot: int) -> str:
     return f"what came after snapshot {since}, if that can be had and the query is the same, else the whole"
 
 
-def _published(checked: Checked, step: Step) -> Mapping[str, int]:
+def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping[str, int]:
     """The snapshots of its inputs that the step's table came from, by the newest summary that tells of them."""
     state = None if checked.found is None else checked.found.get(step.table)
     told = mark_of(None if state is None else state.metadata, INPUTS)
     return {name: snapshot for name, snapshot in (inputs_of(told) or {}).items() if isinstance(snapshot, int)}
 
 
-def _source_reads(checked: Checked, step: Step, *, sources: Mapping[str, Source]) -> list[Read]:
+def _source_reads(
+    checked: CheckResult, step: StepDeclaration, *, sources: Mapping[str, DeclaredSource]
+) -> list[PlannedRead]:
     reads = checked.reads or {}
     names = sorted(reads[step.name].sources) if step.name in reads else []
-    return [Read(name=name, kind="source", why=_of_source(sources[name])) for name in names if name in sources]
+    return [PlannedRead(name=name, kind="source", why=_of_source(sources[name])) for name in names if name in sources]
 
 
-def _of_source(source: Source) -> str:
+def _of_source(source: DeclaredSource) -> str:
     kind = source.kind
     if isinstance(kind, Files):
         return f"files {kind.path}, {kind.format}"

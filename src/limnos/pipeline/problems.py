@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Place
+from limnos.pipeline.declaration import SourcePosition
 
 PROBLEMS_SHOWN = 20
 """Of a file with more, the first ones are told, and how many there are."""
@@ -22,7 +22,7 @@ class Problem:
     """One thing that is wrong, where, and what to write instead."""
 
     message: str
-    at: Place | None = None
+    at: SourcePosition | None = None
 
     def __str__(self) -> str:
         """A line as editors and terminals open it."""
@@ -50,22 +50,22 @@ class InvalidQuery(BadRequest):
         self.column = column
 
 
-def within(at: Place | None, error: InvalidQuery) -> Place | None:
+def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | None:
     """The place of a query's error in its file. Lines below the first stand as far in as the first one does."""
     if at is None:
         return None
-    return Place(at.file, at.line + error.line - 1, at.column + error.column - 1)
+    return SourcePosition(at.file, at.line + error.line - 1, at.column + error.column - 1)
 
 
-def offset(at: Place | None, text: str, *, index: int) -> Place | None:
+def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePosition | None:
     """The place of a character of a text that begins at `at`, lines below the first as far in as it."""
     if at is None or index < 0:
         return at
     line_start = text.rfind("\n", 0, index) + 1
-    return Place(at.file, at.line + text.count("\n", 0, index), at.column + index - line_start)
+    return SourcePosition(at.file, at.line + text.count("\n", 0, index), at.column + index - line_start)
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def nearest_word(word: str, known: Sequence[str]) -> str:
     """Say which of the known words was perhaps meant, as a clause to append; empty when none is near."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) < 100 else []
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.outcomes import StepBranch
 
 Json = Mapping[str, Any]
 _MAIN = "main"
 
 
-def publication(branches: Iterable[Branch], *, metadata: Mapping[Parts, Json] | None = None) -> tuple[Json, ...]:
+def publish_operations(
+    branches: Iterable[StepBranch], *, metadata: Mapping[Parts, Json] | None = None
+) -> tuple[Json, ...]:
     """One `commit-table` for each branch, in their order.
 
     `metadata` is needed of tables that lose columns: their metadata as Iceberg REST gives it, of the branch's schema. Raises
@@ -26,7 +28,7 @@ def publication(branches: Iterable[Branch], *, metadata: Mapping[Parts, Json] | 
     return tuple(_commit(branch, (metadata or {}).get(branch.table)) for branch in branches)
 
 
-def _commit(branch: Branch, metadata: Json | None) -> Json:
+def _commit(branch: StepBranch, metadata: Json | None) -> Json:
     return {
         "do": "commit-table",
         "path": list(branch.table[1:]),
@@ -35,7 +37,7 @@ def _commit(branch: Branch, metadata: Json | None) -> Json:
     }
 
 
-def _requirements(branch: Branch) -> list[Json]:
+def _requirements(branch: StepBranch) -> list[Json]:
     return [
         {"type": "assert-table-uuid", "uuid": branch.uuid},
         {"type": "assert-current-schema-id", "current-schema-id": branch.schema_id},
@@ -44,7 +46,7 @@ def _requirements(branch: Branch) -> list[Json]:
     ]
 
 
-def _moves(branch: Branch) -> list[Json]:
+def _moves(branch: StepBranch) -> list[Json]:
     """`main` goes to the branch's head, and the branch away; one that wrote nothing only goes away."""
     gone: Json = {"action": "remove-snapshot-ref", "ref-name": branch.name}
     if branch.head is None or branch.head == branch.base:
@@ -53,7 +55,7 @@ def _moves(branch: Branch) -> list[Json]:
     return [moved, gone]
 
 
-def _drops(branch: Branch, metadata: Json | None) -> list[Json]:
+def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
     if not branch.columns_to_drop:
         return []
     name = ".".join(branch.table)
@@ -81,7 +83,7 @@ def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
         head = ".".join(path[:length])
         if any(each["name"].lower() == head for each in fields):
             return [
-                {**each, "type": _thinned(each["type"], path[length:], whole=whole)}
+                {**each, "type": _without_field(each["type"], path[length:], whole=whole)}
                 if each["name"].lower() == head
                 else each
                 for each in fields
@@ -89,9 +91,9 @@ def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
     raise ValueError(f"Column {whole!r} is not in the table's schema.")
 
 
-def _thinned(kind: object, path: Parts, *, whole: str) -> Json:
+def _without_field(kind: object, path: Parts, *, whole: str) -> Json:
     if isinstance(kind, Mapping) and kind["type"] == "struct":
         return {**kind, "fields": _without(kind["fields"], path, whole=whole)}
     if isinstance(kind, Mapping) and path[0] in {"element", "value"} and path[0] in kind:
-        return {**kind, path[0]: _thinned(kind[path[0]], path[1:], whole=whole)}
+        return {**kind, path[0]: _without_field(kind[path[0]], path[1:], whole=whole)}
     raise ValueError(f"Column {whole!r} is not in the table's schema.")

@@ -18,31 +18,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from limnos.pipeline.beside import Argument, Beside
-from limnos.pipeline.declaration import Pipeline, Place, PythonSource, PythonStep, Scalar, Source, Step
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Pipeline,
+    PythonSource,
+    PythonStep,
+    Scalar,
+    SourcePosition,
+    StepDeclaration,
+)
+from limnos.pipeline.directory import FunctionArgument, PipelineDirectory
 from limnos.pipeline.keys import FILE
-from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, Draft
-from limnos.pipeline.keys.whole import whole
+from limnos.pipeline.keys.document import build_pipeline
+from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, StepDraft
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.shapes import Bad, Name, Notes, Site
-from limnos.pipeline.yaml import ListNode, MapNode, Node, ScalarNode
+from limnos.pipeline.shapes import InvalidNode, NodeSite, ProblemNotes, TableName
+from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
-Function = Callable[..., object]
-F = TypeVar("F", bound=Function)
+StepFunction = Callable[..., object]
+F = TypeVar("F", bound=StepFunction)
 _DECLARED = "__limnos_step__"
-_Said = Mapping[str, object]
+_StepKeys = Mapping[str, object]
 _IMPORTED: dict[Path, set[str]] = {}
 """By a pipeline's directory, the modules that this process has imported from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredStep:
     """A step as `step` took it: its table, its keys, and the function that makes its rows, if one does."""
 
     table: str
-    keys: _Said
-    at: Place
-    function: Function | None = None
+    keys: _StepKeys
+    at: SourcePosition
+    function: StepFunction | None = None
 
     def __call__(self, function: F) -> F:
         """Declare a function to be the step's; the function itself is given back."""
@@ -54,14 +62,14 @@ class Declared:
         return function
 
 
-def step(table: str, /, **keys: object) -> Declared:
+def step(table: str, /, **keys: object) -> DeclaredStep:
     """Declare a step, by the keys of a file: `write`, `expect`, `partition` and the others.
 
     Over a function from DataFrames to a DataFrame it is a decorator. With `sql`, `sql_file` or `load` it is a step by
     itself, to be given to `pipeline`. `inputs` says what the function's arguments are given; without it each argument is
     given the source of its name.
     """
-    return Declared(table=table, keys=keys, at=_caller())
+    return DeclaredStep(table=table, keys=keys, at=_caller())
 
 
 def pipeline(
@@ -69,7 +77,7 @@ def pipeline(
     /,
     *,
     catalog: str,
-    steps: Sequence[Declared | Function],
+    steps: Sequence[DeclaredStep | StepFunction],
     parameters: Mapping[str, object] | None = None,
     sources: Mapping[str, object] | None = None,
     python_files: Sequence[str] = (),
@@ -83,14 +91,14 @@ def pipeline(
     functions = {key: value for key, value in (sources or {}).items() if callable(value)}
     said: dict[str, object] = {"pipeline": name, "catalog": catalog, "comment": comment, "parameters": parameters}
     said |= {"sources": {k: v for k, v in (sources or {}).items() if k not in functions}, "python_files": python_files}
-    notes = Notes(Beside(_directory(at)))
+    notes = ProblemNotes(PipelineDirectory(_directory(at)))
     values = _read_keys({key: value for key, value in said.items() if value}, at, notes=notes)
     values["steps"] = tuple(made for one in steps if (made := _step_of(one, at, notes=notes)) is not None)
     if not steps:
         notes.add("a pipeline has at least one step: give them as 'steps'", at)
     if notes.problems:
         raise InvalidPipeline(notes.problems)
-    found = whole(values, Site(MapNode(at=at), notes))
+    found = build_pipeline(values, NodeSite(MapNode(at=at), notes))
     if notes.problems:
         raise InvalidPipeline(notes.problems)
     return dataclasses.replace(found, sources=(*found.sources, *_function_sources(functions, at)))
@@ -112,19 +120,19 @@ def load(path: Path) -> Pipeline:
     Raises InvalidPipeline.
     """
     try:
-        module = imported(path.stem, path.parent.absolute())
+        module = import_module(path.stem, path.parent.absolute())
     except InvalidPipeline:
         raise
     except (Exception, SystemExit) as error:
-        raise InvalidPipeline([_raised(error, path)]) from error
+        raise InvalidPipeline([_exception_problem(error, path)]) from error
     found = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
     if len(found) != 1:
         told = "declares no pipeline: end it with 'p = pipeline(…)'" if not found else "declares several pipelines"
-        raise InvalidPipeline([Problem(f"the file {told}; a file is one pipeline", Place(str(path), 1, 1))])
+        raise InvalidPipeline([Problem(f"the file {told}; a file is one pipeline", SourcePosition(str(path), 1, 1))])
     return next(iter(found.values()))
 
 
-def imported(name: str, directory: Path) -> types.ModuleType:
+def import_module(name: str, directory: Path) -> types.ModuleType:
     """Import a module of the directory, or an installed one. What another pipeline's directory gave is forgotten first.
 
     The directory stays at the head of Python's path: functions import from beside them while they run.
@@ -148,61 +156,63 @@ def _lies_in(module: types.ModuleType, directory: Path) -> bool:
     return file is not None and Path(file).is_relative_to(directory)
 
 
-def _read_keys(said: _Said, at: Place, *, notes: Notes) -> dict[str, object]:
+def _read_keys(said: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
     """The file's keys, each read by its own shape."""
     values: dict[str, object] = {}
     for name, value in said.items():
         try:
             values[name] = FILE.keys[name].shape.read(_node(value, at), notes)
-        except Bad:
+        except InvalidNode:
             continue
     return values
 
 
-def _step_of(one: Declared | Function, at: Place, *, notes: Notes) -> tuple[object, Draft, Place] | None:
-    declared = one if isinstance(one, Declared) else getattr(one, _DECLARED, None)
-    if not isinstance(declared, Declared):
+def _step_of(
+    one: DeclaredStep | StepFunction, at: SourcePosition, *, notes: ProblemNotes
+) -> tuple[object, StepDraft, SourcePosition] | None:
+    declared = one if isinstance(one, DeclaredStep) else getattr(one, _DECLARED, None)
+    if not isinstance(declared, DeclaredStep):
         notes.add(f"{getattr(one, '__name__', one)} is no step: decorate it with @step('namespace.table')", at)
         return None
     try:
-        parts = Name().read(_node(declared.table, declared.at), notes)
+        parts = TableName().read(_node(declared.table, declared.at), notes)
         return parts, _draft(declared, notes), declared.at
-    except Bad:
+    except InvalidNode:
         return None
 
 
-def _draft(declared: Declared, notes: Notes) -> Draft:
+def _draft(declared: DeclaredStep, notes: ProblemNotes) -> StepDraft:
     node = _node(declared.keys, declared.at)
     if declared.function is None:
         draft = STEP.read(node, notes)
-        if not isinstance(draft, Draft):
-            raise Bad
+        if not isinstance(draft, StepDraft):
+            raise InvalidNode
         return draft
     values = FUNCTION_STEP.read(node, notes)
     body = PythonStep(
         function=_reference(declared.function), inputs=values.get("inputs", {}), callable=declared.function
     )
-    return Draft(values=values, body=body, arguments=_arguments(declared.function))
+    return StepDraft(values=values, body=body, arguments=_arguments(declared.function))
 
 
-def _arguments(function: Function) -> tuple[Argument, ...]:
+def _arguments(function: StepFunction) -> tuple[FunctionArgument, ...]:
     taken = inspect.signature(function).parameters.values()
     plain = (one for one in taken if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD})
-    return tuple(Argument(one.name, required=one.default is one.empty) for one in plain)
+    return tuple(FunctionArgument(one.name, required=one.default is one.empty) for one in plain)
 
 
-def _function_sources(functions: Mapping[str, Function], at: Place) -> tuple[Source, ...]:
+def _function_sources(functions: Mapping[str, StepFunction], at: SourcePosition) -> tuple[DeclaredSource, ...]:
     return tuple(
-        Source(name=name, kind=PythonSource(function=_reference(one), callable=one), at=_place_of(one, at))
+        DeclaredSource(name=name, kind=PythonSource(function=_reference(one), callable=one), at=_place_of(one, at))
         for name, one in functions.items()
     )
 
 
-def _reference(function: Function) -> str:
+def _reference(function: StepFunction) -> str:
     return f"{function.__module__}:{getattr(function, '__qualname__', 'function')}"
 
 
-def _node(value: object, at: Place) -> Node:
+def _node(value: object, at: SourcePosition) -> YamlNode:
     """A value of Python as a node of a file, at the place of the call that gave it."""
     if isinstance(value, Mapping):
         entries = [(_text(str(key), at), _node(each, at)) for key, each in value.items()]
@@ -213,11 +223,11 @@ def _node(value: object, at: Place) -> Node:
     return ScalarNode(at=at, text=str(value), value=scalar, text_at=at)
 
 
-def _text(text: str, at: Place) -> ScalarNode:
+def _text(text: str, at: SourcePosition) -> ScalarNode:
     return ScalarNode(at=at, text=text, value=text, text_at=at)
 
 
-def _bound_step(one: Step, directory: Path, *, problems: list[Problem]) -> Step:
+def _bound_step(one: StepDeclaration, directory: Path, *, problems: list[Problem]) -> StepDeclaration:
     body = one.body
     if not isinstance(body, PythonStep) or body.callable is not None:
         return one
@@ -225,7 +235,7 @@ def _bound_step(one: Step, directory: Path, *, problems: list[Problem]) -> Step:
     return dataclasses.replace(one, body=dataclasses.replace(body, callable=found))
 
 
-def _bound_source(one: Source, directory: Path, *, problems: list[Problem]) -> Source:
+def _bound_source(one: DeclaredSource, directory: Path, *, problems: list[Problem]) -> DeclaredSource:
     kind = one.kind
     if not isinstance(kind, PythonSource) or kind.callable is not None:
         return one
@@ -233,10 +243,12 @@ def _bound_source(one: Source, directory: Path, *, problems: list[Problem]) -> S
     return dataclasses.replace(one, kind=dataclasses.replace(kind, callable=found))
 
 
-def _function(reference: str, directory: Path, *, at: Place | None, problems: list[Problem]) -> Function | None:
+def _function(
+    reference: str, directory: Path, *, at: SourcePosition | None, problems: list[Problem]
+) -> StepFunction | None:
     module, _, name = reference.partition(":")
     try:
-        found: object = getattr(imported(module, directory), name, None)
+        found: object = getattr(import_module(module, directory), name, None)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a module does while it is imported)
         problems.append(Problem(f"{module} can't be imported: {type(error).__name__}: {error}", at))
         return None
@@ -246,35 +258,35 @@ def _function(reference: str, directory: Path, *, at: Place | None, problems: li
     return found
 
 
-def _caller() -> Place:
+def _caller() -> SourcePosition:
     """The place outside this module from which its function was called."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     if frame is None:
-        return Place("<python>", 1, 1)
-    return Place(frame.f_code.co_filename, frame.f_lineno, 1)
+        return SourcePosition("<python>", 1, 1)
+    return SourcePosition(frame.f_code.co_filename, frame.f_lineno, 1)
 
 
-def _place_of(function: Function, otherwise: Place) -> Place:
+def _place_of(function: StepFunction, otherwise: SourcePosition) -> SourcePosition:
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return otherwise if code is None else Place(code.co_filename, code.co_firstlineno, 1)
+    return otherwise if code is None else SourcePosition(code.co_filename, code.co_firstlineno, 1)
 
 
-def _directory(at: Place) -> Path:
+def _directory(at: SourcePosition) -> Path:
     """Where the calling file lies; of a notebook or a console, where it works."""
     path = Path(at.file)
     return path.parent if path.is_file() else Path.cwd()
 
 
-def _raised(error: BaseException, path: Path) -> Problem:
+def _exception_problem(error: BaseException, path: Path) -> Problem:
     """What a file raised while it was run, at the last of its own lines that led there."""
     line = 1
     if isinstance(error, SyntaxError) and error.filename == str(path.absolute()):
-        return Problem(f"not Python: {error.msg}", Place(str(path), error.lineno or 1, error.offset or 1))
+        return Problem(f"not Python: {error.msg}", SourcePosition(str(path), error.lineno or 1, error.offset or 1))
     trace = error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename).name == path.name:
             line = trace.tb_lineno
         trace = trace.tb_next
-    return Problem(f"{type(error).__name__}: {error}", Place(str(path), line, 1))
+    return Problem(f"{type(error).__name__}: {error}", SourcePosition(str(path), line, 1))

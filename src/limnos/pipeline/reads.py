@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from limnos.names import display
 from limnos.pipeline.declaration import (
+    DeclaredSource,
     Load,
     Parts,
     Pipeline,
-    Place,
-    Source,
+    SourcePosition,
     Sql,
-    Step,
+    StepDeclaration,
     Stream,
     TableSource,
 )
-from limnos.pipeline.engine.relations import Query
-from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest, offset, within
+from limnos.pipeline.engine.relations import QueryNames
+from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest_word, offset, within
 
 RUN_PARAMETERS = ("run_id", "run_at")
 """Parameters that every run has: its id, and the time it started."""
@@ -39,12 +39,12 @@ METADATA_TABLES = frozenset(
     }
 )  # fmt: skip
 
-Queries = Callable[[str], Query]
+Queries = Callable[[str], QueryNames]
 """Finds what a query names; raises InvalidQuery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reads:
+class StepReads:
     """What one step reads. Tables have their catalog first."""
 
     tables: frozenset[Parts]
@@ -63,9 +63,9 @@ def table_of(parts: Parts, *, catalog: str, catalogs: frozenset[str]) -> Parts:
     return parts if parts[0] in catalogs or parts[0] == catalog else (catalog, *parts)
 
 
-def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]) -> dict[str, Reads]:
+def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]) -> dict[str, StepReads]:
     """What each step reads, by its name. Raises InvalidPipeline with everything that is wrong in all steps."""
-    scope = _Scope(
+    scope = _NameScope(
         catalog=pipeline.catalog,
         catalogs=catalogs,
         sources={source.name: source for source in pipeline.sources},
@@ -80,42 +80,42 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
     return found
 
 
-def tables(reads: Mapping[str, Reads]) -> dict[str, frozenset[Parts]]:
+def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:
     """The form that `graph` takes: the tables alone."""
     return {name: found.tables for name, found in reads.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scope:
+class _NameScope:
     """What names may stand for in a pipeline's steps."""
 
     catalog: str
     catalogs: frozenset[str]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, DeclaredSource]
     parameters: frozenset[str]
     made: frozenset[Parts]
     queries: Queries
 
 
 @dataclass(frozen=True, slots=True)
-class _Mention:
+class _NameMention:
     """A name of a source or table, and where it stands."""
 
     parts: Parts
-    at: Place | None
+    at: SourcePosition | None
     travels: bool = False
 
 
-def _reads(scope: _Scope, step: Step, *, problems: list[Problem]) -> Reads:
+def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]) -> StepReads:
     body, parameters = _of_body(scope, step, problems=problems)
     asked, more = _of_expectations(scope, step, problems=problems)
-    full = [(_full(scope, one), one) for one in (*body, *asked) if len(one.parts) > 1]
+    full = [(_full_name(scope, one), one) for one in (*body, *asked) if len(one.parts) > 1]
     names = [one for one in (*body, *asked) if len(one.parts) == 1]
     problems += [problem for one in names for problem in _unknown_source(scope, one, step=step)]
-    problems += [problem for table, one in full for problem in _of_a_state(scope, table, at=one.at)]
+    problems += [problem for table, one in full for problem in _refuse_table_states(scope, table, at=one.at)]
     sources = frozenset(one.parts[0] for one in names)
     tables = {table for table, one in full if not one.travels}
-    return Reads(
+    return StepReads(
         tables=frozenset(tables | {table for name in sources for table in _source_tables(scope, name)}),
         past=frozenset(table for table, one in full if one.travels),
         sources=sources,
@@ -123,54 +123,60 @@ def _reads(scope: _Scope, step: Step, *, problems: list[Problem]) -> Reads:
     )
 
 
-def _of_body(scope: _Scope, step: Step, *, problems: list[Problem]) -> tuple[list[_Mention], frozenset[str]]:
+def _of_body(
+    scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]
+) -> tuple[list[_NameMention], frozenset[str]]:
     """The names in what makes the step's rows, and its parameters."""
     body = step.body
     if isinstance(body, Sql):
         return _of_query(scope, step, text=body.text, at=body.at, problems=problems)
     if isinstance(body, Load):
-        return [_Mention((body.source,), step.at)], frozenset()
+        return [_NameMention((body.source,), step.at)], frozenset()
     given = (value if isinstance(value, tuple) else (value,) for value in body.inputs.values())
-    return [_Mention(parts, step.at) for parts in given], frozenset()
+    return [_NameMention(parts, step.at) for parts in given], frozenset()
 
 
-def _of_expectations(scope: _Scope, step: Step, *, problems: list[Problem]) -> tuple[list[_Mention], frozenset[str]]:
+def _of_expectations(
+    scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]
+) -> tuple[list[_NameMention], frozenset[str]]:
     """The names in what is asked of the step's table; the table itself, as the step leaves it, is none of them."""
-    mentions: list[_Mention] = []
+    mentions: list[_NameMention] = []
     parameters: frozenset[str] = frozenset()
     for one in step.expectations:
         if one.table is not None:
-            mentions.append(_Mention(one.table, one.at))
+            mentions.append(_NameMention(one.table, one.at))
         if one.query is not None:
             found, more = _of_query(scope, step, text=one.query, at=one.at, problems=problems)
             mentions += found
             parameters |= more
-    return [one for one in mentions if _full(scope, one) != step.table], parameters
+    return [one for one in mentions if _full_name(scope, one) != step.table], parameters
 
 
 def _of_query(
-    scope: _Scope, step: Step, *, text: str, at: Place | None, problems: list[Problem]
-) -> tuple[list[_Mention], frozenset[str]]:
+    scope: _NameScope, step: StepDeclaration, *, text: str, at: SourcePosition | None, problems: list[Problem]
+) -> tuple[list[_NameMention], frozenset[str]]:
     try:
         query = scope.queries(text)
     except InvalidQuery as error:
         problems.append(Problem(f"{step.name}: {error.message}", within(at, error)))
         return [], frozenset()
     for name in sorted(query.parameters - scope.parameters):
-        told = nearest(name, sorted(scope.parameters))
+        told = nearest_word(name, sorted(scope.parameters))
         message = f"{step.name}: no parameter ':{name}'{told}; declare it under 'parameters'"
         problems.append(Problem(message, offset(at, text, index=text.find(f":{name}"))))
-    mentions = [_Mention(one.parts, offset(at, text, index=one.start), travels=one.travels) for one in query.relations]
+    mentions = [
+        _NameMention(one.parts, offset(at, text, index=one.start), travels=one.travels) for one in query.relations
+    ]
     return mentions, query.parameters
 
 
-def _full(scope: _Scope, mention: _Mention) -> Parts:
+def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
     if len(mention.parts) == 1:
         return mention.parts
     return table_of(mention.parts, catalog=scope.catalog, catalogs=scope.catalogs)
 
 
-def _source_tables(scope: _Scope, name: str) -> Sequence[Parts]:
+def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
     """The table that a source stands for, if it is one."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
@@ -181,12 +187,14 @@ def _source_tables(scope: _Scope, name: str) -> Sequence[Parts]:
     return []
 
 
-def _unknown_source(scope: _Scope, mention: _Mention, *, step: Step) -> Sequence[Problem]:
+def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDeclaration) -> Sequence[Problem]:
     name = mention.parts[0]
     if name in scope.sources:
         return []
     made = [table for table in sorted(scope.made) if table[-1] == name]
-    told = nearest(name, sorted(scope.sources)) or (f"; did you mean {display.render(made[0][1:])}?" if made else "")
+    told = nearest_word(name, sorted(scope.sources)) or (
+        f"; did you mean {display.render(made[0][1:])}?" if made else ""
+    )
     message = (
         f"{step.name}: no source '{display.render((name,))}'{told}; declare it under 'sources', or write a table with "
         "its namespace"
@@ -194,7 +202,7 @@ def _unknown_source(scope: _Scope, mention: _Mention, *, step: Step) -> Sequence
     return [Problem(message, mention.at)]
 
 
-def _of_a_state(scope: _Scope, table: Parts, *, at: Place | None) -> Sequence[Problem]:
+def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition | None) -> Sequence[Problem]:
     """Refuse branches, tags and metadata tables of tables that the pipeline makes: a run has states of its own."""
     owner, last = table[:-1], table[-1]
     if owner not in scope.made or table in scope.made:

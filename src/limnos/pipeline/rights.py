@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
-from limnos.model.kinds import FEDERATED, GENERIC_PROVIDER, ICEBERG_PROVIDER
+from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDERS
 from limnos.names import display
-from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Parts, Pipeline
-from limnos.pipeline.problems import Problem, nearest
+from limnos.pipeline.problems import Problem, nearest_word
+from limnos.pipeline.side_tables import tables_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.client.values import Explanation, Json
-    from limnos.pipeline.reads import Reads
+    from limnos.pipeline.reads import StepReads
 
 _GRANT = re.compile(r"Grant (?P<privilege>\w+)(?: or \w+)* on (?P<kind>[a-z_]+)(?: (?P<name>\S.*))? to a role of .*\.")
 _IN_TREE = frozenset({"catalog", "namespace", "schema", "table"})
@@ -30,7 +30,7 @@ _IN_TREE = frozenset({"catalog", "namespace", "schema", "table"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingRight:
     """A right that the caller lacks: for which table, what it is needed for, and what gives it."""
 
     table: Parts
@@ -40,7 +40,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class TableLookup:
     """What the server says of a table: `metadata` is None for a view, and for a table that is not there."""
 
     kind: str
@@ -48,12 +48,17 @@ class Found:
     metadata: Json | None = None
 
 
-def look_up(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, Found]:
+def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, TableLookup]:
     """What each table is. Those of catalogs that the server hasn't are outside."""
-    return {table: _found(client, table) if table[0] in catalogs else Found(kind="outside") for table in sorted(tables)}
+    return {
+        table: _look_up_table(client, table) if table[0] in catalogs else TableLookup(kind="outside")
+        for table in sorted(tables)
+    }
 
 
-def absent(reads: Mapping[str, Reads], found: Mapping[Parts, Found], *, pipeline: Pipeline) -> Iterator[Problem]:
+def absent_tables(
+    reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup], *, pipeline: Pipeline
+) -> Iterator[Problem]:
     """Tables that are read, that no step makes, and that aren't there as far as the caller may know."""
     made = {step.table for step in pipeline.steps}
     known = sorted(display.render(table) for table in {*made, *(table for table, one in found.items() if one.metadata)})
@@ -61,38 +66,40 @@ def absent(reads: Mapping[str, Reads], found: Mapping[Parts, Found], *, pipeline
         for table in sorted(reads[step.name].tables - made):
             if found[table].kind == "absent":
                 name = display.render(table)
-                message = f"{step.name} reads {name}, which is not there, or you may not see it{nearest(name, known)}"
+                message = (
+                    f"{step.name} reads {name}, which is not there, or you may not see it{nearest_word(name, known)}"
+                )
                 yield Problem(message, step.at)
 
 
-def missing(
-    client: Client, pipeline: Pipeline, *, reads: Mapping[str, Reads], found: Mapping[Parts, Found]
-) -> tuple[Missing, ...]:
+def missing_rights(
+    client: Client, pipeline: Pipeline, *, reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup]
+) -> tuple[MissingRight, ...]:
     """The rights that a run of the pipeline would lack, those of its tables first."""
     made = {step.table for step in pipeline.steps}
-    lacking: list[Missing] = []
+    lacking: list[MissingRight] = []
     for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - made):
         kind = found[table].kind
         if kind not in {"outside", "absent"}:
             lacking += _lacking(
                 client, table, action="view_load" if kind == "view" else "table_load", needed_for="read"
             )
-    for table in written(pipeline, reads):
-        lacking += _to_make(client, table, kind=found[table].kind)
-    return (*dict.fromkeys(lacking), *_to_run(client, pipeline))
+    for table in written_tables(pipeline, reads):
+        lacking += _rights_to_create(client, table, kind=found[table].kind)
+    return (*dict.fromkeys(lacking), *_rights_to_run(client, pipeline))
 
 
-def written(pipeline: Pipeline, reads: Mapping[str, Reads]) -> tuple[Parts, ...]:
+def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[Parts, ...]:
     """The tables that a run may write, step after step."""
     return tuple(
         table for step in pipeline.steps for table in tables_of(pipeline, step, sources=reads[step.name].sources)
     )
 
 
-def lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
+def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
     """What gives the rights that the caller lacks at this moment for tables of a run that is under way."""
     outputs = sorted({*written})
-    found = {table: _found(client, table).kind for table in {*read, *outputs}}
+    found = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
     lacking = [
         one
         for table in sorted({*read})
@@ -101,32 +108,32 @@ def lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Part
             client, table, action="view_load" if found[table] == "view" else "table_load", needed_for="read"
         )
     ]
-    lacking += [one for table in outputs for one in _to_make(client, table, kind=found[table])]
+    lacking += [one for table in outputs for one in _rights_to_create(client, table, kind=found[table])]
     return tuple(dict.fromkeys(line for one in lacking for line in one.grants))
 
 
-def _found(client: Client, table: Parts) -> Found:
+def _look_up_table(client: Client, table: Parts) -> TableLookup:
     try:
-        return Found(kind="table", metadata=client.tables.load(table).metadata)
+        return TableLookup(kind="table", metadata=client.tables.load(table).metadata)
     except DeniedError:
-        return Found(kind="hidden")
+        return TableLookup(kind="hidden")
     except NotFoundError:
         pass
     try:
         client.views.load(table)
     except DeniedError:
-        return Found(kind="hidden")
+        return TableLookup(kind="hidden")
     except NotFoundError:
-        return Found(kind="absent")
-    return Found(kind="view")
+        return TableLookup(kind="absent")
+    return TableLookup(kind="view")
 
 
-def _to_make(client: Client, table: Parts, *, kind: str) -> Iterator[Missing]:
+def _rights_to_create(client: Client, table: Parts, *, kind: str) -> Iterator[MissingRight]:
     if kind == "hidden":  # there or not: what lets it be seen is granted on what it lies in
         for one in _lacking(client, table, action="table_load", needed_for="see whether there is"):
-            own, above = _quoted(display.render(table)), _quoted(display.render(table[:-1]))
+            own, above = _shell_quote(display.render(table)), _shell_quote(display.render(table[:-1]))
             lines = (line.replace(f" --on {own} ", f" --on {above} ") for line in one.grants)
-            yield Missing(table=table, needed_for=one.needed_for, grants=tuple(lines))
+            yield MissingRight(table=table, needed_for=one.needed_for, grants=tuple(lines))
         return
     if kind == "table":
         yield from _lacking(client, table, action="table_load", needed_for="read")
@@ -152,21 +159,21 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
     return table[:1]
 
 
-def catalog_unseen(client: Client, catalog: str) -> Problem | Missing:
+def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
     """What to say of a pipeline's catalog that isn't among those the caller may see."""
     said = client.access.explain("catalog_load", (catalog,))
     if not said.decision.allowed:
-        return Missing(table=(catalog,), needed_for="see, if it is there,", grants=_lines(said))
+        return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(said))
     return Problem(f"there is no catalog '{catalog}' in this metalake: make it, or name another one")
 
 
-def unwritable(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
+def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
     """A catalog whose tables no step can write: runs write branches of Iceberg tables."""
     try:
         provider = client.catalogs.get(pipeline.catalog).provider
     except (DeniedError, NotFoundError):
         return  # what is missing then is told with the rights
-    if provider not in FEDERATED and provider != ICEBERG_PROVIDER:
+    if provider not in REST_PROVIDERS and provider != ICEBERG_PROVIDER:
         lance = (
             " Lance tables are written by Spark's data source of limnos.lance, in a job."
             if provider == GENERIC_PROVIDER
@@ -179,7 +186,7 @@ def unwritable(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
         )
 
 
-def _to_run(client: Client, pipeline: Pipeline) -> Iterator[Missing]:
+def _rights_to_run(client: Client, pipeline: Pipeline) -> Iterator[MissingRight]:
     """Registering and running. Who registers a pipeline owns it; one that can't be seen is taken for a new one."""
     run = list(_lacking(client, (pipeline.name,), action="job_run", needed_for="run", kind="job_template"))
     try:
@@ -187,26 +194,26 @@ def _to_run(client: Client, pipeline: Pipeline) -> Iterator[Missing]:
     except (NotFoundError, DeniedError):
         yield from _lacking(client, (), action="job_template_create", needed_for="register pipelines in")
         own = [tuple(line for line in one.grants if "use_job_template" not in line) for one in run]
-        yield from (Missing(table=(), needed_for="run pipelines in", grants=lines) for lines in own if lines)
+        yield from (MissingRight(table=(), needed_for="run pipelines in", grants=lines) for lines in own if lines)
         return
     yield from run
 
 
 def _lacking(
     client: Client, path: Parts, *, action: str, needed_for: str, kind: str | None = None
-) -> Iterator[Missing]:
+) -> Iterator[MissingRight]:
     try:
         said = client.access.explain(action, path, kind=kind)
     except DeniedError as error:
-        yield Missing(table=path, needed_for=needed_for, grants=(error.message,))
+        yield MissingRight(table=path, needed_for=needed_for, grants=(error.message,))
         return
     except ClientError as error:
         if error.kind == "unavailable":
             raise
-        yield Missing(table=path, needed_for=needed_for, grants=(f"the server can't tell: {error.message}",))
+        yield MissingRight(table=path, needed_for=needed_for, grants=(f"the server can't tell: {error.message}",))
         return
     if not said.decision.allowed:
-        yield Missing(table=path, needed_for=needed_for, grants=_lines(said))
+        yield MissingRight(table=path, needed_for=needed_for, grants=_lines(said))
 
 
 def _lines(said: Explanation) -> tuple[str, ...]:
@@ -218,11 +225,11 @@ def _line(suggestion: str) -> str:
     told = _GRANT.fullmatch(suggestion)
     if told is None:
         return suggestion
-    where = "--on-metalake" if told["name"] is None else f"--on {_quoted(told['name'])}"
+    where = "--on-metalake" if told["name"] is None else f"--on {_shell_quote(told['name'])}"
     kind = "" if told["name"] is None or told["kind"] in _IN_TREE else f" --kind {told['kind']}"
     return f"limnos grant {told['privilege'].lower()} {where}{kind} --to ROLE"
 
 
-def _quoted(name: str) -> str:
+def _shell_quote(name: str) -> str:
     """A path as a shell takes it: back-quotes would run a command there."""
     return f"'{name}'" if "`" in name or "'" in name or " " in name else name

@@ -1,7 +1,7 @@
 """Shapes of what a pipeline's file may hold: each reads a node, and says itself as JSON Schema.
 
 Job: the small language in which `keys` writes down the file's keys, so that what is read, what editors complete and what
-the pages tell are one thing. A shape either gives a value or notes what is wrong and raises `Bad`; records go on with
+the pages tell are one thing. A shape either gives a value or notes what is wrong and raises `InvalidNode`; records go on with
 their other keys, so that one reading tells of every slip. May import `names` and this room's values; it must not
 know the keys.
 """
@@ -16,10 +16,10 @@ from typing import Any
 
 from limnos.names import display
 from limnos.names.errors import InvalidName
-from limnos.pipeline.beside import Beside
-from limnos.pipeline.declaration import Parts, Place, Scalar
-from limnos.pipeline.problems import Problem, nearest
-from limnos.pipeline.yaml import ListNode, MapNode, Node, ScalarNode
+from limnos.pipeline.declaration import Parts, Scalar, SourcePosition
+from limnos.pipeline.directory import PipelineDirectory
+from limnos.pipeline.problems import Problem, nearest_word
+from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 Schema = dict[str, object]
 Values = Mapping[str, Any]
@@ -30,41 +30,41 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 
 
-class Bad(Exception):
+class InvalidNode(Exception):
     """A node that gave no value; what is wrong has been noted."""
 
 
 @dataclass(slots=True)
-class Notes:
+class ProblemNotes:
     """What is wrong, gathered while a file is read, and what lies beside the file."""
 
-    beside: Beside
+    beside: PipelineDirectory
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, message: str, at: Place) -> None:
+    def add(self, message: str, at: SourcePosition) -> None:
         """Note one thing and go on."""
         self.problems.append(Problem(message, at))
 
-    def bad(self, message: str, at: Place) -> Bad:
+    def bad(self, message: str, at: SourcePosition) -> InvalidNode:
         """Note one thing that leaves no value: raise what is returned."""
         self.add(message, at)
-        return Bad()
+        return InvalidNode()
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class NodeSite:
     """The node from which a value is built, for what is wrong with the value as a whole."""
 
-    node: Node
-    notes: Notes
+    node: YamlNode
+    notes: ProblemNotes
 
     @property
-    def at(self) -> Place:
+    def at(self) -> SourcePosition:
         """Where it stands."""
         return self.node.at
 
     @property
-    def beside(self) -> Beside:
+    def beside(self) -> PipelineDirectory:
         """What lies beside the file."""
         return self.notes.beside
 
@@ -72,7 +72,7 @@ class Site:
         """Note one thing and go on."""
         self.notes.add(message, self.at)
 
-    def bad(self, message: str) -> Bad:
+    def bad(self, message: str) -> InvalidNode:
         """Note one thing that leaves no value: raise what is returned."""
         return self.notes.bad(message, self.at)
 
@@ -84,7 +84,7 @@ class Shape(ABC):
     """In messages and pages: "text", "a list of texts"."""
 
     @abstractmethod
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401  (each shape has a type of its own)
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401  (each shape has a type of its own)
         """The value of a node. Raises Bad."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Shape(ABC):
         """The same as JSON Schema."""
 
 
-def _kind(node: Node) -> str:
+def _kind(node: YamlNode) -> str:
     if isinstance(node, MapNode):
         return "a mapping"
     if isinstance(node, ListNode):
@@ -112,7 +112,7 @@ class Text(Shape):
     sql: bool = False
     """The place of the text matters: it is kept as the node."""
 
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             raise notes.bad(f"{self.word} belongs here, not {_kind(node)}{self._hint(node)}", node.at)
         if not node.value.strip():
@@ -132,7 +132,7 @@ class Text(Shape):
             return {"type": "string", "pattern": r"\S"}
         return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
 
-    def _hint(self, node: Node) -> str:
+    def _hint(self, node: YamlNode) -> str:
         if not isinstance(node, ScalarNode):
             return ""
         if node.value is not None:
@@ -148,7 +148,7 @@ class Boolean(Shape):
     word: str = "true or false"
     only: bool | None = None
 
-    def read(self, node: Node, notes: Notes) -> bool:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> bool:
         if not isinstance(node, ScalarNode) or not isinstance(node.value, bool):
             raise notes.bad(f"true or false belongs here, not {_kind(node)}", node.at)
         if self.only is not None and node.value is not self.only:
@@ -160,14 +160,14 @@ class Boolean(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Shape):
+class WholeNumber(Shape):
     """A whole number from `least` to `most`."""
 
     least: int = 0
     most: int = 10**18
     word: str = "a whole number"
 
-    def read(self, node: Node, notes: Notes) -> int:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
         if isinstance(value, bool) or not isinstance(value, int):
             raise notes.bad(f"a whole number belongs here, not {_kind(node)}", node.at)
@@ -180,12 +180,12 @@ class Whole(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Share(Shape):
+class RowShare(Shape):
     """A share of the rows: `1%`, or a number from 0 to 1."""
 
     word: str = "a share like 1% or 0.01"
 
-    def read(self, node: Node, notes: Notes) -> float:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> float:
         value = node.value if isinstance(node, ScalarNode) else None
         found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if found is not None:
@@ -205,7 +205,7 @@ class Duration(Shape):
 
     word: str = "a length of time like '2 days' or 36h"
 
-    def read(self, node: Node, notes: Notes) -> int:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
         found = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if found is None:
@@ -226,10 +226,10 @@ class Choice(Shape):
     def word(self) -> str:  # type: ignore[override]
         return "one of " + ", ".join(self.words)
 
-    def read(self, node: Node, notes: Notes) -> str:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> str:
         value = node.value if isinstance(node, ScalarNode) else None
         if not isinstance(value, str) or value not in self.words:
-            told = nearest(value, self.words) if isinstance(value, str) else ""
+            told = nearest_word(value, self.words) if isinstance(value, str) else ""
             raise notes.bad(f"{_kind(node)} is none of {', '.join(self.words)}{told}", node.at)
         return value
 
@@ -244,7 +244,7 @@ class AnyScalar(Shape):
     word: str = "text or a number"
     as_text: bool = True
 
-    def read(self, node: Node, notes: Notes) -> Scalar:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Scalar:
         if not isinstance(node, ScalarNode) or node.value is None:
             raise notes.bad(f"text or a number belongs here, not {_kind(node)}", node.at)
         if not self.as_text:
@@ -256,13 +256,13 @@ class AnyScalar(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Shape):
+class TableName(Shape):
     """A table's name: parts with dots between, back-quotes where needed."""
 
     word: str = "a table's name"
     parts_min: int = 2
 
-    def read(self, node: Node, notes: Notes) -> Parts:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Parts:
         text = Text(word=self.word).read(node, notes)
         try:
             parts = display.parse(text)
@@ -288,7 +288,7 @@ class ListOf(Shape):
     def word(self) -> str:  # type: ignore[override]
         return f"{self.item.word}, or a list of such" if self.single else f"a list of {self.item.word}"
 
-    def read(self, node: Node, notes: Notes) -> tuple[Any, ...]:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> tuple[Any, ...]:
         if self.single and isinstance(node, ScalarNode) and node.value is not None:
             return (self.item.read(node, notes),)
         if not isinstance(node, ListNode):
@@ -299,13 +299,13 @@ class ListOf(Shape):
         for item in node.items:
             try:
                 value = self.item.read(item, notes)
-            except Bad:
+            except InvalidNode:
                 continue
             if value in values:
                 notes.add(f"{_kind(item)} stands twice in this list", item.at)
             values.append(value)
         if len(values) < len(node.items):
-            raise Bad
+            raise InvalidNode
         return tuple(values)
 
     def schema(self) -> Schema:
@@ -327,7 +327,7 @@ class MapOf(Shape):
     def word(self) -> str:  # type: ignore[override]
         return f"a mapping from {self.key.word} to {self.value.word}"
 
-    def read(self, node: Node, notes: Notes) -> tuple[tuple[Any, Any, Place], ...]:
+    def read(self, node: YamlNode, notes: ProblemNotes) -> tuple[tuple[Any, Any, SourcePosition], ...]:
         if not isinstance(node, MapNode):
             raise notes.bad(f"{self.word} belongs here, not {_kind(node)}", node.at)
         if not self.least <= len(node.entries) <= self.most:
@@ -337,10 +337,10 @@ class MapOf(Shape):
         for key, value in node.entries:
             try:
                 pairs.append((self.key.read(_as_text(key), notes), self.value.read(value, notes), key.at))
-            except Bad:
+            except InvalidNode:
                 continue
         if len(pairs) < len(node.entries):
-            raise Bad
+            raise InvalidNode
         return tuple(pairs)
 
     def schema(self) -> Schema:
@@ -358,7 +358,7 @@ def _as_text(key: ScalarNode) -> ScalarNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class RecordKey:
     """A key of a record: what stands there, what it is for, and an example as one would write it."""
 
     shape: Shape
@@ -373,8 +373,8 @@ class Record(Shape):
     """A mapping with known keys, made into a value by `build`."""
 
     name: str
-    keys: Mapping[str, Key]
-    build: Callable[[Values, Site], Any]
+    keys: Mapping[str, RecordKey]
+    build: Callable[[Values, NodeSite], Any]
     one_of: tuple[str, ...] = ()
     """Exactly one of these keys stands there."""
     together: Mapping[str, str] = field(default_factory=dict)
@@ -386,7 +386,7 @@ class Record(Shape):
     def word(self) -> str:  # type: ignore[override]
         return f"a mapping ({', '.join(self.keys)})"
 
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, MapNode):
             raise notes.bad(f"{self.name}: {self.word} belongs here, not {_kind(node)}", node.at)
         before = len(notes.problems)
@@ -399,13 +399,13 @@ class Record(Shape):
                 continue
             try:
                 values[key.text] = known.shape.read(value, notes)
-            except Bad:
+            except InvalidNode:
                 continue
         if len(notes.problems) > before:
-            raise Bad
-        return self.build(values, Site(node, notes))
+            raise InvalidNode
+        return self.build(values, NodeSite(node, notes))
 
-    def _unknown(self, key: ScalarNode, value: Node, *, notes: Notes) -> None:
+    def _unknown(self, key: ScalarNode, value: YamlNode, *, notes: ProblemNotes) -> None:
         if key.text == "<<":
             notes.add("keys are not merged ('<<'): write them out, or use an alias for a whole value", key.at)
             return
@@ -413,10 +413,10 @@ class Record(Shape):
             notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a text, unless it is in quotes", key.at)
             return
         known = tuple(self.keys)
-        told = nearest(key.text, known) or f"; {self.name} takes {', '.join(known)}"
+        told = nearest_word(key.text, known) or f"; {self.name} takes {', '.join(known)}"
         notes.add(f"unknown key '{key.text}'{told}", key.at)
 
-    def _require(self, node: MapNode, notes: Notes) -> None:
+    def _require(self, node: MapNode, notes: ProblemNotes) -> None:
         written = {key.text: key.at for key, _ in node.entries}
         for name, key in self.keys.items():
             if key.required and name not in written:
@@ -459,21 +459,21 @@ class Cases(Shape):
     tag: str | None = None
     """The key whose word chooses; None: the case is the first whose own key is there."""
     short: Shape | None = None
-    from_short: Callable[[Any, Site], Any] | None = None
+    from_short: Callable[[Any, NodeSite], Any] | None = None
 
     @property
     def word(self) -> str:  # type: ignore[override]
         mapping = f"a mapping with {self.tag or 'one of'} {', '.join(self.cases)}"
         return f"{self.short.word}, or {mapping}" if self.short else mapping
 
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if self.short is not None and self.from_short is not None and isinstance(node, ScalarNode):
-            return self.from_short(self.short.read(node, notes), Site(node, notes))
+            return self.from_short(self.short.read(node, notes), NodeSite(node, notes))
         if not isinstance(node, MapNode):
             raise notes.bad(f"{self.name}: {self.word} belongs here, not {_kind(node)}", node.at)
         return self.cases[self._case(node, notes)].read(node, notes)
 
-    def _case(self, node: MapNode, notes: Notes) -> str:
+    def _case(self, node: MapNode, notes: ProblemNotes) -> str:
         if self.tag is not None:
             chooser = node.get(self.tag)
             if chooser is None:
@@ -482,7 +482,7 @@ class Cases(Shape):
         written = [key.text for key, _ in node.entries]
         found = next((case for case in self.cases if case in written), None)
         if found is None:
-            told = next((hint for key in written if (hint := nearest(key, tuple(self.cases)))), "")
+            told = next((hint for key in written if (hint := nearest_word(key, tuple(self.cases)))), "")
             raise notes.bad(f"{self.name} needs one of {', '.join(self.cases)}{told}", node.at)
         return found
 

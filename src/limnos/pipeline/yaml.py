@@ -1,6 +1,6 @@
 """YAML as a tree of nodes that know where they stand, within limits, and never more than data.
 
-Job: text in, `Node` out. Scalars are read by the core schema of YAML 1.2 (`yes` and `2026-01-01` are text), keys stand
+Job: text in, `YamlNode` out. Scalars are read by the core schema of YAML 1.2 (`yes` and `2026-01-01` are text), keys stand
 once, tags are refused, aliases are counted. Built from the parser's events and not by its loader, so that neither depth
 nor aliases can exhaust a machine. May import PyYAML and this room's `declaration` and `problems`; it must not know what
 a pipeline is.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from limnos.pipeline.declaration import Place, Scalar
+from limnos.pipeline.declaration import Scalar, SourcePosition
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
 BYTES_MAX = 4_000_000
@@ -35,10 +35,10 @@ _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 class ScalarNode:
     """A word, number or text. `text` as it stands, `value` what it means."""
 
-    at: Place
+    at: SourcePosition
     text: str
     value: Scalar
-    text_at: Place
+    text_at: SourcePosition
     """Where the text's first character stands; of a block, in the line below."""
     joined: bool = False
     """Lines of the file are joined in the text: line breaks are no longer where they were."""
@@ -48,45 +48,49 @@ class ScalarNode:
 class ListNode:
     """A list."""
 
-    at: Place
-    items: list[Node] = field(default_factory=list)
+    at: SourcePosition
+    items: list[YamlNode] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
 class MapNode:
     """Keys and values, in the order written."""
 
-    at: Place
-    entries: list[tuple[ScalarNode, Node]] = field(default_factory=list)
+    at: SourcePosition
+    entries: list[tuple[ScalarNode, YamlNode]] = field(default_factory=list)
 
-    def get(self, key: str) -> Node | None:
+    def get(self, key: str) -> YamlNode | None:
         """The value of a key."""
         return next((value for name, value in self.entries if name.text == key), None)
 
 
-Node = ScalarNode | ListNode | MapNode
+YamlNode = ScalarNode | ListNode | MapNode
 
 
-def parse(text: str, *, file: str) -> Node:
+def parse(text: str, *, file: str) -> YamlNode:
     """Read one document. Raises InvalidPipeline with the places in `file`."""
     if len(text) > BYTES_MAX:
-        raise InvalidPipeline([Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", Place(file, 1, 1))])
-    builder = _Builder(file, text.split("\n"))
+        raise InvalidPipeline(
+            [Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", SourcePosition(file, 1, 1))]
+        )
+    builder = _TreeBuilder(file, text.split("\n"))
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         raise InvalidPipeline([_syntax(error, builder)]) from None
     except yaml.YAMLError as error:  # of the reader: a character that no YAML may hold
-        raise InvalidPipeline([Problem(f"not YAML: {' '.join(str(error).split())}", Place(file, 1, 1))]) from None
+        raise InvalidPipeline(
+            [Problem(f"not YAML: {' '.join(str(error).split())}", SourcePosition(file, 1, 1))]
+        ) from None
     if builder.problems:
         raise InvalidPipeline(builder.problems)
     if builder.root is None:
-        raise InvalidPipeline([Problem("the file is empty: begin with 'pipeline: NAME'", Place(file, 1, 1))])
+        raise InvalidPipeline([Problem("the file is empty: begin with 'pipeline: NAME'", SourcePosition(file, 1, 1))])
     return builder.root
 
 
-def plain(node: Node) -> object:
+def plain(node: YamlNode) -> object:
     """The node as JSON's values, as a schema is applied to it."""
     if isinstance(node, MapNode):
         return {key.text: plain(value) for key, value in node.entries}
@@ -95,18 +99,18 @@ def plain(node: Node) -> object:
     return node.value
 
 
-class _Builder:
+class _TreeBuilder:
     """The tree while it grows. A stack instead of recursion, and limits at each node."""
 
     def __init__(self, file: str, lines: list[str]) -> None:
         self.problems: list[Problem] = []
-        self.root: Node | None = None
+        self.root: YamlNode | None = None
         self.file = file
         self.lines = lines
-        self._open: list[tuple[Node, str | None]] = []
+        self._open: list[tuple[YamlNode, str | None]] = []
         self._keys: list[ScalarNode | None] = []
         self._seen: list[set[str]] = []
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, YamlNode] = {}
         self._sizes: dict[int, int] = {}
         self._count = 0
 
@@ -142,7 +146,7 @@ class _Builder:
         self._put(node, anchor=anchor)
         self._sizes[id(node)] = self._count - self._sizes[id(node)]
 
-    def _put(self, node: Node, *, anchor: str | None) -> None:
+    def _put(self, node: YamlNode, *, anchor: str | None) -> None:
         self._counted(1, node.at)
         if anchor is not None:
             self._anchors[anchor] = node
@@ -155,7 +159,7 @@ class _Builder:
         elif isinstance(parent, MapNode):
             self._put_in_map(parent, node)
 
-    def _put_in_map(self, parent: MapNode, node: Node) -> None:
+    def _put_in_map(self, parent: MapNode, node: YamlNode) -> None:
         key = self._keys[-1]
         if key is None:
             self._keys[-1] = node if isinstance(node, ScalarNode) else None
@@ -178,11 +182,11 @@ class _Builder:
         self._counted(self._sizes.get(id(node), 1), at)
         self._put(node, anchor=None)
 
-    def _require_value(self, at: Place) -> None:
+    def _require_value(self, at: SourcePosition) -> None:
         if self._open and isinstance(self._open[-1][0], MapNode) and self._keys[-1] is None:
             raise InvalidPipeline([Problem("a key is a word, not a list or mapping", at)])
 
-    def _counted(self, size: int, at: Place) -> None:
+    def _counted(self, size: int, at: SourcePosition) -> None:
         self._count += size
         if self._count > NODES_MAX:
             raise InvalidPipeline([Problem(f"more than {NODES_MAX:,} values once aliases are written out", at)])
@@ -193,9 +197,9 @@ class _Builder:
             at = self._place(event)
             self.problems.append(Problem(f"the tag '{tag}' has no place in a pipeline; leave it out", at))
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _place(self, event: yaml.Event) -> SourcePosition:
         mark = event.start_mark
-        return Place(self.file, mark.line + 1, mark.column + 1) if mark else Place(self.file, 1, 1)
+        return SourcePosition(self.file, mark.line + 1, mark.column + 1) if mark else SourcePosition(self.file, 1, 1)
 
     def _scalar(self, event: yaml.ScalarEvent) -> ScalarNode:
         at = self._place(event)
@@ -209,7 +213,7 @@ class _Builder:
             joined=several and event.style != "|",
         )
 
-    def _value(self, event: yaml.ScalarEvent, at: Place) -> Scalar:
+    def _value(self, event: yaml.ScalarEvent, at: SourcePosition) -> Scalar:
         text: str = event.value
         if event.style:  # quoted, or a block
             return text
@@ -225,15 +229,15 @@ class _Builder:
             return self._float(text, at)
         return text
 
-    def _float(self, text: str, at: Place) -> float:
+    def _float(self, text: str, at: SourcePosition) -> float:
         number = float(text)
         if number in {float("inf"), float("-inf")}:
             self.problems.append(Problem(f"{text} is too large", at))
         return number
 
-    def _text_place(self, event: yaml.ScalarEvent, at: Place) -> Place:
+    def _text_place(self, event: yaml.ScalarEvent, at: SourcePosition) -> SourcePosition:
         if event.style in {"'", '"'}:
-            return Place(self.file, at.line, at.column + 1)
+            return SourcePosition(self.file, at.line, at.column + 1)
         if event.style not in {"|", ">"}:
             return at
         blank, found = 0, ""
@@ -244,13 +248,13 @@ class _Builder:
             blank += 1
         number = at.line + blank
         raw = self.lines[number].rstrip("\r") if number < len(self.lines) else ""
-        return Place(self.file, at.line + 1, max(len(raw) - len(found), 0) + 1)
+        return SourcePosition(self.file, at.line + 1, max(len(raw) - len(found), 0) + 1)
 
 
-def _syntax(error: yaml.MarkedYAMLError, builder: _Builder) -> Problem:
+def _syntax(error: yaml.MarkedYAMLError, builder: _TreeBuilder) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
     told = ", ".join(part for part in (error.context, error.problem) if part)
     raw = builder.lines[line] if line < len(builder.lines) else ""
     hint = "; indent by blanks, not by tabs" if "\t" in raw[: len(raw) - len(raw.lstrip())] else ""
-    return Problem(f"not YAML: {told}{hint}", Place(builder.file, line + 1, column + 1))
+    return Problem(f"not YAML: {told}{hint}", SourcePosition(builder.file, line + 1, column + 1))

@@ -12,10 +12,10 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.extras import missing_part
-from limnos.model.sealed import keys_of
-from limnos.sources.credentials import Rights, away, stated
+from limnos.model.sealed_secrets import keys_of
+from limnos.sources.credentials import FileRights, find_property, unavailable_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ class AdlsAccount(NamedTuple):
         who = "PROGRAM" if self.program is None else self.program[1]
         return json.dumps({"assignee": who, "roles": ["Storage Blob Data Contributor", "Storage Blob Delegator"]})
 
-    def policy_of(self, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
         """Return what is signed to open one place; None for a place that is no directory, and for who writes alone.
 
         A signature has one directory and one set of permissions: who may not read the rows would have them with the metadata.
@@ -98,7 +98,7 @@ class AdlsAccount(NamedTuple):
 
     def ask(self, policy: str) -> AdlsSignature:
         """Sign for what a policy says; blocks. Raises Unavailable, StorageFailed, Unsupported."""
-        return signed(self, json.loads(policy))
+        return sign_directory(self, json.loads(policy))
 
 
 class AdlsSignature(NamedTuple):
@@ -118,10 +118,10 @@ class AdlsSignature(NamedTuple):
 
 def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
     """Return who signs for a catalog's tables; None where nobody does. Secrets may be sealed still. Raises BadRequest for what can be nobody."""
-    if (stated(properties, VENDED) or "").lower() != "true":
+    if (find_property(properties, VENDED) or "").lower() != "true":
         return None
-    key, host = stated(properties, KEY), stated(properties, HOST)
-    told = tuple(stated(properties, names) for names in (TENANT, CLIENT, SECRET))
+    key, host = find_property(properties, KEY), find_property(properties, HOST)
+    told = tuple(find_property(properties, names) for names in (TENANT, CLIENT, SECRET))
     program = (told[0], told[1], told[2]) if told[0] and told[1] and told[2] else None
     if program is None and any(told):
         raise BadRequest(f"Properties '{TENANT[0]}', '{CLIENT[0]}' and '{SECRET[0]}' go together: set all, or none")
@@ -135,35 +135,35 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
 def check_account(properties: Mapping[str, str]) -> None:
     """Refuse what can be no part of an account, whatever else is set. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
-    key = stated(properties, KEY)
+    key = find_property(properties, KEY)
     if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):
         raise BadRequest(f"Property '{KEY[0]}' is no key of an account: give the one that Azure shows, in base64")
 
 
-def signed(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
+def sign_directory(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
     """Sign for one directory; a program asks for the key to sign with, and blocks. Raises Unavailable, StorageFailed, Unsupported (Azure's libraries are missing)."""
     try:
         from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `adls`
         from azure.storage.filedatalake import generate_directory_sas  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(missing_part("To give out signatures for tables needs", ("adls",))) from error
+        raise UnsupportedOperation(missing_part("To give out signatures for tables needs", ("adls",))) from error
     now_s = int(time.time())
     starts, ends = (datetime.fromtimestamp(at, UTC) for at in (now_s - _EARLIER_S, now_s + LIFE_S))
     try:
         by = (
             account.key
             if account.program is None and account.key
-            else _lent(account, told["account"], starts=starts, ends=ends)
+            else _user_delegation_key(account, told["account"], starts=starts, ends=ends)
         )
         token = generate_directory_sas(
             told["account"], told["container"], told["directory"], by, permission=told["permission"], start=starts, expiry=ends
         )  # fmt: skip
     except (AzureError, ValueError) as error:
-        raise _failed(error) from error
+        raise _signing_error(error) from error
     return AdlsSignature(token, told["host"], (now_s + LIFE_S) * 1000)
 
 
-def _lent(account: AdlsAccount, name: str, *, starts: datetime, ends: datetime) -> UserDelegationKey:
+def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, ends: datetime) -> UserDelegationKey:
     """Ask for a key to sign with, which the account lends to a program."""
     from azure.storage.filedatalake import DataLakeServiceClient  # noqa: PLC0415 - of the extra `adls`
 
@@ -188,10 +188,10 @@ def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCr
     )
 
 
-def _failed(error: Exception) -> StorageFailed | Unavailable:
+def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     """Tell who asked that there are no signatures; what Azure said is for the log."""
     if any(map(_is_away, _with_causes(error))):
-        return away(error)
+        return unavailable_error(error)
     return StorageFailed(
         f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and what they may do; the server's log has "
         "Azure's words",

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.extras import missing_part
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ _PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})/([^*?$]+)")
 _AMAZON: Final = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?(:443)?/?")
 
 
-class Rights(NamedTuple):
+class FileRights(NamedTuple):
     """What may be done to a table's files."""
 
     reads: bool
     writes: bool
 
 
-class Role(NamedTuple):
+class AwsRole(NamedTuple):
     """A role to take on, by whose keys (the environment's without), and where that is asked for."""
 
     arn: str
@@ -81,16 +81,16 @@ class Role(NamedTuple):
         """Spell what the role's takers must be allowed, in their policy and in the role's trust."""
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
-    def policy_of(self, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
         """Return the policy that opens one place; None for a place that no policy can name safely."""
         return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
 
-    def ask(self, policy: str) -> Credentials:
-        """Take the role on, narrowed by a policy; blocks. Raises as `taken_on` does."""
-        return taken_on(self, policy)
+    def ask(self, policy: str) -> AwsCredentials:
+        """Take the role on, narrowed by a policy; blocks. Raises as `assume_narrowed_role` does."""
+        return assume_narrowed_role(self, policy)
 
 
-class Credentials(NamedTuple):
+class AwsCredentials(NamedTuple):
     """Keys for one place, and when they end, in milliseconds since 1970."""
 
     access_key_id: str
@@ -114,7 +114,7 @@ class _Sts(Protocol):
     def assume_role(self, **words: object) -> Mapping[str, Mapping[str, object]]: ...
 
 
-def stated(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     """Return a property by the first of its names that is set."""
     for name in names:  # asked a dozen times for each load with credentials: a generator took twice as long
         if found := properties.get(name):
@@ -124,26 +124,28 @@ def stated(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 def check_role(properties: Mapping[str, str]) -> None:
     """Refuse what can be no part of a role, whatever else is set. Raises BadRequest."""
-    some = {} if stated(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
+    some = {} if find_property(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
     role_of({**properties, **some})
 
 
-def role_of(properties: Mapping[str, str]) -> Role | None:
+def role_of(properties: Mapping[str, str]) -> AwsRole | None:
     """Return the role that a catalog's properties name; None when they name none. Raises BadRequest for what can be none."""
-    arn = stated(properties, ROLE)
+    arn = find_property(properties, ROLE)
     if arn is None:
         return None
     if not _ARN.fullmatch(arn):
         raise BadRequest(f"Property '{ROLE[1]}' is {arn[:100]!r}: write a role as arn:aws:iam::123456789012:role/NAME")
-    external_id = stated(properties, EXTERNAL_ID)
+    external_id = find_property(properties, EXTERNAL_ID)
     if external_id is not None and not _EXTERNAL_ID.fullmatch(external_id):
         raise BadRequest(f"Property '{EXTERNAL_ID[1]}' has 2 to 1224 letters, digits or signs of _+=,.@:/-")
-    keys = stated(properties, KEY_ID), stated(properties, SECRET), stated(properties, TOKEN)
-    return Role(arn, external_id, _duration_of(properties), _endpoint_of(properties), stated(properties, REGION), keys)
+    keys = find_property(properties, KEY_ID), find_property(properties, SECRET), find_property(properties, TOKEN)
+    return AwsRole(
+        arn, external_id, _duration_of(properties), _endpoint_of(properties), find_property(properties, REGION), keys
+    )
 
 
 def _duration_of(properties: Mapping[str, str]) -> int:
-    text = stated(properties, DURATION)
+    text = find_property(properties, DURATION)
     if text is None:
         return DURATION_S
     if not text.isascii() or not text.isdigit() or not DURATION_MIN_S <= int(text[:9]) <= DURATION_MAX_S:
@@ -155,13 +157,13 @@ def _duration_of(properties: Mapping[str, str]) -> int:
 
 def _endpoint_of(properties: Mapping[str, str]) -> str | None:
     """Return where roles are asked for: stores that only speak like Amazon's do it at their own address."""
-    endpoint = stated(properties, S3_ENDPOINT)
+    endpoint = find_property(properties, S3_ENDPOINT)
     if endpoint is not None and _AMAZON.fullmatch(endpoint):
         endpoint = None
-    return stated(properties, STS_ENDPOINT) or endpoint
+    return find_property(properties, STS_ENDPOINT) or endpoint
 
 
-def policy_of(role: Role, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
     """Return the policy that opens one place to who has these rights; None for a place that no policy can name safely.
 
     It ends in a slash wherever it names files, so that no place whose name only begins alike is opened, nor listed. `open_to_writers`: the
@@ -187,7 +189,7 @@ def policy_of(role: Role, location: str, *, rights: Rights, open_to_writers: tup
     return policy if len(policy) <= POLICY_CHARACTERS_MAX else None
 
 
-def taken_on(role: Role, policy: str) -> Credentials:
+def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
     """Take on a role, narrowed by a policy; blocks. Raises Unavailable, StorageFailed (STS refuses), Unsupported (botocore is missing)."""
     client = _client(role)
     words: dict[str, object] = {"RoleArn": role.arn, "RoleSessionName": "limnos", "Policy": policy}
@@ -198,24 +200,24 @@ def taken_on(role: Role, policy: str) -> Credentials:
     try:
         found = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
     except ClientError as error:
-        raise _refused(error.response.get("Error", {}).get("Code", ""), error) from error
+        raise _sts_refused_error(error.response.get("Error", {}).get("Code", ""), error) from error
     except BotoCoreError as error:
-        raise _failed(error) from error
+        raise _sts_error(error) from error
     expires = cast("datetime", found["Expiration"])
-    return Credentials(
+    return AwsCredentials(
         str(found["AccessKeyId"]), str(found["SecretAccessKey"]), str(found["SessionToken"]), int(expires.timestamp() * 1000)
     )  # fmt: skip
 
 
 @lru_cache(maxsize=_CLIENTS_MAX)
-def _client(role: Role) -> _Sts:
+def _client(role: AwsRole) -> _Sts:
     """Return the client that asks for a role; it may be used by several threads."""
     try:
         from botocore.config import Config  # noqa: PLC0415 - of the extra `s3`
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
         from botocore.session import Session  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(missing_part("To give out credentials for tables needs", ("s3",))) from error
+        raise UnsupportedOperation(missing_part("To give out credentials for tables needs", ("s3",))) from error
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"mode": "standard", "total_max_attempts": 2},
     )  # fmt: skip
@@ -229,14 +231,14 @@ def _client(role: Role) -> _Sts:
             **dict(zip(_KEY_NAMES, role.keys, strict=True)),
         )
     except (BotoCoreError, ValueError) as error:
-        raise _failed(error) from error
+        raise _sts_error(error) from error
     return cast("_Sts", client)
 
 
-def _refused(code: str, error: Exception) -> StorageFailed | Unavailable:
+def _sts_refused_error(code: str, error: Exception) -> StorageFailed | ServiceUnavailable:
     """Tell who asked that STS said no; what it said is for the log, as it names others' accounts."""
     if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
-        return away(error)
+        return unavailable_error(error)
     return StorageFailed(
         f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its owner checks {ROLE[1]}, "
         f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that take the role on; the server's log has the service's words",
@@ -244,10 +246,10 @@ def _refused(code: str, error: Exception) -> StorageFailed | Unavailable:
     )
 
 
-def _failed(error: Exception) -> StorageFailed | Unavailable:
+def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     names = {base.__name__ for base in type(error).__mro__}
     if names & {"HTTPClientError", "ConnectionError", "ReadTimeoutError", "ConnectTimeoutError"}:
-        return away(error)
+        return unavailable_error(error)
     return StorageFailed(
         "The catalog's token service can't be asked for credentials for tables: its owner checks s3.region, the keys and "
         f"{STS_ENDPOINT[1]}; the server's log has more",
@@ -255,9 +257,9 @@ def _failed(error: Exception) -> StorageFailed | Unavailable:
     )
 
 
-def away(error: Exception) -> Unavailable:
+def unavailable_error(error: Exception) -> ServiceUnavailable:
     """Tell who asked that nobody gives out credentials now; why is for the log."""
-    return Unavailable(
+    return ServiceUnavailable(
         "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
         "for the table without credentials",
         retry_after_s=5, cause=str(error),

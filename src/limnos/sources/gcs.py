@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.extras import missing_part
-from limnos.model.sealed import keys_of
-from limnos.sources.credentials import Rights, away, stated
+from limnos.model.sealed_secrets import keys_of
+from limnos.sources.credentials import FileRights, find_property, unavailable_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,13 +70,13 @@ class GcsAccount(NamedTuple):
             {"role": "roles/storage.objectUser", "members": [f"serviceAccount:{self.email or 'ACCOUNT'}"]}
         )
 
-    def policy_of(self, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
         """Return the boundary that opens one place; None for a place that no condition can name safely."""
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> GcsToken:
         """Ask for a token within a boundary; blocks. Raises Unavailable, StorageFailed, Unsupported."""
-        return narrowed(self, policy)
+        return narrow_token(self, policy)
 
 
 class GcsToken(NamedTuple):
@@ -95,9 +95,9 @@ class GcsToken(NamedTuple):
 
 def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
     """Return the account whose tokens a catalog gives out, narrowed; None where it gives out none. Its key may be sealed still."""
-    if (stated(properties, VENDED) or "").lower() != "true":
+    if (find_property(properties, VENDED) or "").lower() != "true":
         return None
-    key, endpoint = stated(properties, KEY), stated(properties, TOKEN_SERVICE)
+    key, endpoint = find_property(properties, KEY), find_property(properties, TOKEN_SERVICE)
     if key is None and endpoint is not None:
         raise BadRequest(
             f"Property '{TOKEN_SERVICE[0]}' goes with '{KEY[0]}': the environment's account is told to Google alone"
@@ -108,7 +108,7 @@ def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
 def check_account(properties: Mapping[str, str]) -> None:
     """Refuse what can be no part of an account, whatever else is set. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
-    key = stated(properties, KEY)
+    key = find_property(properties, KEY)
     if key is not None and not keys_of(key):  # what is sealed was looked at before
         _check_key(key)
 
@@ -126,7 +126,7 @@ def _check_key(key: str) -> None:
         )
 
 
-def boundary_of(location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
     """Return the access boundary that opens one place to who has these rights; None for a place that no condition can name safely.
 
     Each condition ends in a slash, so that no place whose name only begins alike is opened, nor listed. Names are listed by a role that also reads, under a
@@ -154,14 +154,14 @@ def boundary_of(location: str, *, rights: Rights, open_to_writers: tuple[str, ..
     return json.dumps({"accessBoundary": {"accessBoundaryRules": told}}, separators=(",", ":"))
 
 
-def narrowed(account: GcsAccount, policy: str) -> GcsToken:
+def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
     """Exchange an account's token for one within a boundary; blocks. Raises Unavailable, StorageFailed, Unsupported (google-auth is missing)."""
     try:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - of the extra `gcs`
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
         from google.oauth2 import sts  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(missing_part("To give out tokens for tables needs", ("gcs",))) from error
+        raise UnsupportedOperation(missing_part("To give out tokens for tables needs", ("gcs",))) from error
     request = partial(Request(), timeout=_TIMEOUT_S)
     exchange = _EXCHANGE if account.endpoint is None else f"{account.endpoint.rstrip('/')}/v1/token"
     try:
@@ -173,7 +173,7 @@ def narrowed(account: GcsAccount, policy: str) -> GcsToken:
             requested_token_type=_ACCESS_TOKEN, additional_options=json.loads(policy),
         )  # fmt: skip
     except (GoogleAuthError, ValueError) as error:
-        raise _failed(error) from error
+        raise _token_error(error) from error
     return GcsToken(str(found["access_token"]), _end_of(found, source, asked=asked))
 
 
@@ -202,12 +202,12 @@ def _end_of(found: Mapping[str, object], source: GoogleCredentials, *, asked: da
     return int(end.timestamp() * 1000)
 
 
-def _failed(error: Exception) -> StorageFailed | Unavailable:
+def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     """Tell who asked that there are no tokens; what the service said is for the log."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - of the extra `gcs`
 
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
-        return away(error)
+        return unavailable_error(error)
     return StorageFailed(
         f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and what its account may do; the server's log has "
         "the service's words",

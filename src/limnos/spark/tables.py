@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.names import display
-from limnos.spark.lance.home import SOURCE
+from limnos.spark.lance.server_access import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,23 +5,23 @@ asks of who calls (`binder.Names`, the rows given to `evaluator.results`).
 """
 
 from limnos.sqlpp import functions, stored, values
-from limnos.sqlpp.binder import BoundQuery, NoNames, bind
-from limnos.sqlpp.errors import BudgetSpent, Place, SqlppError, invalid_name
+from limnos.sqlpp.binder import BoundQuery, EmptyNameResolver, bind
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, invalid_name
 from limnos.sqlpp.evaluator import Budget, MeteredBudget, results
-from limnos.sqlpp.parser import DEPTH_MAX, Parsed, parse, parse_body
+from limnos.sqlpp.parser import DEPTH_MAX, ParsedStatement, parse, parse_body
 from limnos.sqlpp.printer import identifier, render
-from limnos.sqlpp.walk import children, descendants, outline
+from limnos.sqlpp.tree_walk import children, descendants, outline
 
 __all__ = [
     "DEPTH_MAX",
     "BoundQuery",
     "Budget",
     "BudgetSpent",
+    "EmptyNameResolver",
     "MeteredBudget",
-    "NoNames",
-    "Parsed",
-    "Place",
+    "ParsedStatement",
     "SqlppError",
+    "TextPosition",
     "bind",
     "children",
     "descendants",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder import BoundQuery, Dataset, Synonym, UserFunction, View, bind
+from limnos.sqlpp.binder import BoundDataset, BoundQuery, BoundSynonym, BoundView, UserFunction, bind
 from limnos.sqlpp.definitions import arity_of, statements_of
-from limnos.sqlpp.errors import BudgetSpent, Place
-from limnos.sqlpp.parser import Span, parse
+from limnos.sqlpp.errors import BudgetSpent, TextPosition
+from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
-from limnos.sqlpp.values.tagged import tagged, untagged
+from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class UnparsedFunction(NamedTuple):
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
-class Question(NamedTuple):
+class NameQuestion(NamedTuple):
     """What may be asked of the tree of names; `arity` is of functions alone."""
 
     about: str
@@ -59,14 +59,14 @@ class Question(NamedTuple):
     arity: int = 0
 
 
-class Known:
+class KnownNames:
     """The names that are known so far, as the binder asks for them; what it asks beyond them is noted."""
 
-    def __init__(self, facts: dict[Question, object] | None = None) -> None:
-        self.facts: dict[Question, object] = {} if facts is None else facts
-        self.wanted: dict[Question, None] = {}
+    def __init__(self, facts: dict[NameQuestion, object] | None = None) -> None:
+        self.facts: dict[NameQuestion, object] = {} if facts is None else facts
+        self.wanted: dict[NameQuestion, None] = {}
 
-    def _ask(self, question: Question, otherwise: T) -> T:
+    def _ask(self, question: NameQuestion, otherwise: T) -> T:
         if question in self.facts:
             return cast("T", self.facts[question])
         self.wanted[question] = None
@@ -74,26 +74,26 @@ class Known:
 
     def has_dataverse(self, dataverse: Levels) -> bool:
         """Whether there is such a dataverse."""
-        return self._ask(Question("dataverse", dataverse), otherwise=True)
+        return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
 
-    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """What a name in a dataverse is. Raises BudgetSpent for a view whose text is too long to be parsed here."""
-        otherwise: Dataset | View | Synonym | None = Dataset(dataverse, name)
-        found = self._ask(Question("dataset", dataverse, name), otherwise)
-        if isinstance(found, View) and isinstance(found.body, UnparsedQuery):
+        otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
+        found = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
+        if isinstance(found, BoundView) and isinstance(found.body, UnparsedQuery):
             raise BudgetSpent
         return found
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
         """A function that somebody wrote. Raises BudgetSpent for one whose text is too long to be parsed here."""
         otherwise: UserFunction | UnparsedFunction | None = None
-        found = self._ask(Question("function", dataverse, name, arity), otherwise)
+        found = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
         if isinstance(found, UnparsedFunction):
             raise BudgetSpent
         return found
 
 
-class Binding(NamedTuple):
+class QueryBinding(NamedTuple):
     """A query to be bound, and what its names rest on beside the tree of names."""
 
     body: tree.Expression
@@ -103,7 +103,7 @@ class Binding(NamedTuple):
     declared: tuple[tree.DeclareFunction, ...] = ()
     variables: tuple[str, ...] = ()
 
-    def bind(self, known: Known, *, nodes_max: int | None = None) -> BoundQuery:
+    def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError; BudgetSpent for one that is longer than `nodes_max`, or not parsed."""
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
@@ -113,13 +113,13 @@ class Binding(NamedTuple):
         )  # fmt: skip
 
 
-def parsed_facts(facts: Mapping[Question, object]) -> dict[Question, object]:
+def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
     """Facts with the texts of views and functions parsed. Raises SqlppError."""
-    return {question: _parsed(fact) for question, fact in facts.items()}
+    return {question: _parse_fact(fact) for question, fact in facts.items()}
 
 
-def _parsed(fact: object) -> object:
-    if isinstance(fact, View):
+def _parse_fact(fact: object) -> object:
+    if isinstance(fact, BoundView):
         return structs.replace(fact, body=parsed_query(fact.body))
     return fact.parsed() if isinstance(fact, UnparsedFunction) else fact
 
@@ -128,21 +128,21 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
     """The query of a text; what is parsed already stays. Raises SqlppError."""
     if not isinstance(body, UnparsedQuery):
         return body
-    (found,) = parse(body.text, Span("", 0, 0, body.at, body.parameters))
+    (found,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
     if not isinstance(found.statement, tree.QueryStatement):
         raise TypeError(f"a query was expected, not {type(found.statement).__name__}")
     return found.statement.body
 
 
-class _Text(Struct, frozen=True):
+class _QueryText(Struct, frozen=True):
     """A query as its text; of one that was parsed here, as the printer writes it."""
 
     text: str
-    at: Place
+    at: TextPosition
     parameters: int
 
     @classmethod
-    def of(cls, body: tree.Expression) -> _Text:
+    def of(cls, body: tree.Expression) -> _QueryText:
         """The text of a query."""
         if isinstance(body, UnparsedQuery):
             return cls(body.text, body.at, body.parameters)
@@ -153,30 +153,30 @@ class _Text(Struct, frozen=True):
         return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
 
 
-class _Fact(Struct, frozen=True):
+class _NameFact(Struct, frozen=True):
     """What is known about a name: whether there is such a dataverse, or of which kind what it names is, if it is there."""
 
-    question: Question
+    question: NameQuestion
     kind: str
     dataverse: Levels = ()
     name: str = ""
     parameters: tuple[str, ...] | None = None
-    body: _Text | None = None
+    body: _QueryText | None = None
     texts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, question: Question, fact: object) -> _Fact:
+    def of(cls, question: NameQuestion, fact: object) -> _NameFact:
         """A fact as it travels."""
         match fact:
-            case View(dataverse, name, body):
-                return cls(question, "view", dataverse, name, body=_Text.of(body))
+            case BoundView(dataverse, name, body):
+                return cls(question, "view", dataverse, name, body=_QueryText.of(body))
             case UserFunction(dataverse, name, parameters, body):
-                return cls(question, "function", dataverse, name, parameters, _Text.of(body))
+                return cls(question, "function", dataverse, name, parameters, _QueryText.of(body))
             case UnparsedFunction(dataverse, name, _, texts):
                 return cls(question, "functions", dataverse, name, texts=texts)
-            case Dataset(dataverse, name):
+            case BoundDataset(dataverse, name):
                 return cls(question, "dataset", dataverse, name)
-            case Synonym(dataverse, name):
+            case BoundSynonym(dataverse, name):
                 return cls(question, "synonym", dataverse, name)
         return cls(question, "there" if fact else "absent" if fact is None else "not there")
 
@@ -185,44 +185,44 @@ class _Fact(Struct, frozen=True):
         if self.body is not None:
             body = self.body.body()
             if self.kind == "view":
-                return View(self.dataverse, self.name, body)
+                return BoundView(self.dataverse, self.name, body)
             return UserFunction(self.dataverse, self.name, self.parameters, body)
         if self.kind == "functions":
             return UnparsedFunction(self.dataverse, self.name, self.question.arity, self.texts).parsed()
         if self.kind in ("dataset", "synonym"):
-            return (Dataset if self.kind == "dataset" else Synonym)(self.dataverse, self.name)
+            return (BoundDataset if self.kind == "dataset" else BoundSynonym)(self.dataverse, self.name)
         return {"there": True, "not there": False, "absent": None}[self.kind]
 
 
 class PackedBinding(Struct, frozen=True):
     """A binding and what is known, as they travel to a process: texts, names and tagged values."""
 
-    body: _Text
+    body: _QueryText
     dataverse: Levels
     parameters: tuple[tuple[str | int, object], ...]
     moment: tuple[tuple[str, object], ...]
     declared: tuple[str, ...]
     variables: tuple[str, ...]
-    facts: tuple[_Fact, ...]
+    facts: tuple[_NameFact, ...]
 
     @classmethod
-    def of(cls, binding: Binding, known: Known) -> PackedBinding:
+    def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
         """Both, to be encoded."""
         return cls(
-            _Text.of(binding.body), binding.dataverse, tuple((name, tagged(value)) for name, value in binding.parameters.items()),
-            tuple((name, tagged(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
-            binding.variables, tuple(_Fact.of(*each) for each in known.facts.items()),
+            _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
+            tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
+            binding.variables, tuple(_NameFact.of(*each) for each in known.facts.items()),
         )  # fmt: skip
 
-    def unpacked(self) -> tuple[Binding, Known]:
+    def unpacked(self) -> tuple[QueryBinding, KnownNames]:
         """Both again, parsed. Raises SqlppError."""
         declared = [parse(text)[0].statement for text in self.declared]
-        binding = Binding(
+        binding = QueryBinding(
             self.body.body(),
             self.dataverse,
-            {name: untagged(cast("Json", value)) for name, value in self.parameters},
-            {name: untagged(cast("Json", value)) for name, value in self.moment},
+            {name: from_tagged_json(cast("Json", value)) for name, value in self.parameters},
+            {name: from_tagged_json(cast("Json", value)) for name, value in self.moment},
             tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
             self.variables,
         )
-        return binding, Known({fact.question: fact.value() for fact in self.facts})
+        return binding, KnownNames({fact.question: fact.value() for fact in self.facts})

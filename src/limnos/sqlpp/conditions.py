@@ -42,42 +42,44 @@ def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, .
                 return None
             found += more
         return found
-    made = tuple(necessary(node, slot))
+    made = tuple(necessary_conditions(node, slot))
     wanted = 2 if isinstance(node, plan.Between) else 1
     return made if len(made) == wanted else None
 
 
-def necessary(node: plan.Expression, slot: int) -> Iterator[Condition]:
+def necessary_conditions(node: plan.Expression, slot: int) -> Iterator[Condition]:
     """Conditions that every object meets for which an expression is true."""
     if isinstance(node, plan.Between) and not node.negated:
-        yield from _compared(">=", node.value, other=node.low, slot=slot)
-        yield from _compared("<=", node.value, other=node.high, slot=slot)
+        yield from _comparison_conditions(">=", node.value, other=node.low, slot=slot)
+        yield from _comparison_conditions("<=", node.value, other=node.high, slot=slot)
     if not isinstance(node, plan.Operate):
         return
     first = node.operators[0]
     if first == "and":
         for operand in node.operands:
-            yield from necessary(operand, slot)
+            yield from necessary_conditions(operand, slot)
     elif len(node.operands) == 2:
         left, right = node.operands
         if first == "in":
-            yield from _within(left, right, slot=slot)
+            yield from _membership_conditions(left, right, slot=slot)
         elif first in _TURNED:
-            yield from _compared(first, left, other=right, slot=slot)
-            yield from _compared(_TURNED[first], right, other=left, slot=slot)
+            yield from _comparison_conditions(first, left, other=right, slot=slot)
+            yield from _comparison_conditions(_TURNED[first], right, other=left, slot=slot)
 
 
-def _compared(operator: str, node: plan.Expression, *, other: plan.Expression, slot: int) -> Iterator[Condition]:
+def _comparison_conditions(
+    operator: str, node: plan.Expression, *, other: plan.Expression, slot: int
+) -> Iterator[Condition]:
     path = path_of(node, slot)
     if path is None:
         return
-    value = known(other)
+    value = constant_value(other)
     if not is_unknown(value):
         yield Condition(path, operator, value)  # type: ignore[arg-type]
 
 
-def _within(node: plan.Expression, items: plan.Expression, *, slot: int) -> Iterator[Condition]:
-    path, value = path_of(node, slot), known(items)
+def _membership_conditions(node: plan.Expression, items: plan.Expression, *, slot: int) -> Iterator[Condition]:
+    path, value = path_of(node, slot), constant_value(items)
     if path is not None and type(value) is tuple and not any(is_unknown(item) for item in value):
         yield Condition(path, "in", value)
 
@@ -91,18 +93,18 @@ def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
     return tuple(reversed(names)) if names and isinstance(node, plan.Local) and node.slot == slot else None
 
 
-def known(node: plan.Expression) -> Value:
+def constant_value(node: plan.Expression) -> Value:
     """The value of what needs no row; MISSING where that is not known."""
     if isinstance(node, plan.Constant):
         return node.value
     if isinstance(node, plan.ArrayOf):
-        items = tuple(map(known, node.items))
+        items = tuple(map(constant_value, node.items))
         return MISSING if MISSING in items else items
     try:
         if isinstance(node, plan.SignOf) and node.minus:
-            return arithmetic.negate(known(node.operand))
+            return arithmetic.negate(constant_value(node.operand))
         if isinstance(node, plan.FunctionCall) and node.function.settled and node.arguments:
-            arguments = tuple(map(known, node.arguments))
+            arguments = tuple(map(constant_value, node.arguments))
             return MISSING if any(map(is_unknown, arguments)) else node.function.run(*arguments)
     except SqlppError:
         pass

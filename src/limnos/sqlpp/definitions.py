@@ -46,19 +46,19 @@ def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: s
     return statement.name or f"primary_idx_{dataset}"
 
 
-class _Representation(msgspec.Struct):
+class _ViewRepresentation(msgspec.Struct):
     sql: str = ""
     dialect: str = ""
 
 
-class _Version(msgspec.Struct, rename="kebab"):
+class _ViewVersion(msgspec.Struct, rename="kebab"):
     version_id: int
-    representations: list[_Representation] = []
+    representations: list[_ViewRepresentation] = []
 
 
 class _ViewDocument(msgspec.Struct, rename="kebab"):
     current_version_id: int
-    versions: list[_Version]
+    versions: list[_ViewVersion]
 
 
 def view_definition(document: bytes | msgspec.Raw) -> str | None:

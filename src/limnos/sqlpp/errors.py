@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.names.parts import quoted
+from limnos.names.parts import quote_for_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ LINE_SHOWN_MAX = 240
 _TOKEN_SHOWN_MAX = 80
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Where in a text something begins. Both count from 1, columns in code points, a tab being one."""
 
     line: int
@@ -50,10 +50,10 @@ class SqlppError(Exception):
 
     number: int
     message: str
-    place: Place | None
+    place: TextPosition | None
     told: bool
 
-    def __init__(self, number: int, message: str, place: Place | None = None, told: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
+    def __init__(self, number: int, message: str, place: TextPosition | None = None, told: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
         super().__init__(number, message, place, told)
         self.number = number
         self.message = message
@@ -130,31 +130,31 @@ class OutcomeUnknown(SqlppError):
         return OutcomeUnknown, ()
 
 
-def syntax(message: str, place: Place, *, told: bool = False) -> SqlppError:
+def syntax(message: str, place: TextPosition, *, told: bool = False) -> SqlppError:
     """A text that is no statement."""
     return SqlppError(SYNTAX, f"Syntax error: {message}", place, told)
 
 
-def encountered(line: str, what: str, place: Place) -> SqlppError:
+def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
     """A token that the grammar does not allow here. `line` is its whole line, `what` the token as it is shown."""
     shown = shown_line(line, place.column)
     return syntax(f"In line {place.line} >>{shown}<< Encountered {what} at column {place.column}.", place, told=True)
 
 
-def lexical(character: str, after: str, place: Place) -> SqlppError:
+def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
     """A character that begins or continues no token; an empty one stands for the end of the text."""
-    met = f'"{escaped(character)}" ({ord(character)})' if character else "<EOF>"
-    shown = escaped(after[-_TOKEN_SHOWN_MAX:])
+    met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
+    shown = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."
     return syntax(f'{where}  Encountered: {met}, after : "{shown}"', place, told=True)
 
 
-def unexpected(image: str, place: Place) -> SqlppError:
+def unexpected_word(image: str, place: TextPosition) -> SqlppError:
     """A word that means something only in another place."""
-    return syntax(f"Unexpected token: {cut(image)}", place)
+    return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
-def compilation(message: str, place: Place | None = None) -> SqlppError:
+def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
     """A statement that can be read and not be carried out."""
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)
 
@@ -164,17 +164,17 @@ def too_deep() -> SqlppError:
     return compilation("A query, with its views and functions, or a value is nested too deep")
 
 
-def invalid_name(part: str, place: Place | None = None) -> SqlppError:
+def invalid_name(part: str, place: TextPosition | None = None) -> SqlppError:
     """A name that SQL++ or the tree does not allow."""
-    return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quoted(part)}", place)
+    return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quote_for_message(part)}", place)
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, or its beginning when it is long."""
     return text if len(text) <= _TOKEN_SHOWN_MAX else text[: _TOKEN_SHOWN_MAX - 3] + "..."
 
 
-def escaped(text: str) -> str:
+def escape_token(text: str) -> str:
     """A token's text inside double quotes: quotes, backslashes and what cannot be seen are escaped."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
     return visible(plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
@@ -194,9 +194,9 @@ def visible(text: str) -> str:
     """The text with control characters, line separators and half surrogate pairs spelled out; tabs stay."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char in "\t " else _spelled(char) for char in text)
+    return "".join(char if char.isprintable() or char in "\t " else _escape_character(char) for char in text)
 
 
-def _spelled(character: str) -> str:
+def _escape_character(character: str) -> str:
     number = ord(character)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec import Struct, structs
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.carried import AGGREGATES, GROUPED, aggregates_in, column_type, is_exact, result_of
 from limnos.sqlpp.conditions import conditions_of, path_of
+from limnos.sqlpp.engine_semantics import AGGREGATES, GROUPED, aggregates_in, column_type, is_exact, result_of
 from limnos.sqlpp.functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Node = TypeVar("Node")
 
 
-class Measure(Struct, frozen=True):
+class GroupMeasure(Struct, frozen=True):
     """An aggregate of groups: of a path's values that are known, or without one of rows."""
 
     name: str
@@ -35,23 +35,23 @@ class Measure(Struct, frozen=True):
     """Of the result."""
 
 
-class Grouped(Struct, frozen=True):
+class EngineGrouping(Struct, frozen=True):
     """What the groups are made by, each key with its name, path and type, and what is worked out for each."""
 
     keys: tuple[tuple[str, tuple[str, ...], str], ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[GroupMeasure, ...]
 
 
-class Given(NamedTuple):
+class EngineGroupBlock(NamedTuple):
     """A block whose groups are an engine's to make."""
 
     block: plan.Block
     order: tuple[plan.Order, ...]
     conditions: tuple[Condition, ...]
-    grouped: Grouped
+    grouped: EngineGrouping
 
 
-def given_away(block: plan.Block, order: tuple[plan.Order, ...], *, record: RecordType) -> Given | None:
+def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record: RecordType) -> EngineGroupBlock | None:
     """The block over groups instead of rows, its source a scan that gives them; None for a block that means more than an engine can."""
     group = block.group
     if group is None or len(block.sources) != 1 or block.lets or group.slot is not None:
@@ -63,12 +63,12 @@ def given_away(block: plan.Block, order: tuple[plan.Order, ...], *, record: Reco
     if conditions is None or not all(is_exact(record, each) for each in conditions):
         return None
     keys = tuple(_keys(group, source.slot, record=record))
-    measures = _Measures(source.slot, record)
+    measures = _MeasureCollector(source.slot, record)
     after = (block.group_lets, block.having, block.select, block.windows, order)
     if len(keys) != len(group.keys) or not all(map(measures.take, aggregates_in(after))):
         return None
     lets = tuple(
-        plan.Let(group.at, slot, _known(group, source.slot, name=name))
+        plan.Let(group.at, slot, _group_field(group, source.slot, name=name))
         for (slot, _), (name, _, _) in zip(group.keys, keys, strict=True)
     )
     changed = structs.replace(
@@ -81,7 +81,9 @@ def given_away(block: plan.Block, order: tuple[plan.Order, ...], *, record: Reco
         select=measures.put(block.select),
         windows=measures.put(block.windows),
     )
-    return Given(changed, measures.put(order), conditions, Grouped(keys, tuple(measures.found.values())))
+    return EngineGroupBlock(
+        changed, measures.put(order), conditions, EngineGrouping(keys, tuple(measures.found.values()))
+    )
 
 
 def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple[str, tuple[str, ...], str]]:
@@ -92,19 +94,19 @@ def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple
             yield f"k{at}", path, found.name
 
 
-def _known(at: plan.Bound, slot: int, *, name: str) -> plan.Expression:
+def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
     """A field of a group's row: what is empty is NULL."""
     field = plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
 
 
-class _Measures:
+class _MeasureCollector:
     """The aggregates that have been taken, each once."""
 
     def __init__(self, slot: int, record: RecordType) -> None:
         self._slot = slot
         self._record = record
-        self.found: dict[tuple[str, tuple[str, ...] | None, bool], Measure] = {}
+        self.found: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
 
     def take(self, node: plan.Aggregate) -> bool:
         """Take an aggregate; says whether an engine can work it out."""
@@ -118,7 +120,7 @@ class _Measures:
             if found is None or found.name not in AGGREGATES[function]:
                 return False
             type_ = result_of(function, found.name)
-        self.found.setdefault(key, Measure(f"m{len(self.found)}", function, path, distinct, type_))
+        self.found.setdefault(key, GroupMeasure(f"m{len(self.found)}", function, path, distinct, type_))
         return True
 
     def _key(self, node: plan.Aggregate) -> tuple[str, tuple[str, ...] | None, bool] | None:
@@ -139,8 +141,8 @@ class _Measures:
             key = self._key(held)
             if key is None:
                 raise TypeError("an aggregate that was not taken")
-            return _known(held, self._slot, name=self.found[key].name)
-        if isinstance(held, plan.Bound) and not isinstance(held, plan.Block):
+            return _group_field(held, self._slot, name=self.found[key].name)
+        if isinstance(held, plan.PlanNode) and not isinstance(held, plan.Block):
             changes = {name: self._put(getattr(held, name)) for name in held.__struct_fields__[1:]}
             return structs.replace(held, **changes)
         return tuple(self._put(item) for item in held) if type(held) is tuple else held

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from limnos.sqlpp.errors import Place, SqlppError, compilation, lexical, syntax
+from limnos.sqlpp.errors import SqlppError, TextPosition, compilation, lexical, syntax
 from limnos.sqlpp.tokens import (
     DOUBLE,
     END,
@@ -29,7 +29,7 @@ from limnos.sqlpp.tokens import (
     Token,
 )
 
-START = Place(1, 1)
+START = TextPosition(1, 1)
 SIZE_MAX = 1 << 20
 """Longest text, in bytes of UTF-8."""
 
@@ -66,12 +66,12 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBERS = {"float": FLOAT, "double": DOUBLE, "integer": INTEGER}
 
 
-class Lexed:
+class TokenizedText:
     """The tokens of a text, an END after them, its hints, and the text itself for messages."""
 
     __slots__ = ("_ends", "hints", "origin", "text", "tokens")
 
-    def __init__(self, text: str, origin: Place = START) -> None:
+    def __init__(self, text: str, origin: TextPosition = START) -> None:
         """Cut the text, which begins at a place of a longer one. Raises SqlppError: too long, or something that is no token."""
         check_size(text)
         self.text = text
@@ -104,7 +104,7 @@ def check_size(text: str) -> None:
 class _Lexer:
     """One run over a text. Offsets only grow, so that lines are counted in the same pass."""
 
-    def __init__(self, lexed: Lexed) -> None:
+    def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
         self.text = lexed.text
         self.starts = lexed.line_starts()
@@ -113,13 +113,13 @@ class _Lexer:
         self.line_start = 1 - lexed.origin.column
         self.bags: list[bool] = []  # for each open brace, the innermost last: is it a bag's?
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> TextPosition:
         """The place of an offset, which is not before the one asked for last."""
         while self.next_start is not None and self.next_start <= offset:
             self.line += 1
             self.line_start = self.next_start
             self.next_start = next(self.starts, None)
-        return Place(self.line, offset - self.line_start + 1)
+        return TextPosition(self.line, offset - self.line_start + 1)
 
     def run(self) -> None:
         """Fill the list of tokens, the END included."""
@@ -137,11 +137,11 @@ class _Lexer:
                 offset = self.token(found, kind or "")
         self.add(END, size, size, place=self.last_place())
 
-    def last_place(self) -> Place:
+    def last_place(self) -> TextPosition:
         """Where the end of the text is said to be: at its last character."""
         return self.place(max(0, len(self.text) - 1))
 
-    def add(self, kind: str, start: int, end: int, *, value: str = "", place: Place | None = None) -> int:
+    def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
         """Append a token; return where it ends."""
         image = self.text[start:end]
         self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
@@ -201,7 +201,7 @@ class _Lexer:
         self.lexed.tokens.append(Token(kind, self.text[start:end], value, place, start, end))
         return end
 
-    def unescaped(self, pieces: list[str], quote: str, place: Place) -> str:
+    def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:
         """What the pieces between doubled quotes stand for."""
         value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
         if value.isascii() or not _SURROGATE.search(value):
@@ -228,7 +228,7 @@ class _Lexer:
         """The character at an offset cannot go on what began at start."""
         if offset >= len(self.text):
             last = self.last_place()
-            return lexical("", self.text[start:], Place(last.line, last.column + 1))
+            return lexical("", self.text[start:], TextPosition(last.line, last.column + 1))
         return lexical(self.text[offset], self.text[start:offset], self.place(offset))
 
 

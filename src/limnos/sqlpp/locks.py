@@ -65,7 +65,7 @@ class LockKey(NamedTuple):
         return f"{self.kind.name.lower()} {render(parts)}"
 
 
-class LockWish(NamedTuple):
+class LockRequest(NamedTuple):
     """A key and how it is wanted."""
 
     key: LockKey
@@ -124,18 +124,18 @@ def contains(held: LockMode, wanted: LockMode) -> bool:
     return wanted in _CONTAINED[held]
 
 
-def wishes_of(wishes: Iterable[LockWish]) -> tuple[LockWish, ...]:
+def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
     """Put wishes in the order of locks, each key once in the mode that contains the others. Raises SqlppError (ASX1049)."""
     found: dict[LockKey, LockMode] = {}
     for key, mode in wishes:
         before = found.get(key, mode)
         if not contains(before, mode) and not contains(mode, before):
-            raise held_otherwise(mode, before)
+            raise conflicting_modes_error(mode, before)
         found[key] = before if contains(before, mode) else mode
-    return tuple(LockWish(*item) for item in sorted(found.items()))
+    return tuple(LockRequest(*item) for item in sorted(found.items()))
 
 
-def granted(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
+def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
     """Choose from requests those that are granted now, oldest first, upgrades before all.
 
     `rows` are those of every key at which one of them wants something.
@@ -156,10 +156,10 @@ def granted(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
         for token, wanted in sorted(upgrades.items())
         if token in among and all(holders[row.key] == {token} for row in wanted)
     ]
-    return alone + _granted_anew(waiting, among, modes=modes)
+    return alone + _grantable_new_locks(waiting, among, modes=modes)
 
 
-def _granted_anew(
+def _grantable_new_locks(
     waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
 ) -> list[int]:
     """Choose from those that hold nothing yet: whoever is passed over keeps later ones from what it waits for."""
@@ -172,7 +172,7 @@ def _granted_anew(
     return found
 
 
-def in_the_way(rows: Collection[LockRow], token: int) -> LockRow | None:
+def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
     """Find what keeps a request, or an upgrade, from being granted. `rows` are those of every key at which it wants something."""
     mine = {row.key: row for row in rows if row.token == token and row.waits}
     for row in rows:
@@ -186,7 +186,7 @@ def in_the_way(rows: Collection[LockRow], token: int) -> LockRow | None:
     return None
 
 
-def closes_circle(rows: Collection[LockRow], token: int) -> bool:
+def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
     """Say whether an upgrade waits, by way of other upgrades, for itself. `rows` are those of every key that is upgraded."""
     holders: dict[LockKey, set[int]] = {}
     upgrades: dict[int, set[LockKey]] = {}
@@ -227,7 +227,7 @@ def require_downgrade(held: LockMode | None, wanted: LockMode) -> None:
         )
 
 
-def held_otherwise(wanted: LockMode, held: LockMode) -> SqlppError:
+def conflicting_modes_error(wanted: LockMode, held: LockMode) -> SqlppError:
     """A key is held, or asked for, in two modes of which none contains the other."""
     return SqlppError(
         HELD_OTHERWISE,
@@ -235,6 +235,6 @@ def held_otherwise(wanted: LockMode, held: LockMode) -> SqlppError:
     )
 
 
-def given_back() -> SqlppError:
+def released_locks_error() -> SqlppError:
     """Something is wanted of locks that were given back."""
     return SqlppError(TWO_PHASES, "Two-phase locking violation -- locks can not be acquired after unlocking")

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from limnos.sqlpp.carried import WHOLE, column_type, is_exact, literal
 from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.engine_semantics import WHOLE, column_type, is_exact, literal
 from limnos.sqlpp.stored import at_path
 from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.stored import Form
+    from limnos.sqlpp.stored import StorageForm
 
 SCANS_MAX: Final = 4
 """So many datasets a statement may name where each is looked at by a key or an index."""
 _NAMED = WHOLE | {"string", "date", "datetime"}
-Key: TypeAlias = Sequence[Condition]
+KeyConditions: TypeAlias = Sequence[Condition]
 """A value for each of a dataset's key fields."""
 
 
-class Index(Struct, frozen=True):
+class LookupIndex(Struct, frozen=True):
     """An index that is asked in the order of its fields' values."""
 
     name: str
@@ -37,34 +37,38 @@ class Index(Struct, frozen=True):
 class Lookup(NamedTuple):
     """What is looked for: conditions with values of the columns' own types, and the name of the index whose fields they are about; None is the key."""
 
-    conditions: Key
+    conditions: KeyConditions
     by: str | None
 
 
-def lookup_in(form: Form, conditions: Sequence[Condition], *, indexes: Sequence[Index] = ()) -> Lookup | None:
+def lookup_in(
+    form: StorageForm, conditions: Sequence[Condition], *, indexes: Sequence[LookupIndex] = ()
+) -> Lookup | None:
     """What conditions let an engine look up: one key, or some values of an index's first field; None where they do neither."""
     key = key_in(form, conditions)
     if key is not None:
         return Lookup(key, None)
-    found = [Lookup(_about(form, index, among=conditions), index.name) for index in indexes]
+    found = [Lookup(_index_conditions(form, index, among=conditions), index.name) for index in indexes]
     return (
         max(found, key=lambda one: len(one.conditions), default=None) if any(one.conditions for one in found) else None
     )
 
 
-def _about(form: Form, index: Index, *, among: Sequence[Condition]) -> Key:
+def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[Condition]) -> KeyConditions:
     """What conditions say of an index's fields; nothing where they say nothing of its first."""
-    fit = [one for one in among if one.path in index.paths and is_exact(form.type, one) and _is_named(form, one)]
-    return tuple(_typed(form, one) for one in fit) if any(one.path == index.paths[0] for one in fit) else ()
+    fit = [
+        one for one in among if one.path in index.paths and is_exact(form.type, one) and _has_unique_spelling(form, one)
+    ]
+    return tuple(_cast_condition(form, one) for one in fit) if any(one.path == index.paths[0] for one in fit) else ()
 
 
-def _is_named(form: Form, condition: Condition) -> bool:
+def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
     """Whether values of the field's type have one name each: a real number has several."""
     type_ = column_type(form.type, condition.path)
     return type_ is not None and type_.name in _NAMED
 
 
-def _typed(form: Form, condition: Condition) -> Condition:
+def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
     """A condition with values as the field's type has them."""
     type_, value = column_type(form.type, condition.path), condition.value
     if type_ is None:
@@ -74,14 +78,14 @@ def _typed(form: Form, condition: Condition) -> Condition:
     return Condition(condition.path, condition.operator, literal(type_, value))
 
 
-def key_in(form: Form, conditions: Sequence[Condition]) -> Key | None:
+def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions | None:
     """The key that conditions leave no choice of; None where they leave some."""
-    found = [_pinned(form, path, among=conditions) for path in form.keys]
+    found = [_equality_condition(form, path, among=conditions) for path in form.keys]
     key = tuple(one for one in found if one is not None)
     return key if key and len(key) == len(found) else None
 
 
-def _pinned(form: Form, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
+def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
     """A condition that leaves one value of a field, with that value as the field's type has it."""
     type_ = column_type(form.type, path)
     for one in among:
@@ -93,6 +97,6 @@ def _pinned(form: Form, path: tuple[str, ...], *, among: Sequence[Condition]) ->
     return None
 
 
-def key_of(form: Form, one: dict[str, Value]) -> Key:
+def key_of(form: StorageForm, one: dict[str, Value]) -> KeyConditions:
     """The key of an object, as conditions."""
     return tuple(Condition(path, "=", at_path(one, path)) for path in form.keys)

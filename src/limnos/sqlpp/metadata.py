@@ -201,7 +201,7 @@ def _types(dataverse: Levels, name: str, *, type_: tree.TypeExpression, at: str,
             fields.append(
                 {
                     "FieldName": each.name,
-                    "FieldType": _named(each.type, own),
+                    "FieldType": _type_name(each.type, own),
                     "IsNullable": each.optional,
                     "IsMissable": each.optional,
                 }
@@ -209,7 +209,7 @@ def _types(dataverse: Levels, name: str, *, type_: tree.TypeExpression, at: str,
         derived["Record"] = {"IsOpen": type_.open, "Fields": tuple(fields)}
     elif isinstance(type_, (tree.ArrayType, tree.BagType)):
         own = f"{name}_Item"
-        derived["OrderedList" if isinstance(type_, tree.ArrayType) else "UnorderedList"] = _named(type_.item, own)
+        derived["OrderedList" if isinstance(type_, tree.ArrayType) else "UnorderedList"] = _type_name(type_.item, own)
         if not isinstance(type_.item, tree.NamedType):
             inner.append((own, type_.item))
     yield {"DataverseName": canonical.encode(dataverse), "DatatypeName": name, "Derived": derived, "Timestamp": at}
@@ -223,7 +223,7 @@ def _tag(type_: tree.TypeExpression) -> str:
     return "ORDEREDLIST" if isinstance(type_, tree.ArrayType) else "UNORDEREDLIST"
 
 
-def _named(type_: tree.TypeExpression, own: str) -> str:
+def _type_name(type_: tree.TypeExpression, own: str) -> str:
     """What a field's type is called: the built-in name that an alias stands for, the name that was given, or one of its own."""
     if not isinstance(type_, tree.NamedType):
         return own

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.conditions import Condition, known, necessary
-from limnos.sqlpp.groups import Grouped, given_away
-from limnos.sqlpp.relations import Carried, Uncarried, carried
+from limnos.sqlpp.conditions import Condition, constant_value, necessary_conditions
+from limnos.sqlpp.groups import EngineGrouping, delegate_groups
+from limnos.sqlpp.relations import RelationalQuery, UntranslatableExpression, translate_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ NUMBERED = ("",)
 """The dataverse of scans that have been numbered: no dataverse is called so."""
 
 
-class Wanted(Struct, frozen=True):
+class ScanRequirement(Struct, frozen=True):
     """What a scan must give. `fields` None: whole objects. `limit` None: all of them."""
 
     dataverse: tuple[str, ...]
@@ -34,31 +34,31 @@ class Wanted(Struct, frozen=True):
     fields: frozenset[str] | None = None
     conditions: tuple[Condition, ...] = ()
     limit: int | None = None
-    grouped: Grouped | None = None
+    grouped: EngineGrouping | None = None
     """Not the objects, but these groups of those that meet the conditions, which are all there is to meet."""
-    carried: Carried | None = None
+    carried: RelationalQuery | None = None
     """Not a dataset's objects, but the results of a query that an engine of columns carries."""
     query: plan.Subquery | None = None
     """The query that is carried, for whom the engine fails."""
 
 
-def prepared(
+def prepare_scans(
     expression: plan.Expression,
     *,
     result_fields: frozenset[str] | None = None,
     types: Callable[[tuple[str, ...], str], RecordType | None] = lambda *_: None,
     carries: bool = True,
-) -> tuple[plan.Expression, tuple[Wanted, ...]]:
+) -> tuple[plan.Expression, tuple[ScanRequirement, ...]]:
     """Number the scans of a statement, and say what each needs; with `carries`, queries inside of it may be scans, too.
 
     `types` gives a dataset's type where an engine has typed columns for it: then groups are left to it. `result_fields` tells what will be looked at of the objects that the statement gives, where it gives a dataset's own. Raises RecursionError
     for what nests too deep.
     """
-    numbering = _Numbering(expression, result_fields=result_fields, types=types, carries=carries)
+    numbering = _ScanNumbering(expression, result_fields=result_fields, types=types, carries=carries)
     return numbering.numbered(expression), tuple(numbering.found)
 
 
-class _Numbering:
+class _ScanNumbering:
     """Numbers the scans of one statement."""
 
     def __init__(
@@ -69,7 +69,7 @@ class _Numbering:
         types: Callable[[tuple[str, ...], str], RecordType | None],
         carries: bool,
     ) -> None:
-        self.found: list[Wanted] = []
+        self.found: list[ScanRequirement] = []
         self._carries = carries
         self._outermost = expression
         self._types = types
@@ -88,9 +88,9 @@ class _Numbering:
             raise TypeError("an expression stays one")
         return changed
 
-    def _changed(self, node: plan.Bound) -> plan.Bound:
+    def _changed(self, node: plan.PlanNode) -> plan.PlanNode:
         if isinstance(node, plan.Scan):
-            return self._scan(node, Wanted(node.dataverse, node.name))
+            return self._scan(node, ScanRequirement(node.dataverse, node.name))
         if isinstance(node, plan.Subquery):
             found = self._carried(node)
             if found is not None:
@@ -104,11 +104,11 @@ class _Numbering:
         return structs.replace(node, **sources, **rest)
 
     def _each(self, held: object) -> object:
-        if isinstance(held, plan.Bound):
+        if isinstance(held, plan.PlanNode):
             return self._changed(held)
         return tuple(self._each(item) for item in held) if type(held) is tuple else held
 
-    def _scan(self, at: plan.Expression, wanted: Wanted) -> plan.Scan:
+    def _scan(self, at: plan.Expression, wanted: ScanRequirement) -> plan.Scan:
         """The next number, for what is wanted."""
         self.found.append(wanted)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
@@ -118,10 +118,10 @@ class _Numbering:
         if node is self._outermost or not self._carries:
             return None
         try:
-            found = carried(node.query, self._types)
-        except Uncarried:
+            found = translate_query(node.query, self._types)
+        except UntranslatableExpression:
             return None
-        return self._scan(node, Wanted(NUMBERED, "", carried=found, query=node))
+        return self._scan(node, ScanRequirement(NUMBERED, "", carried=found, query=node))
 
     def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
         scan, slot = source.source, source.slot
@@ -130,7 +130,7 @@ class _Numbering:
         if isinstance(scan, plan.Scan):
             needed = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
             conditions = tuple(_conditions(source, block))
-            wanted = Wanted(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
+            wanted = ScanRequirement(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
             changed: plan.Expression = self._scan(scan, wanted)
         else:
             changed = self.numbered(scan)
@@ -146,16 +146,18 @@ class _Numbering:
         scan = source.source
         record = self._types(scan.dataverse, scan.name) if isinstance(scan, plan.Scan) else None
         order = query.order if query.output is None else ()
-        given = None if record is None else given_away(block, order, record=record)
+        given = None if record is None else delegate_groups(block, order, record=record)
         if given is None or not isinstance(scan, plan.Scan):
             return None
-        groups = self._scan(scan, Wanted(scan.dataverse, scan.name, None, given.conditions, grouped=given.grouped))
+        groups = self._scan(
+            scan, ScanRequirement(scan.dataverse, scan.name, None, given.conditions, grouped=given.grouped)
+        )
         changed = structs.replace(given.block, sources=(structs.replace(source, source=groups),))
         return structs.replace(query, arms=(changed,), order=given.order if query.output is None else query.order)
 
 
 def runs_functions(expression: plan.Expression) -> bool:
-    """Say whether `prepared` may call functions to learn values of conditions: some call may have known arguments alone."""
+    """Say whether `prepare_scans` may call functions to learn values of conditions: some call may have known arguments alone."""
     may_be_known = (plan.Constant, plan.ArrayOf, plan.SignOf, plan.FunctionCall)
     return any(
         isinstance(node, plan.FunctionCall) and node.arguments and all(isinstance(each, may_be_known) for each in node.arguments)
@@ -163,12 +165,12 @@ def runs_functions(expression: plan.Expression) -> bool:
     )  # fmt: skip
 
 
-def walk(node: plan.Bound) -> Iterator[plan.Bound]:
+def walk(node: plan.PlanNode) -> Iterator[plan.PlanNode]:
     """A node and all below it."""
     waiting: list[object] = [node]
     while waiting:
         held = waiting.pop()
-        if isinstance(held, plan.Bound):
+        if isinstance(held, plan.PlanNode):
             yield held
             waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
         elif type(held) is tuple:
@@ -188,7 +190,7 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
             found.add(held.slot)
         elif isinstance(held, plan.Select) and any(held.value is result for result in results):
             waiting.append(held.projections)
-        elif isinstance(held, plan.Bound) and not (
+        elif isinstance(held, plan.PlanNode) and not (
             isinstance(held, plan.FieldOf) and isinstance(held.base, plan.Local)
         ):
             waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
@@ -218,7 +220,7 @@ def _limits(expression: plan.Expression) -> dict[int, int]:
         return {}
     if block.windows or block.select.distinct or block.sources[0].kind != "scan":
         return {}
-    limit, offset = known(query.limit), 0 if query.offset is None else known(query.offset)
+    limit, offset = constant_value(query.limit), 0 if query.offset is None else constant_value(query.offset)
     if not _is_count(limit) or not _is_count(offset):
         return {}
     return {block.sources[0].slot: limit + offset}  # type: ignore[operator, dict-item]
@@ -235,4 +237,4 @@ def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
         return
     for condition in (block.where, source.condition if source.kind == "inner" else None):
         if condition is not None:
-            yield from necessary(condition, source.slot)
+            yield from necessary_conditions(condition, source.slot)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from limnos.sqlpp.errors import Place, cut, escaped
+from limnos.sqlpp.errors import TextPosition, escape_token, shorten
 
 IDENTIFIER = "IDENTIFIER"
 QUOTED = "QUOTED_STRING"
@@ -54,7 +54,7 @@ class Token(Struct, frozen=True, gc=False):
     kind: str
     image: str
     value: str
-    place: Place
+    place: TextPosition
     start: int
     end: int
 
@@ -70,11 +70,11 @@ class Token(Struct, frozen=True, gc=False):
         if self.kind == END:
             return "<EOF>"
         kind = f"<{self.kind}> " if self.kind in _NAMED else ""
-        return f'{kind}"{escaped(cut(self.image))}"'
+        return f'{kind}"{escape_token(shorten(self.image))}"'
 
 
 class Hint(Struct, frozen=True):
     """A comment that begins with `+`: advice to an optimizer."""
 
-    place: Place
+    place: TextPosition
     text: str

@@ -20,13 +20,13 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 OWN: Final = 0
 """The field of what is attached to an object itself."""
 
 
-class _Statements(NamedTuple):
+class _AttachmentStatements(NamedTuple):
     """What is asked of one kind's attachments."""
 
     on: Sql
@@ -37,7 +37,7 @@ class _Statements(NamedTuple):
     detach: Sql
 
 
-def _gone(table: str, column: str) -> Sql:
+def _sweep_of(table: str, column: str) -> Sql:
     """Build the sweep of a table: rows whose object, or what is attached there, is gone for good."""
     return Sql(
         f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
@@ -46,13 +46,13 @@ def _gone(table: str, column: str) -> Sql:
     )
 
 
-def _of(kind: Kind) -> _Statements:
+def _of(kind: Kind) -> _AttachmentStatements:
     table, column = f"{kind.word}_object", f"{kind.word}_id"
     of_columns = f"FROM column_attachment x WHERE x.kind = {int(kind)} AND"
     holders = (
         f"SELECT object_id FROM {table} WHERE {column} = :id UNION SELECT x.object_id {of_columns} x.attached_id = :id"
     )
-    return _Statements(
+    return _AttachmentStatements(
         on=Sql(
             f"SELECT {column} AS attached, 0 AS field FROM {table} WHERE object_id = :id"
             f" UNION ALL SELECT x.attached_id, x.field_id {of_columns} x.object_id = :id ORDER BY field, attached"
@@ -72,7 +72,7 @@ def _of(kind: Kind) -> _Statements:
     )
 
 
-_OF: Final[Mapping[Kind, _Statements]] = {kind: _of(kind) for kind in kinds_with(lambda row: row.attached_as)}
+_OF: Final[Mapping[Kind, _AttachmentStatements]] = {kind: _of(kind) for kind in kinds_with(lambda row: row.attached_as)}
 """The kinds that are attached to objects."""
 ATTACH_COLUMN = Sql(
     "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:object, :field, :attached, :kind)"
@@ -97,9 +97,9 @@ ADD_VALUE = Sql(
 )
 CLEAR_VALUES = Sql("DELETE FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached")
 SWEEPS = (
-    *(_gone(f"{kind.word}_object", f"{kind.word}_id") for kind in _OF),
-    _gone("column_attachment", "attached_id"),
-    _gone("tag_value", "tag_id"),
+    *(_sweep_of(f"{kind.word}_object", f"{kind.word}_id") for kind in _OF),
+    _sweep_of("column_attachment", "attached_id"),
+    _sweep_of("tag_value", "tag_id"),
 )
 
 
@@ -128,7 +128,7 @@ def attached_objects_read(
 class AttachmentWrites:
     """What mutations do to attachments of one kind."""
 
-    def __init__(self, tx: Transaction, kind: Kind) -> None:
+    def __init__(self, tx: StoreTransaction, kind: Kind) -> None:
         self.tx = tx
         self.kind = kind
 

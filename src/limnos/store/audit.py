@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.model.audit import OTHER, Account, Line, Right, account_of, rights_text
+from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, rights_text
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.names.display import render, render_part
 from limnos.store.audit_notes import NOTES, NOTES_DROP
-from limnos.store.feed import LOTS, PART_COLUMNS, entry_of, lot_of, revisions_read
-from limnos.store.sql import Sql, driven
+from limnos.store.feed import FEED_COLUMNS, NODE_POSITIONS, entry_of, node_position_of, revisions_read
+from limnos.store.sql import Sql, drive_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from limnos.model.entities import Change
-    from limnos.store.feed import Lot
+    from limnos.model.entities import ChangeRow
+    from limnos.store.feed import NodePosition
     from limnos.store.sql import Load, Params, Row, Value
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
-BITE: Final = 200
+CHANGES_AT_ONCE: Final = 200
 """About so many changes become lines in one transaction: a few milliseconds."""
 EXPIRED_AT_ONCE: Final = 500
 RIGHTS_MAX: Final = 3
@@ -42,7 +42,7 @@ _COLUMNS: Final = {
     "request_id": "request_id", "client": "client", "peer": "peer", "credential": "credential", "zone": "zone",
     "revision": "revision", "ordinal": "ordinal",
 }  # fmt: skip
-"""The fields of `Line`, in their order, with their columns."""
+"""The fields of `AuditRecord`, in their order, with their columns."""
 _NAMES: Final = ", ".join(_COLUMNS.values())
 PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
 BEHIND = Sql(
@@ -51,7 +51,7 @@ BEHIND = Sql(
     " ORDER BY c.zone LIMIT :zones"
 )
 TOLD = Sql(
-    f"SELECT {PART_COLUMNS}, payload FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
+    f"SELECT {FEED_COLUMNS}, payload FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
     " ORDER BY revision, ordinal LIMIT :rows"
 )
 POSITION_PUT = Sql(
@@ -76,7 +76,7 @@ _FILTERS: Final = {
 }
 
 
-class Wanted(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which lines are wanted: those that meet all that is set. With `after` the oldest come first, else the newest.
 
     `path` is that of an object below the metalake, and takes in what lay below it; `since` and `until` are milliseconds since 1970.
@@ -104,11 +104,11 @@ def _page(names: tuple[str, ...]) -> Sql:
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
 
 
-def lines_read(wanted: Wanted, *, limit: int) -> Load[list[Line]]:
+def lines_read(wanted: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
     """Read lines in the order of their numbers: the newest first, or from `after` on the oldest first."""
     params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
     rows = yield _page(tuple(params)), {**params, **_around(wanted.path), "limit": limit}
-    return [Line(*row) for row in rows]
+    return [AuditRecord(*row) for row in rows]
 
 
 def _around(path: str | None) -> dict[str, Value]:
@@ -116,23 +116,23 @@ def _around(path: str | None) -> dict[str, Value]:
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
 
-def first_at(tx: Transaction) -> int | None:
+def first_at(tx: StoreTransaction) -> int | None:
     """Return the time of the oldest line; None where there is none."""
     found: int | None = tx.rows(FIRST_AT, {})[0][0]
     return found
 
 
-def lines_put(tx: Transaction, lines: Sequence[Line]) -> None:
+def lines_put(tx: StoreTransaction, lines: Sequence[AuditRecord]) -> None:
     """Write lines, in their order. The permit's zone is 0."""
     ids = tx.session.next_ids(len(lines))
     tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
 
 
-def _params(line: Line, number: int) -> Params:
+def _params(line: AuditRecord, number: int) -> Params:
     return {**{field: getattr(line, field) for field in _COLUMNS}, "id": number}
 
 
-def lines_expire(tx: Transaction, *, keep_ms: int) -> int:
+def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
     """Delete some of what was kept long enough; returns how many."""
     return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
 
@@ -140,16 +140,16 @@ def lines_expire(tx: Transaction, *, keep_ms: int) -> int:
 # -- changes become lines --------------------------------------------------------------------------------------
 
 
-class _Told(NamedTuple):
+class _AuditedEvent(NamedTuple):
     """A change or a note, and what its mutation kept of the request: told with the first of its changes, and meant for all."""
 
     zone: int
     actor: str
     request_id: str
     at: int
-    account: Account
+    account: AuditContext
     detail: str = ""
-    change: Change | None = None
+    change: ChangeRow | None = None
 
 
 def lines_due() -> Load[bool]:
@@ -160,50 +160,51 @@ def lines_due() -> Load[bool]:
     return bool(rows)
 
 
-def lines_collect(tx: Transaction) -> bool:
+def lines_collect(tx: StoreTransaction) -> bool:
     """Make lines of the next changes and notes; says whether there may be more. The permit's zone is 0."""
     told, reached = _changes(tx)
-    more = max(len(told), len(reached)) >= BITE
+    more = max(len(told), len(reached)) >= CHANGES_AT_ONCE
     notes = [
-        (row[0], _Told(row[1], row[2], row[3], row[4], account_of(row[5]))) for row in tx.rows(NOTES, {"limit": BITE})
+        (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], audit_context_of(row[5])))
+        for row in tx.rows(NOTES, {"limit": CHANGES_AT_ONCE})
     ]
     told += [each for _, each in notes]
-    lots = _lots(tx, told)
-    lines = [line for each in told for line in _lines(each, lots)]
+    node_positions = _node_positions(tx, told)
+    lines = [line for each in told for line in _lines_of(each, node_positions)]
     lines_put(tx, sorted(lines, key=attrgetter("at")))
     tx.session.many(NOTES_DROP, [{"id": number} for number, _ in notes])
     tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in reached.items()])
-    return more or len(notes) >= BITE
+    return more or len(notes) >= CHANGES_AT_ONCE
 
 
-def _changes(tx: Transaction) -> tuple[list[_Told], dict[int, int]]:
+def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
     """Read the next changes of the zones that are ahead of the audit, and how far that reaches in each."""
-    told: list[_Told] = []
+    told: list[_AuditedEvent] = []
     reached: dict[int, int] = {}
-    for zone, since, revision in tx.rows(BEHIND, {"zones": BITE}):
-        left = BITE - len(told)
+    for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
+        left = CHANGES_AT_ONCE - len(told)
         if left <= 0:
             break
         until = min(since + left, revision)
-        load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * BITE)
-        rows, reached[zone] = driven(load, tx.rows)
+        load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * CHANGES_AT_ONCE)
+        rows, reached[zone] = drive_load(load, tx.rows)
         told += _of_one_zone(rows)
     return told, reached
 
 
-def _of_one_zone(rows: Iterable[Row]) -> list[_Told]:
-    told: list[_Told] = []
-    mutation, account = -1, Account()
+def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
+    told: list[_AuditedEvent] = []
+    mutation, account = -1, AuditContext()
     for row in rows:
-        entry, own = entry_of(row), account_of(row[-1])
+        entry, own = entry_of(row), audit_context_of(row[-1])
         change = entry.change
         if change.revision != mutation:
             mutation, account = change.revision, own
-        told.append(_Told(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
+        told.append(_AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
     return told
 
 
-def _lots(tx: Transaction, told: Iterable[_Told]) -> dict[int, Lot]:
+def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
     """Read where the zones lie, and whatever no right names."""
     about: set[int] = set()
     for each in told:
@@ -213,62 +214,71 @@ def _lots(tx: Transaction, told: Iterable[_Told]) -> dict[int, Lot]:
             about.update({each.change.node_id, each.change.old_parent or 0, each.change.new_parent or 0} - known)
     if not about:
         return {}
-    return {row[0]: lot_of(row) for row in tx.rows(LOTS, {"nodes": json.dumps(sorted(about))})}
+    return {row[0]: node_position_of(row) for row in tx.rows(NODE_POSITIONS, {"nodes": json.dumps(sorted(about))})}
 
 
-def _lines(told: _Told, lots: Mapping[int, Lot]) -> list[Line]:
+def _lines_of(told: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
     """Spell a change as a line, and a note as one for each object that its request was about."""
     if told.change is not None:
-        return [_line(told, told.change, lots=lots)]
-    return [_spelled(told, lots, about=right, change=OTHER, rights=(right,)) for right in told.account.rights]
+        return [_line(told, told.change, node_positions=node_positions)]
+    return [
+        _build_line(told, node_positions, about=right, change=OTHER, rights=(right,)) for right in told.account.rights
+    ]
 
 
-def _line(told: _Told, change: Change, *, lots: Mapping[int, Lot]) -> Line:
+def _line(told: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int, NodePosition]) -> AuditRecord:
     names = {right.object_id: (right.kind, right.name) for right in told.account.rights if right.object_id > 0}
-    ends = _End(names, lots)
+    ends = _PathSpeller(names, node_positions)
     here = names.get(change.node_id)
     old, new = ends.of(change.old_parent, change.old_name), ends.of(change.new_parent, change.new_name)
     path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
     kept = told.account.rights
-    rights = tuple(right for right in kept if right.object_id in _about(change)) or kept[:RIGHTS_MAX]
-    about = Right("", change.node_id, change.kind.word, path)
-    found = _spelled(told, lots, about=about, change=change.operation, rights=rights)
+    rights = tuple(right for right in kept if right.object_id in _subject_of(change)) or kept[:RIGHTS_MAX]
+    about = AuditedDecision("", change.node_id, change.kind.word, path)
+    found = _build_line(told, node_positions, about=about, change=change.operation, rights=rights)
     moved = new if new != path else ""
     return msgspec.structs.replace(
         found, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
     )
 
 
-def _about(change: Change) -> set[int]:
+def _subject_of(change: ChangeRow) -> set[int]:
     """Return what the rights that a change took may be on: the object, and where it was and is."""
     return {each for each in (change.node_id, change.old_parent, change.new_parent) if each is not None}
 
 
-def _spelled(told: _Told, lots: Mapping[int, Lot], *, about: Right, change: str, rights: tuple[Right, ...]) -> Line:
+def _build_line(
+    told: _AuditedEvent,
+    node_positions: Mapping[int, NodePosition],
+    *,
+    about: AuditedDecision,
+    change: str,
+    rights: tuple[AuditedDecision, ...],
+) -> AuditRecord:
     """Spell a line about an object, whose action is that of the first right."""
     origin = told.account.origin
-    return Line(
-        0, _metalake_of(told, about, lots=lots), told.at, told.actor, told.account.user_id, "done", change,
+    return AuditRecord(
+        0, _metalake_of(told, about, node_positions=node_positions), told.at, told.actor, told.account.user_id, "done", change,
         rights[0].action if rights else "", about.kind, about.object_id, about.name, "", told.detail, rights_text(rights),
         origin.protocol, origin.operation, 0, told.request_id, origin.client, origin.peer, origin.credential,
     )  # fmt: skip
 
 
-def _metalake_of(told: _Told, about: Right, *, lots: Mapping[int, Lot]) -> int:
+def _metalake_of(told: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
     """Return whose metalake's affair a change is; ROOT_ID for the server's own."""
     if about.kind == Kind.METALAKE.word and about.object_id > 0:
         return about.object_id
-    lot = lots.get(told.zone)
-    if lot is None:
+    node_position = node_positions.get(told.zone)
+    if node_position is None:
         return ROOT_ID
-    return told.zone if lot.kind is Kind.METALAKE else lot.parent_id
+    return told.zone if node_position.kind is Kind.METALAKE else node_position.parent_id
 
 
-class _End(NamedTuple):
+class _PathSpeller(NamedTuple):
     """Spells where something was: by the names that the decision saw, else by where the nodes lie now."""
 
     names: Mapping[int, tuple[str, str]]
-    lots: Mapping[int, Lot]
+    node_positions: Mapping[int, NodePosition]
 
     def of(self, parent_id: int | None, name: str | None) -> str:
         """Return the path of a name below a parent; nothing where a change tells none."""
@@ -276,15 +286,19 @@ class _End(NamedTuple):
             return ""
         kind, above = self.names.get(parent_id, ("", ""))
         if not above:
-            lot = self.lots.get(parent_id)
-            kind, above = (Kind.METALAKE.word, "") if lot is None else (lot.kind.word, self.name(parent_id))
+            node_position = self.node_positions.get(parent_id)
+            kind, above = (
+                (Kind.METALAKE.word, "") if node_position is None else (node_position.kind.word, self.name(parent_id))
+            )
         own = render_part(name)
         return own if kind == Kind.METALAKE.word else f"{above}.{own}"
 
     def name(self, node_id: int) -> str:
         """Return the path of a node as it lies now, or lay when it was dropped."""
         parts: list[str] = []
-        while (lot := self.lots.get(node_id)) is not None and (lot.kind is not Kind.METALAKE or not parts):
-            parts.append(lot.name)
-            node_id = lot.parent_id
+        while (node_position := self.node_positions.get(node_id)) is not None and (
+            node_position.kind is not Kind.METALAKE or not parts
+        ):
+            parts.append(node_position.name)
+            node_id = node_position.parent_id
         return render(reversed(parts))

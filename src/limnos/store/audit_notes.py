@@ -12,7 +12,7 @@ from limnos.store.sql import Sql
 
 if TYPE_CHECKING:
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 NOTE_NEW = Sql(
     "INSERT INTO audit_note (id, zone, actor, request_id, at, payload) VALUES (:id, :zone, :actor, :request, :at, :payload)"
@@ -21,7 +21,7 @@ NOTES = Sql("SELECT id, zone, actor, request_id, at, payload FROM audit_note ORD
 NOTES_DROP = Sql("DELETE FROM audit_note WHERE id = :id")
 
 
-def note_params(tx: Transaction, zone: int, *, account: str) -> Params:
+def note_params(tx: StoreTransaction, zone: int, *, account: str) -> Params:
     """Return what a note holds."""
     return {
         "id": tx.next_id(), "zone": zone, "actor": tx.actor, "request": tx.request_id, "at": tx.now_ms, "payload": account,

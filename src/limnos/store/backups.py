@@ -64,7 +64,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
     backup_check(source, vouched=vouched)
     database.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with _alone(database) as valid, _draft(database) as draft:
+        with _exclusive_store(database) as valid, _draft(database) as draft:
             with closing(sqlite3.connect(source)) as given, closing(sqlite3.connect(draft)) as copy:
                 given.backup(copy)
                 copy.execute("PRAGMA user_version = 0")
@@ -124,7 +124,7 @@ def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _alone(database: Path) -> Iterator[set[int] | None]:
+def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
     """Keep servers from starting on a store, and refuse if one runs; gives its valid tokens, None if it can't tell."""
     lock_file = Path(f"{database}.migrate")  # what a starting server takes first
     with lock_file.open("w") as lock:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from limnos.model.entities import Change, ClockRow
+from limnos.model.entities import ChangeRow, ClockRow
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Query, Row, Sql
 
@@ -20,15 +20,15 @@ UNKNOWN = -1
 _NO_HISTORY = 2**62
 
 
-class Moved(NamedTuple):
-    """What a gate read found; `NOTHING` when nothing moved in any zone asked for."""
+class GateResult(NamedTuple):
+    """What a gate read found; `NO_CHANGES` when nothing moved in any zone asked for."""
 
     epoch: int
     clocks: tuple[ClockRow, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ChangeRow, ...]
 
 
-NOTHING = Moved(0, (), ())
+NO_CHANGES = GateResult(0, (), ())
 
 _GATE_COLUMNS = (
     "c.zone, c.revision, c.access_revision, c.pruned_to, h.revision, h.ordinal, h.operation, h.kind,"
@@ -80,19 +80,19 @@ def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query
     }
 
 
-def moved_of(rows: list[Row]) -> Moved:
+def gate_result_of(rows: list[Row]) -> GateResult:
     """Read the gate's rows, in the order of each zone's revisions: a clock repeats for each of its changes."""
     if not rows:
-        return NOTHING
+        return NO_CHANGES
     clocks = {row[1]: row for row in rows if row[1] is not None}
     changes = [
-        Change(
+        ChangeRow(
             row[1], row[5], row[6], row[7], KINDS[row[8]], row[9], row[10], row[11], row[12], row[13], row[14], row[15]
         )
         for row in rows
         if row[5] is not None
     ]
-    return Moved(
+    return GateResult(
         rows[0][0], tuple([ClockRow(row[1], row[2], row[3], row[4]) for row in clocks.values()]), tuple(changes)
     )
 
@@ -148,7 +148,7 @@ FEED = Sql(
 )
 
 
-def changes_read(zone: int, since: int) -> Load[list[Change]]:
+def changes_read(zone: int, since: int) -> Load[list[ChangeRow]]:
     """Read a zone's feed after a revision, in order."""
     rows = yield FEED, {"zone": zone, "since": since}
-    return [Change(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:]) for row in rows]
+    return [ChangeRow(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:]) for row in rows]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.store.sql import Row
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
 DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
@@ -33,7 +33,7 @@ SWEEP = Sql(
 )
 
 
-class Use(NamedTuple):
+class ObjectDependency(NamedTuple):
     """One live object that needs another: kind and name of what is needed, kind and path below its catalog of what needs it."""
 
     used: tuple[Kind, str]
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 class DependencyWrites:
     """What mutations do to dependencies."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def replace(self, user_id: int, used: Iterable[int]) -> None:
@@ -56,15 +56,15 @@ class DependencyWrites:
         for used_id in sorted(set(used) - {user_id}):
             self.tx.count(INSERT, {"user": user_id, "used": used_id})
 
-    def user_of(self, used_id: int) -> Use | None:
+    def user_of(self, used_id: int) -> ObjectDependency | None:
         """Something live that needs an object, if there is such."""
         return self._use(self.tx.rows(OF_ONE, {"used": used_id}))
 
-    def user_outside(self, parent_id: int) -> Use | None:
+    def user_outside(self, parent_id: int) -> ObjectDependency | None:
         """Something live that lies elsewhere and needs what lies directly in a namespace, if there is such."""
         return self._use(self.tx.rows(FROM_OUTSIDE, {"parent": parent_id}))
 
-    def _use(self, rows: list[Row]) -> Use | None:
+    def _use(self, rows: list[Row]) -> ObjectDependency | None:
         if not rows:
             return None
         kind, name, _, user_kind, user_name, parent_id = rows[0]
@@ -75,4 +75,4 @@ class DependencyWrites:
                 break
             path.append(above_name)
             parent_id = above
-        return Use((KINDS[kind], name), (KINDS[user_kind], tuple(reversed(path))))
+        return ObjectDependency((KINDS[kind], name), (KINDS[user_kind], tuple(reversed(path))))

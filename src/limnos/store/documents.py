@@ -13,19 +13,19 @@ from __future__ import annotations
 from json import dumps
 from typing import TYPE_CHECKING
 
-from limnos.model.entities import Document
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
-from limnos.store.locations import above, around
-from limnos.store.nodes import STILL_THERE, still
-from limnos.store.places import PlaceWrites
+from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.nodes import STILL_THERE, still_there_params
 from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.storage_locations import LocationWrites
 from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.entities import Node
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
@@ -73,9 +73,9 @@ PAGE = Sql(
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
-def document_of(row: Row) -> Document:
+def document_of(row: Row) -> MetadataDocument:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    return Document(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
+    return MetadataDocument(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
 
 
 def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
@@ -84,7 +84,7 @@ def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
     return {row[0]: bytes(row[1]) for row in rows}
 
 
-def document_read(node_id: int) -> Load[Document | None]:
+def document_read(node_id: int) -> Load[MetadataDocument | None]:
     """Read a table's document."""
     rows = yield BY_ID, {"id": node_id}
     return document_of(rows[0]) if rows else None
@@ -92,36 +92,38 @@ def document_read(node_id: int) -> Load[Document | None]:
 
 def claims_read(location: str) -> Load[list[tuple[int, str]]]:
     """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
-    rows = yield CLAIMS, around(location) | {"location": location, "limit": CLAIMS_MAX}
+    rows = yield CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX}
     return [(row[0], row[1]) for row in rows]
 
 
 class DocumentWrites:
     """What mutations do to documents."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def create(self, document: Document) -> None:
+    def create(self, document: MetadataDocument) -> None:
         """Insert a document. Raises BadRequest when another table lies at its location, above it or below it."""
         self._lock(document)
-        params = self._params(document) | around(document.location) | {"version": document.version}
+        params = self._params(document) | overlap_params(document.location) | {"version": document.version}
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
                 self.tx.stale()  # whoever was in the way has gone meanwhile
 
-    def lock(self, document: Document) -> None:
+    def lock(self, document: MetadataDocument) -> None:
         """Take the locks of a new location, before the register of places is asked."""
         self._lock(document)
 
-    def insert(self, document: Document) -> None:
+    def insert(self, document: MetadataDocument) -> None:
         """Insert a document whose place the register has. Raises BadRequest when another table lies there all the same."""
         if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document)
             self.tx.stale()
 
-    def swap(self, document: Document, *, expected: int, relocates: bool = True, table: Node | None = None) -> bool:
+    def swap(
+        self, document: MetadataDocument, *, expected: int, relocates: bool = True, table: Node | None = None
+    ) -> bool:
         """Replace the document if its version is still the expected one; says whether it was.
 
         `relocates`: the table's location is another one than before, and must be free. `table`: its node as it was decided
@@ -131,10 +133,14 @@ class DocumentWrites:
             self._lock(document)
             self._refuse_location(document)
         params = self._params(document) | {"expected": expected}
-        wrote = self.tx.count(SWAP, params) if table is None else self.tx.count(SWAP_STILL, params | still(table))
+        wrote = (
+            self.tx.count(SWAP, params)
+            if table is None
+            else self.tx.count(SWAP_STILL, params | still_there_params(table))
+        )
         return wrote > 0
 
-    def meet(self, documents: Sequence[Document]) -> None:
+    def meet(self, documents: Sequence[MetadataDocument]) -> None:
         """Take the locks of several new locations in one order, so that two such sets do not wait for each other."""
         if len(documents) > 1:
             for document in sorted(documents, key=lambda each: each.location):
@@ -145,7 +151,7 @@ class DocumentWrites:
         rows = self.tx.rows(HEAD, {"id": node_id})
         return rows[0][0] if rows else None
 
-    def read(self, node_id: int) -> Document | None:
+    def read(self, node_id: int) -> MetadataDocument | None:
         """Read a document inside the transaction."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return document_of(rows[0]) if rows else None
@@ -161,16 +167,16 @@ class DocumentWrites:
 
     def claims(self, location: str) -> list[tuple[int, str]]:
         """As `claims_read`, inside the transaction."""
-        rows = self.tx.rows(CLAIMS, around(location) | {"location": location, "limit": CLAIMS_MAX})
+        rows = self.tx.rows(CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX})
         return [(row[0], row[1]) for row in rows]
 
-    def _lock(self, document: Document) -> None:
+    def _lock(self, document: MetadataDocument) -> None:
         """Meet rivals of other catalogs. A directory named after the table's own uuid nobody else lies in."""
         location = document.location
         own = location.rpartition("/")[2] == document.uuid.replace("-", "")
-        self.tx.session.lock_locations(above(location), None if own else location)
+        self.tx.session.lock_locations(parent_locations(location), None if own else location)
 
-    def _refuse_location(self, document: Document) -> None:
+    def _refuse_location(self, document: MetadataDocument) -> None:
         """Raise BadRequest when another table is in the way.
 
         A dropped one of the caller's own, at this very place, makes way: it cannot be brought back after that.
@@ -178,7 +184,7 @@ class DocumentWrites:
         location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
         if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]):
-            PlaceWrites(self.tx).replace(rivals[0][0])
+            LocationWrites(self.tx).replace(rivals[0][0])
             if trash.forget(rivals[0][0]):
                 return
         others = [place for _, place in rivals]
@@ -190,7 +196,7 @@ class DocumentWrites:
             )
             raise BadRequest(f"Location {location} lies {where}, and tables do not share files: {_CHOOSE}")
 
-    def _params(self, document: Document) -> dict[str, Value]:
+    def _params(self, document: MetadataDocument) -> dict[str, Value]:
         return {
             "id": document.node_id, "uuid": document.uuid, "location": document.location,
             "metadata_location": document.metadata_location, "body": document.body,

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
-from limnos.model.versions import ModelVersion
+from limnos.model.model_versions import ModelVersion
 from limnos.store.documents import document_of
 from limnos.store.nodes import _COLUMNS, _WIDTH, BY_ID, node_of
 from limnos.store.principals import _COLUMNS as _PRINCIPAL
@@ -23,8 +23,8 @@ from limnos.store.sql import Sql
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.entities import Document, Node
-    from limnos.store.snapshots import Snapshot
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.store.snapshots import StoreSnapshot
     from limnos.store.sql import Query, Row
 
 _OURS = f"(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0)"
@@ -110,12 +110,12 @@ DECLARATIONS = Sql(
 )
 
 
-class Found(NamedTuple):
+class ExportNode(NamedTuple):
     """A node with its owner, and its document if it has one."""
 
     node: Node
     owner_id: int | None
-    document: Document | None
+    document: MetadataDocument | None
 
 
 def node_query(node_id: int) -> Query:
@@ -128,10 +128,10 @@ def nodes_query(ids: Sequence[int]) -> Query:
     return NODES, {"ids": json.dumps(ids)}
 
 
-def found_of(row: Row) -> Found:
+def export_node_of(row: Row) -> ExportNode:
     """Build what a row of `nodes_query` says."""
     document = None if row[_WIDTH + 1] is None else document_of(row[_WIDTH + 1 :])
-    return Found(node_of(row[:_WIDTH]), row[_WIDTH], document)
+    return ExportNode(node_of(row[:_WIDTH]), row[_WIDTH], document)
 
 
 def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
@@ -139,7 +139,7 @@ def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
     return row[0], LanceVersion(row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], bool(row[9]))
 
 
-async def tag_values_of(moment: Snapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
+async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
     """Read the values of tags at the objects of rows of `TAGGED`, by object, tag and field, in order."""
     found: dict[tuple[int, int, int], list[str]] = {}
     objects = sorted({row[0] for row in rows})
@@ -148,7 +148,7 @@ async def tag_values_of(moment: Snapshot, rows: Sequence[Row]) -> dict[tuple[int
     return found
 
 
-async def model_versions_of(moment: Snapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:
+async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:
     """Build what rows of `MODEL_VERSIONS` say, with the models' ids and the aliases that lead to each."""
     aliases: dict[tuple[int, int], list[str]] = {}
     for model_id, version, alias in await moment.rows((ALIASES, {"ids": json.dumps([row[0] for row in rows])})):

@@ -21,7 +21,7 @@ PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""
 
 
-class _Fault:
+class _InjectedFault:
     """What is armed: one point, how many passes are left, and what happens then."""
 
     def __init__(self, words: str) -> None:
@@ -31,7 +31,7 @@ class _Fault:
         self.signal = signal.SIGSTOP if how == "stop" else signal.SIGKILL
 
 
-_fault = _Fault(os.environ.get("LIMNOS_FAULT", ""))
+_fault = _InjectedFault(os.environ.get("LIMNOS_FAULT", ""))
 _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 
 
@@ -50,5 +50,5 @@ def _look() -> None:
     global _fault  # noqa: PLW0603 - one fault for the process is the point
     path = Path(_file)
     if path.exists():
-        _fault = _Fault(path.read_text())
+        _fault = _InjectedFault(path.read_text())
         path.unlink()

@@ -12,7 +12,7 @@ from limnos.store.sql import Sql
 
 if TYPE_CHECKING:
     from limnos.store.sql import Query, Row
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 PRUNED_AT_ONCE = 1000
 FIND = Sql(
@@ -33,7 +33,7 @@ PRUNE = Sql(
 )
 
 
-class Key(NamedTuple):
+class IdempotencyKey(NamedTuple):
     """A key as it is looked for: on whose clock, by whom it was sent, and its text."""
 
     zone: int
@@ -41,7 +41,7 @@ class Key(NamedTuple):
     text: str
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """What became of a request: its fingerprint and operation, the status, what it made or changed, and what it was told.
 
     `body` is kept only where the answer can't be made again from what is there.
@@ -54,23 +54,23 @@ class Outcome(NamedTuple):
     body: bytes | None
 
 
-def outcome_query(key: Key, *, now_ms: int) -> Query:
+def outcome_query(key: IdempotencyKey, *, now_ms: int) -> Query:
     """Ask what became of the request with a key."""
     return FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
 
 
-def outcome_of(rows: list[Row]) -> Outcome | None:
+def outcome_of(rows: list[Row]) -> RequestOutcome | None:
     """Read the answer to that; None when it is not known, or no more."""
-    return Outcome(*rows[0]) if rows else None
+    return RequestOutcome(*rows[0]) if rows else None
 
 
-class OutcomeWrites:
+class RequestOutcomeWrites:
     """What mutations do to outcomes."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def keep(self, key: Key, outcome: Outcome, *, lifetime_ms: int) -> Outcome | None:
+    def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
         """Keep an outcome for a time; returns the one that is kept already, if there is one, and leaves it as it is."""
         now_ms = self.tx.now_ms
         written = self.tx.count(
@@ -83,9 +83,9 @@ class OutcomeWrites:
         )  # fmt: skip
         return None if written else self._find(key)
 
-    def _find(self, key: Key) -> Outcome:
+    def _find(self, key: IdempotencyKey) -> RequestOutcome:
         rows = self.tx.rows(FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": self.tx.now_ms})
-        return Outcome(*rows[0])
+        return RequestOutcome(*rows[0])
 
     def prune(self) -> int:
         """Delete outcomes whose time is over, the oldest first and not too many at once; returns how many."""

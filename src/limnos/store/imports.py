@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.model.entities import Document
+from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import KINDS, ROOT_ID, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.documents import DocumentWrites
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from limnos.store.sql import Params, Row
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
 """How an import is: being fed; read to its end; shown; to be wiped."""
@@ -141,7 +141,7 @@ def lock_of(import_id: int) -> int:
     return -import_id
 
 
-class Import(NamedTuple):
+class MetalakeImport(NamedTuple):
     """An import: under which name, how far it is, and what the file said of itself."""
 
     id: int
@@ -161,7 +161,7 @@ class Import(NamedTuple):
     fed_at: int
 
 
-class Ref(NamedTuple):
+class ImportedObject(NamedTuple):
     """What an object of the file became: its new id, what it is, the catalog it is or lies in (0: none) and how deep."""
 
     new_id: int
@@ -172,42 +172,42 @@ class Ref(NamedTuple):
     nests: bool = False
 
 
-def _import_of(row: Row) -> Import:
+def _import_of(row: Row) -> MetalakeImport:
     masked = tuple(json.loads(row[9]))
-    return Import(
+    return MetalakeImport(
         row[0], row[1], row[2], bool(row[3]), row[4], row[5], row[6], row[7], row[8], masked, row[10], row[11], row[12]
     )
 
 
-def import_read(import_id: int) -> Load[Import | None]:
+def import_read(import_id: int) -> Load[MetalakeImport | None]:
     """Read an import."""
     rows = yield ONE, {"id": import_id}
     return _import_of(rows[0]) if rows else None
 
 
-def imports_read(limit: int) -> Load[list[Import]]:
+def imports_read(limit: int) -> Load[list[MetalakeImport]]:
     """Read the imports that are open."""
     rows = yield ALL, {"limit": limit}
     return [_import_of(row) for row in rows]
 
 
-def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, Ref]]:
+def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, ImportedObject]]:
     """Read what objects of the file became, those that are known by now."""
     rows = yield REFS, {"import": import_id, "ids": json.dumps(old_ids)}
     return dict(map(_ref_of, rows))
 
 
-def _ref_of(row: Row) -> tuple[int, Ref]:
-    return row[0], Ref(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
+def _ref_of(row: Row) -> tuple[int, ImportedObject]:
+    return row[0], ImportedObject(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
 
 
 class ImportWrites:
     """What mutations do to imports."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def begin(self, name: str, *, form: str, keeps: bool) -> Import:
+    def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
         """Begin an import; its clock is what those who feed it wait for one another at."""
         last: int | None = self.tx.rows(LAST, {})[0][0]
         import_id = max(self.tx.now_ms, (last or 0) + 1)  # no id of the store's: those may be the file's
@@ -215,14 +215,14 @@ class ImportWrites:
         params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
         self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})
         now = self.tx.now_ms
-        return Import(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
+        return MetalakeImport(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
 
-    def read(self, import_id: int) -> Import | None:
+    def read(self, import_id: int) -> MetalakeImport | None:
         """Read an import inside the transaction."""
         rows = self.tx.rows(ONE, {"id": import_id})
         return _import_of(rows[0]) if rows else None
 
-    def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, Ref]:
+    def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, ImportedObject]:
         """As `refs_read`, inside the transaction."""
         rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
         return dict(map(_ref_of, rows))
@@ -232,7 +232,7 @@ class ImportWrites:
         rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
         return rows[0][0] if rows else None
 
-    def put(self, import_id: int, refs: Mapping[int, Ref]) -> None:
+    def put(self, import_id: int, refs: Mapping[int, ImportedObject]) -> None:
         """Keep what objects of the file became."""
         self.many(PUT, [
             {
@@ -252,13 +252,13 @@ class ImportWrites:
         there = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in there), None)
 
-    def document(self, document: Document, node_id: int) -> None:
+    def document(self, document: MetadataDocument, node_id: int) -> None:
         """Keep a table's or view's metadata. Raises BadRequest when another one lies there."""
         DocumentWrites(self.tx).create(
-            Document(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
+            MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
         )
 
-    def advance(self, found: Import) -> None:
+    def advance(self, found: MetalakeImport) -> None:
         """Write how far an import is."""
         params: dict[str, Value] = {"id": found.id, "records": found.records, "source": found.source}
         params |= {"metalake": found.metalake_id, "owner": found.owner_id, "masked": json.dumps(found.masked)}
@@ -268,7 +268,7 @@ class ImportWrites:
         """Note that the file was read to its end."""
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
-    def show(self, found: Import, *, owner_id: int) -> None:
+    def show(self, found: MetalakeImport, *, owner_id: int) -> None:
         """Give the metalake its name: from now on there it is, with everything in it. The name must be free."""
         self.tx.count(NAME, {"id": found.metalake_id, "name": found.name})
         self.tx.changed(

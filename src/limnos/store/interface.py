@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from limnos.store.jobs import Begun, nobody_asks
+from limnos.store.mutation_queue import BeginCallback, ignore_begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
-    from limnos.store.changes import Moved
-    from limnos.store.jobs import Again
-    from limnos.store.snapshots import Snapshot
+    from limnos.store.changes import GateResult
+    from limnos.store.mutation_queue import Again
+    from limnos.store.snapshots import StoreSnapshot
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Mutation
 
 T = TypeVar("T")
-Known = tuple[tuple[int, int], ...]
+KnownRevisions = tuple[tuple[int, int], ...]
 """(zone, known revision) pairs."""
 
 
@@ -30,7 +30,7 @@ CLOSE_S = 2.0
 """So long a store that is closed waits for what is under way."""
 
 
-class Time(Protocol):
+class StoreClock(Protocol):
     """The clock that all nodes of a store share."""
 
     @property
@@ -43,15 +43,15 @@ class Time(Protocol):
         ...
 
 
-class Writer(Protocol):
+class StoreWriter(Protocol):
     """The half that mutations go to."""
 
     @property
-    def time(self) -> Time:
+    def time(self) -> StoreClock:
         """The clock that all nodes share."""
         ...
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Run a mutation in its transaction and return after the commit. `begun` is told right before it first runs.
 
         Raises StalePermit (decide again), StateUnknown (the answer to the commit was lost), Unavailable (certain that
@@ -59,14 +59,14 @@ class Writer(Protocol):
         """
         ...
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Take the locks of a permit's zones, decide by `again`, run the mutation that comes of it, and commit.
 
         While `again` decides nobody can move access or names in those zones. Raises what it raises, and what `submit` does.
         """
         ...
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a read of one moment that lasts a while, on a connection of its own."""
         ...
 
@@ -75,7 +75,7 @@ class Writer(Protocol):
         ...
 
 
-class InlineStore(Writer, Protocol):
+class InlineStore(StoreWriter, Protocol):
     """A store whose reads return at once."""
 
     inline: bool
@@ -84,11 +84,11 @@ class InlineStore(Writer, Protocol):
         """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
         ...
 
-    def gate(self, epoch: int, known: Known) -> Moved:
+    def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read what has changed since the known revisions, in one statement."""
         ...
 
-    def load(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+    def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read changes first and then facts, in one snapshot."""
         ...
 
@@ -97,16 +97,16 @@ class InlineStore(Writer, Protocol):
         ...
 
 
-class AwaitedStore(Writer, Protocol):
+class AwaitedStore(StoreWriter, Protocol):
     """A store whose reads must be awaited."""
 
     inline: bool
 
-    async def gate_async(self, epoch: int, known: Known) -> Moved:
+    async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read what has changed since the known revisions, in one statement."""
         ...
 
-    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+    async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read changes first and then facts, in one snapshot. `load` begins the read: once more when it must be repeated."""
         ...
 

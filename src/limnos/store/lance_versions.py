@@ -16,7 +16,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "branch, version, scheme, staged, size, e_tag, metadata, created_at, settled"
 _OF = f"SELECT {_COLUMNS} FROM lance_version WHERE node_id = :id AND branch = :branch"
@@ -95,7 +95,7 @@ def lance_branches_read(node_id: int) -> Load[list[str]]:
 class LanceVersionWrites:
     """What mutations do to versions. The change that they leave is that of the table."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def top(self, node_id: int, branch: str) -> LanceVersion | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 EVERY_FIELD: Final = 0
 """In place of a target's field id: all of its columns. Iceberg's ids begin with 1."""
@@ -33,7 +33,7 @@ COLUMNS_MAX: Final = 20_000
 """Pairs of columns that are kept of a job and a target."""
 
 
-class Job(NamedTuple):
+class LineageJobRow(NamedTuple):
     """Which job said it, in which run; `at` is the event's own time, milliseconds since 1970."""
 
     namespace: str
@@ -48,42 +48,42 @@ class Job(NamedTuple):
         return _digest(self.namespace, self.name)
 
 
-class Field(NamedTuple):
+class LineageField(NamedTuple):
     """A column: its field id, or one of the words above, and the name it had."""
 
     id: int
     name: str
 
 
-class Pair(NamedTuple):
+class LineagePair(NamedTuple):
     """A column of the target that comes from a column of a source."""
 
     source_id: int
-    target: Field
-    source: Field
+    target: LineageField
+    source: LineageField
     subtype: str
     direct: bool
 
 
-class Edge(NamedTuple):
+class LineageEdgeRow(NamedTuple):
     """A target that came from a source, as a job said."""
 
     target_id: int
     source_id: int
-    job: Job
+    job: LineageJobRow
     said_by: str
-    said_at: int
+    reported_at: int
     kinds: tuple[str, ...]
 
 
 class ColumnEdge(NamedTuple):
     """A pair of columns with the edge that it belongs to."""
 
-    edge: Edge
-    pair: Pair
+    edge: LineageEdgeRow
+    pair: LineagePair
 
 
-class Outside(NamedTuple):
+class ExternalDataset(NamedTuple):
     """A dataset that is no object of the metalake."""
 
     namespace: str
@@ -102,7 +102,7 @@ def _ids(name: str) -> tuple[str, str]:
     )
 
 
-def _asked(text: str) -> Sql:
+def _ids_statement(text: str) -> Sql:
     """Spell a statement with `{ids}` in it for both backends."""
     common, sqlite = _ids(":ids")
     return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
@@ -111,8 +111,8 @@ def _asked(text: str) -> Sql:
 _EDGE = "e.target_id, e.source_id, e.job_namespace, e.job_name, e.run, e.parent, e.at, e.said_by, e.said_at, e.kinds"
 _WIDTH: Final = 10
 _ORDER = "ORDER BY e.target_id, e.source_id, e.at DESC, e.job_digest LIMIT :limit"
-UP = _asked(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.target_id IN ({{ids}}) {_ORDER}")
-DOWN = _asked(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.source_id IN ({{ids}}) {_ORDER}")
+UP = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.target_id IN ({{ids}}) {_ORDER}")
+DOWN = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.source_id IN ({{ids}}) {_ORDER}")
 _PAIR = "c.source_id, c.target_field_id, c.target_field, c.source_field_id, c.source_field, c.subtype, c.direct"
 _JOIN = "JOIN lineage_edge e ON e.target_id = c.target_id AND e.job_digest = c.job_digest AND e.source_id = c.source_id"
 _WANTED = (
@@ -138,7 +138,7 @@ def _columns(end: str, other: str) -> Sql:
 
 COLUMNS_UP = _columns("target", f" OR c.target_field_id = {EVERY_FIELD}")
 COLUMNS_DOWN = _columns("source", "")
-OUTSIDE = _asked("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
+OUTSIDE = _ids_statement("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
 _AT = "SELECT node_id, location FROM document WHERE location IN ({places})"
 AT = Sql(
     _AT.replace("{places}", "SELECT json_array_elements_text(CAST(:places AS json))"),
@@ -178,7 +178,7 @@ PUT_OUTSIDE = Sql(
 )
 
 
-def _gone(column: str) -> str:
+def _orphan_condition(column: str) -> str:
     """Spell that an end of an edge is neither a live node, nor one in the trash, nor a dataset outside."""
     return (
         f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
@@ -187,7 +187,7 @@ def _gone(column: str) -> str:
 
 
 SWEEP_EDGES = Sql(
-    f"DELETE FROM lineage_edge WHERE ({_gone('lineage_edge.target_id')}) OR ({_gone('lineage_edge.source_id')})"
+    f"DELETE FROM lineage_edge WHERE ({_orphan_condition('lineage_edge.target_id')}) OR ({_orphan_condition('lineage_edge.source_id')})"
 )
 SWEEP_COLUMNS = Sql(
     "DELETE FROM lineage_column WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_column.target_id"
@@ -201,32 +201,32 @@ SWEEPS = (SWEEP_EDGES, SWEEP_COLUMNS, SWEEP_DATASETS)
 """In this order: what hangs on nothing is told by the edges that are left."""
 
 
-def _edge_of(row: Row) -> Edge:
+def _edge_of(row: Row) -> LineageEdgeRow:
     kinds = tuple(row[9].split(",")) if row[9] else ()
-    return Edge(row[0], row[1], Job(*row[2:7]), row[7], row[8], kinds)
+    return LineageEdgeRow(row[0], row[1], LineageJobRow(*row[2:7]), row[7], row[8], kinds)
 
 
-def _pair_of(row: Row) -> Pair:
-    return Pair(row[0], Field(row[1], row[2]), Field(row[3], row[4]), row[5], bool(row[6]))
+def _pair_of(row: Row) -> LineagePair:
+    return LineagePair(row[0], LineageField(row[1], row[2]), LineageField(row[3], row[4]), row[5], bool(row[6]))
 
 
-def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[Edge]]:
+def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:
     """Read the edges into some targets, or out of some sources: of each pair the newest first, at most so many."""
     rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
     return [_edge_of(row) for row in rows]
 
 
-def columns_read(fields: Collection[tuple[int, Field]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
+def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
     """Read the pairs that columns of some objects are the targets of, or the sources."""
     wanted = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
     rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": wanted, "limit": limit}
     return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
 
 
-def outside_read(ids: Collection[int]) -> Load[dict[int, Outside]]:
+def external_datasets_read(ids: Collection[int]) -> Load[dict[int, ExternalDataset]]:
     """Read which of some ids are those of datasets outside."""
     rows = yield OUTSIDE, {"ids": json.dumps(sorted(ids))}
-    return {row[0]: Outside(row[1], row[2]) for row in rows}
+    return {row[0]: ExternalDataset(row[1], row[2]) for row in rows}
 
 
 def places_read(places: Collection[str]) -> Load[dict[str, int]]:
@@ -238,10 +238,10 @@ def places_read(places: Collection[str]) -> Load[dict[str, int]]:
 class LineageWrites:
     """What mutations do to lineage."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def outside(self, metalake_id: int, dataset: Outside) -> int:
+    def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
         """Return the id of a dataset outside; it is kept from now on."""
         key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
         rows = self.tx.rows(FIND_OUTSIDE, key)
@@ -253,7 +253,7 @@ class LineageWrites:
         found: int = rows[0][0]
         return found
 
-    def put(self, target_id: int, job: Job, *, sources: Collection[int], pairs: Iterable[Pair]) -> int:
+    def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
         """Keep what a job said of a target; returns how many edges that are.
 
         It takes the place of what an earlier run of the job said, and adds to what was said within the same parent run.
@@ -287,7 +287,7 @@ class LineageWrites:
         self.tx.count(FORGET_EDGE, edge)
         self.tx.count(FORGET_PAIRS, edge)
 
-    def _put_edge(self, target_id: int, job: Job, *, source_id: int, kinds: Sequence[str]) -> None:
+    def _put_edge(self, target_id: int, job: LineageJobRow, *, source_id: int, kinds: Sequence[str]) -> None:
         tx = self.tx
         tx.count(
             PUT,
@@ -298,7 +298,7 @@ class LineageWrites:
             },
         )  # fmt: skip
 
-    def _add_pairs(self, key: Params, pairs: Iterable[Pair]) -> list[Pair]:
+    def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
         """Add pairs to those that are kept of a job and a target, and return all of them."""
         rows = self.tx.rows(PAIRS, key)
         kept = [_pair_of(row) for row in rows]
@@ -326,7 +326,7 @@ class LineageWrites:
             self.tx.count(FORGET_COLUMNS, key)
 
 
-def _kinds(pairs: Iterable[Pair]) -> dict[int, list[str]]:
+def _kinds(pairs: Iterable[LineagePair]) -> dict[int, list[str]]:
     """Gather how columns come from each source."""
     found: dict[int, set[str]] = {}
     for pair in pairs:

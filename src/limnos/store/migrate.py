@@ -22,7 +22,7 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 
 from limnos.model.errors import LimnosError
-from limnos.store.modes import FILE, private_database
+from limnos.store.file_modes import FILE, private_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _config() -> Config:
 
 
 @contextmanager
-def _locked(connection: Connection) -> Iterator[None]:
+def _migration_lock(connection: Connection) -> Iterator[None]:
     """Let one node migrate at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
@@ -69,11 +69,11 @@ def _locked(connection: Connection) -> Iterator[None]:
     path = f"{connection.engine.url.database}.migrate"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _write_ahead(connection)
+        _enable_wal(connection)
         yield
 
 
-def _write_ahead(connection: Connection) -> None:
+def _enable_wal(connection: Connection) -> None:
     """Put the file into WAL mode, which it keeps: two who change the mode at once would not wait for each other."""
     connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
@@ -97,12 +97,12 @@ def _engine(database: str) -> Engine:
         private_database(Path(database))
     engine = create_engine(engine_url(database))
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _without_a_will)
+        event.listen(engine, "connect", _disable_driver_transactions)
         event.listen(engine, "begin", _begin)
     return engine
 
 
-def _without_a_will(connection: DBAPIConnection, _: object) -> None:
+def _disable_driver_transactions(connection: DBAPIConnection, _: object) -> None:
     connection.isolation_level = None
 
 
@@ -144,7 +144,7 @@ def migrate(database: str) -> tuple[str | None, str]:
     head, known = _revisions()
     engine = _engine(database)
     try:
-        with engine.connect() as connection, _locked(connection):
+        with engine.connect() as connection, _migration_lock(connection):
             before = _current(connection)
             connection.rollback()
             if before is not None and before not in known:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.model.versions import ModelVersion
+from limnos.model.model_versions import ModelVersion
 from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.model.versions import Which
-    from limnos.store.transaction import Transaction
+    from limnos.model.model_versions import ModelVersionReference
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "version, comment, properties, uris, created_by, created_at, modified_by, modified_at"
 ALL = Sql(f"SELECT {_COLUMNS} FROM model_version WHERE model_id = :id ORDER BY version")
@@ -66,7 +66,7 @@ def model_numbers_read(model_id: int) -> Load[list[int]]:
     return [row[0] for row in rows]
 
 
-def model_version_read(model_id: int, which: Which) -> Load[ModelVersion | None]:
+def model_version_read(model_id: int, which: ModelVersionReference) -> Load[ModelVersion | None]:
     """Read one version of a model, by its number or an alias."""
     number = which.number
     if which.is_alias:
@@ -82,10 +82,10 @@ def model_version_read(model_id: int, which: Which) -> Load[ModelVersion | None]
 class ModelWrites:
     """What mutations do to versions of models."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def read(self, model_id: int, which: Which) -> ModelVersion | None:
+    def read(self, model_id: int, which: ModelVersionReference) -> ModelVersion | None:
         """Read one version inside the transaction, by its number or an alias."""
         number = which.number
         if which.is_alias:

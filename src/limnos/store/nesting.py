@@ -15,7 +15,7 @@ from limnos.store.sql import Load, Sql
 if TYPE_CHECKING:
     from limnos.names.parts import Levels
     from limnos.store.sql import Params, Row
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
 """Where a change is: not begun; its name is changed; it lies on its path; somebody else has moved or dropped the namespace."""
@@ -79,7 +79,7 @@ SEPARATOR = Sql("SELECT separator FROM store WHERE one = 1")
 CHECKED_FOR = Sql("UPDATE store SET separator = :separator WHERE one = 1")
 
 
-class Conflict(NamedTuple):
+class NameConflict(NamedTuple):
     """A namespace whose name holds the separator, and what it lies in."""
 
     node_id: int
@@ -87,7 +87,7 @@ class Conflict(NamedTuple):
     name: str
 
 
-class Migration(NamedTuple):
+class NameMigration(NamedTuple):
     """The change of a catalog's names. `goes_on`: names that are planned are changed at once; `planned_to`: by id, so far."""
 
     state: str
@@ -100,7 +100,7 @@ class Migration(NamedTuple):
     planned_at: int
 
 
-class Change(NamedTuple):
+class NameChangeRow(NamedTuple):
     """What becomes of one namespace: another name where it lies, then, with a `path`, its place there.
 
     `into_id` is what it was put into; None until then.
@@ -115,20 +115,20 @@ class Change(NamedTuple):
     step: int
 
 
-def change_of(row: Row) -> Change:
+def name_change_of(row: Row) -> NameChangeRow:
     """Build the value of a row."""
     path = None if row[4] is None else tuple(json.loads(row[4]))
-    return Change(row[0], row[1], row[2], row[3], path, row[5], row[6])
+    return NameChangeRow(row[0], row[1], row[2], row[3], path, row[5], row[6])
 
 
-def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[Conflict]]]:
+def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
     """Read how many names of a catalog's namespaces hold a separator, and so many of them."""
     ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
     rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
-    return count, [Conflict(*row) for row in rows]
+    return count, [NameConflict(*row) for row in rows]
 
 
-def migration_read(catalog_id: int) -> Load[tuple[Migration, dict[int, int]] | None]:
+def migration_read(catalog_id: int) -> Load[tuple[NameMigration, dict[int, int]] | None]:
     """Read how far a catalog's change of names is, with the number of names at each step; None when there is none."""
     rows = yield READ, {"catalog": catalog_id}
     if not rows:
@@ -143,26 +143,26 @@ def checked_read() -> Load[str | None]:
     return None if found is None else str(found)
 
 
-def changes_read(catalog_id: int, *, after: int, limit: int) -> Load[list[Change]]:
+def changes_read(catalog_id: int, *, after: int, limit: int) -> Load[list[NameChangeRow]]:
     """Read a page of a catalog's changes, in the order of the namespaces' ids."""
     rows = yield CHANGES, {"catalog": catalog_id, "after": after, "limit": limit}
-    return [change_of(row) for row in rows]
+    return [name_change_of(row) for row in rows]
 
 
-def _migration(row: Row) -> Migration:
-    return Migration(row[0], row[1], row[2], bool(row[3]), bool(row[4]), row[5], row[6], row[7])
+def _migration(row: Row) -> NameMigration:
+    return NameMigration(row[0], row[1], row[2], bool(row[3]), bool(row[4]), row[5], row[6], row[7])
 
 
 class NestingWrites:
     """What mutations do to the changes of names."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[Conflict]:
+    def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[NameConflict]:
         """Read namespaces of a catalog whose names hold a separator, by id."""
         told: Params = {"zone": catalog_id, "separator": separator, "after": after, "limit": limit}
-        return [Conflict(*row) for row in self.tx.rows(CONFLICTS, told)]
+        return [NameConflict(*row) for row in self.tx.rows(CONFLICTS, told)]
 
     def conflicts_anywhere(self, separator: str) -> list[tuple[int, int, str]]:
         """Read, for each catalog of the store, how many names of namespaces hold a separator, and one of them."""
@@ -178,7 +178,7 @@ class NestingWrites:
         told: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
         return bool(self.tx.rows(IS_TAKEN, told))
 
-    def read(self, catalog_id: int) -> Migration | None:
+    def read(self, catalog_id: int) -> NameMigration | None:
         """Read the change of a catalog's names, if there is one."""
         rows = self.tx.rows(READ, {"catalog": catalog_id})
         return _migration(rows[0]) if rows else None
@@ -202,7 +202,7 @@ class NestingWrites:
         """Write the state."""
         self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
 
-    def add(self, catalog_id: int, conflict: Conflict, *, new_name: str, path: Levels | None) -> None:
+    def add(self, catalog_id: int, conflict: NameConflict, *, new_name: str, path: Levels | None) -> None:
         """Plan a change."""
         self.tx.count(
             ADD,
@@ -212,14 +212,15 @@ class NestingWrites:
             },
         )  # fmt: skip
 
-    def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[Change]:
+    def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[NameChangeRow]:
         """Read changes that are at a step; `with_path` those alone that go on to a path."""
         statement = WITH_PATH if with_path else AT_STEP
         return [
-            change_of(row) for row in self.tx.rows(statement, {"catalog": catalog_id, "step": step, "limit": limit})
+            name_change_of(row)
+            for row in self.tx.rows(statement, {"catalog": catalog_id, "step": step, "limit": limit})
         ]
 
-    def put(self, catalog_id: int, change: Change) -> None:
+    def put(self, catalog_id: int, change: NameChangeRow) -> None:
         """Write how far a change is, under what name, into what."""
         self.tx.count(
             STEP,

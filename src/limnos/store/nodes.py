@@ -25,7 +25,7 @@ from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from limnos.model.records import NodeRecord
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
@@ -162,7 +162,7 @@ def listing_of(rows: Sequence[Row]) -> Listing:
 HELD = Sql(
     f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
 )
-STILL = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
+STILL_THERE_CHECK = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
 ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 NAMED = Sql(
     f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
@@ -215,7 +215,7 @@ PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
 
-def still(node: Node) -> dict[str, Value]:
+def still_there_params(node: Node) -> dict[str, Value]:
     """The parameters of `STILL_THERE`."""
     return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
 
@@ -223,7 +223,7 @@ def still(node: Node) -> dict[str, Value]:
 class NodeWrites:
     """What mutations do to nodes. Each records its change; the caller has taken the zone's locks."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def confirm(self, node: Node) -> Node:
@@ -235,7 +235,7 @@ class NodeWrites:
 
     def require(self, node: Node) -> None:
         """As `hold`, for mutations that need to know only that the node is still what was decided on."""
-        if not self.tx.rows(STILL, {"id": node.id, "parent": node.parent_id, "name": node.name}):
+        if not self.tx.rows(STILL_THERE_CHECK, {"id": node.id, "parent": node.parent_id, "name": node.name}):
             raise StalePermit
 
     def find(self, parent_id: int, space: str, name: str) -> Node | None:
@@ -283,7 +283,9 @@ class NodeWrites:
             "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
             "revision": tx.revision, "record": data,
         }  # fmt: skip
-        wrote = tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still(under))
+        wrote = (
+            tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still_there_params(under))
+        )
         if wrote == 0:
             if under is not None:
                 self.require(under)
@@ -403,13 +405,13 @@ ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 
 
-def catalog_of(tx: Transaction, node_id: int, *, node_format: str) -> int | None:
+def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
     """Read which catalog a node lies in, also one that was dropped; None for one of another format."""
     rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
     return int(rows[0][0]) if rows else None
 
 
-def catalog_read(tx: Transaction, catalog_id: int) -> CatalogRecord | None:
+def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
     """Read a catalog's record, also of one that was dropped; None when there never was one."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
     return CatalogRecord.read(rows[0][0]) if rows else None
@@ -421,7 +423,7 @@ def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
     return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
 
 
-def catalogs_read(tx: Transaction) -> list[tuple[int, CatalogRecord]]:
+def catalogs_read(tx: StoreTransaction) -> list[tuple[int, CatalogRecord]]:
     """Read every live catalog of the store: its id and its record."""
     rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
     return [(row[0], CatalogRecord.read(row[1])) for row in rows]

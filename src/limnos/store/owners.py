@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.entities import OwnedPart
+from limnos.model.entities import OwnedRange
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
@@ -31,14 +31,14 @@ OWNED = Sql(
 )
 
 
-def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedPart]:
+def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
     """Read where a principal owns something in a catalog, from an object's id on, by the index of owners."""
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params
     live = [row for row in rows if row[1] is not None]
     namespaces = frozenset(row[0] for row in live if row[2] == Kind.NAMESPACE)
     parents = frozenset(row[1] for row in live if row[2] != Kind.NAMESPACE)
-    return OwnedPart(parents, namespaces, rows[-1][0] if len(rows) == OWNED_MAX else None)
+    return OwnedRange(parents, namespaces, rows[-1][0] if len(rows) == OWNED_MAX else None)
 
 
 def owner_read(object_id: int) -> Load[int | None]:
@@ -50,7 +50,7 @@ def owner_read(object_id: int) -> Load[int | None]:
 class OwnerWrites:
     """What mutations do to owners."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def insert(self, object_id: int, principal_id: int) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Password
-from limnos.model.principals import Trust
+from limnos.model.principals import TokenTrust
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 OF_USER = Sql("SELECT user_name, hash, trust, root_id FROM password WHERE user_name = :user")
 PUT = Sql(
@@ -25,7 +25,7 @@ FORGET = Sql("DELETE FROM password WHERE user_name = :user")
 
 def password_of(rows: list[Row]) -> Password | None:
     """Build the value of the row that was asked for, if there is one."""
-    return Password(rows[0][0], rows[0][1], Trust(rows[0][2]), rows[0][3]) if rows else None
+    return Password(rows[0][0], rows[0][1], TokenTrust(rows[0][2]), rows[0][3]) if rows else None
 
 
 def password_read(user: str) -> Load[Password | None]:
@@ -36,14 +36,14 @@ def password_read(user: str) -> Load[Password | None]:
 class PasswordWrites:
     """What mutations do to passwords."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def find(self, user: str) -> Password | None:
         """Read a user's password inside the transaction."""
         return password_of(self.tx.rows(OF_USER, {"user": user}))
 
-    def put(self, user: str, *, hashed: str, trust: Trust) -> None:
+    def put(self, user: str, *, hashed: str, trust: TokenTrust) -> None:
         """Set a user's password. Its root is new: what the last one opened is not this one's."""
         tx = self.tx
         told = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}

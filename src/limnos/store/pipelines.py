@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.model.kinds import Kind
-from limnos.model.runs import Declaration
+from limnos.model.runs import PipelineDeclaration
 from limnos.store.sql import Load, Sql, Value
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 PUT = Sql(
     "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
@@ -33,18 +33,18 @@ UNUSED = Sql(
 )
 
 
-def declaration_read(pipeline_id: int, version: int) -> Load[Declaration | None]:
+def declaration_read(pipeline_id: int, version: int) -> Load[PipelineDeclaration | None]:
     """Read one version of what a pipeline declares."""
     rows = yield ONE, {"id": pipeline_id, "version": version}
-    return Declaration(*rows[0]) if rows else None
+    return PipelineDeclaration(*rows[0]) if rows else None
 
 
-def declaration_put(tx: Transaction, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
+def declaration_put(tx: StoreTransaction, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
     """Keep a version; no other has its number."""
     params: dict[str, Value] = {"id": pipeline_id, "version": version, "digest": digest, "text": text}
     tx.count(PUT, params | {"actor": tx.actor, "now": tx.now_ms})
 
 
-def declarations_prune(tx: Transaction) -> int:
+def declarations_prune(tx: StoreTransaction) -> int:
     """Delete versions that are not the newest and that no run was made of; returns how many."""
     return tx.count(UNUSED, {})

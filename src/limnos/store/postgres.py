@@ -16,28 +16,37 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
-from limnos.model.errors import BadRequest, Unavailable
-from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, GateResult, clock_params, gate_query_postgres, gate_result_of
+from limnos.store.dead_peer_detection import DeadPeerDetector
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
-from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
-from limnos.store.lines import WriteLine, open_line
+from limnos.store.mutation_queue import (
+    BATCH_MAX,
+    BeginCallback,
+    MutationJob,
+    MutationQueue,
+    fail_jobs,
+    ignore_begin,
+    settle_jobs,
+    state_unknown_error,
+)
+from limnos.store.postgres_errors import NO_TEXT, REFUSED, is_certain, transaction_refused_error
 from limnos.store.postgres_snapshots import postgres_snapshot
-from limnos.store.readers import Reader, Readers
-from limnos.store.silence import Watch
-from limnos.store.snapshots import Snapshot
+from limnos.store.read_connections import ReadConnection, ReadConnections
+from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
-from limnos.store.times import StoreTime
-from limnos.store.trouble import NO_TEXT, REFUSED, is_certain, refused
-from limnos.store.tx import Batch, Mutation
+from limnos.store.time_sources import StoreTime
+from limnos.store.tx import Mutation, MutationBatch
+from limnos.store.write_connections import WriteConnection, open_write_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
-    from limnos.store.interface import Known
-    from limnos.store.jobs import Again
+    from limnos.store.interface import KnownRevisions
+    from limnos.store.mutation_queue import Again
 
 T = TypeVar("T")
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks
@@ -161,7 +170,7 @@ class PostgresSession:
             self.rows(_EXCLUSIVE, _lock(permit.zone))
 
 
-def _run_job(job: Job, batch: Batch, session: PostgresSession) -> None:
+def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
     """Run one job. What concerns the whole transaction, or may go well if all of it is tried again, is raised."""
     if not job.is_refused:
         job.error = None  # of an attempt before
@@ -171,7 +180,7 @@ def _run_job(job: Job, batch: Batch, session: PostgresSession) -> None:
         job.error = BadRequest(NO_TEXT)
 
 
-def _decide(job: Job) -> None:
+def _decide(job: MutationJob) -> None:
     """Let a job decide on the loop, which is free to: this is a worker's thread."""
     if job.again is not None:
         asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
@@ -186,13 +195,13 @@ class PostgresStore:
         self.url = url
         self.time = StoreTime()
         self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
-        self._queues: dict[tuple[int, ...], Jobs] = {}
+        self._queues: dict[tuple[int, ...], MutationQueue] = {}
         self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
-        self._rested: queue.LifoQueue[WriteLine] = queue.LifoQueue()
+        self._rested: queue.LifoQueue[WriteConnection] = queue.LifoQueue()
         self._trusted_after = 0.0
         self._closing = False
-        self._readers = Readers(url, connections_max=pool_max, silence_s=silence_s, time_of=self.time)
-        self._watch = self._readers.watch = Watch(
+        self._readers = ReadConnections(url, connections_max=pool_max, silence_s=silence_s, time_of=self.time)
+        self._watch = self._readers.watch = DeadPeerDetector(
             self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._distrust
         )
         self.statements = 0
@@ -202,19 +211,21 @@ class PostgresStore:
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
-    async def gate_async(self, epoch: int, known: Known) -> Moved:
+    async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read what has changed since the known revisions, in one statement on a connection of its own."""
         self.statements += 1
-        return moved_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
+        return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 
-    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+    async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read changes first and then facts, in one snapshot; again when the connection was lost under it."""
         self._watch.start()
         return await self._readers.load(partial(self._read, epoch, known, load))
 
-    async def _read(self, epoch: int, known: Known, load: Callable[[], Load[T]], reader: Reader) -> tuple[Moved, T]:
+    async def _read(
+        self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]], reader: ReadConnection
+    ) -> tuple[GateResult, T]:
         self.statements += 1
-        moved = moved_of(await reader.rows(*gate_query_postgres(epoch, known)))
+        moved = gate_result_of(await reader.rows(*gate_query_postgres(epoch, known)))
         return moved, await self._drive(reader, load())
 
     async def find_async(self, query: Query) -> list[Row]:
@@ -223,11 +234,11 @@ class PostgresStore:
         self._watch.start()
         return await self._readers.find(*query)
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a read of one moment that lasts a while, on a connection of its own."""
         return postgres_snapshot(self.url)
 
-    async def _drive(self, reader: Reader, load: Load[T]) -> T:
+    async def _drive(self, reader: ReadConnection, load: Load[T]) -> T:
         try:
             statement, params = next(load)
             while True:
@@ -237,24 +248,24 @@ class PostgresStore:
             found: T = stop.value
             return found
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Run a mutation in the next batch of its zones and return after the commit."""
         return await self._jobs(permit.zones).add(permit, mutation, begun)  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Take the locks of a permit's zones, decide, run the mutation that comes of it, and return after the commit."""
         return await self._jobs(permit.zones).add_held(permit, again, begun)  # type: ignore[return-value]
 
-    def _jobs(self, zones: tuple[int, ...]) -> Jobs:
+    def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
         """Return the queue of these zones, which somebody works off."""
         self._watch.start()
         jobs = self._queues.get(zones)
         if jobs is None:
-            jobs = self._queues[zones] = Jobs()
+            jobs = self._queues[zones] = MutationQueue()
             self._drains[zones] = asyncio.create_task(self._run_batches(zones, jobs))
         return jobs
 
-    async def _run_batches(self, zones: tuple[int, ...], jobs: Jobs) -> None:
+    async def _run_batches(self, zones: tuple[int, ...], jobs: MutationQueue) -> None:
         """Run batches of these zones, one in flight: they would only wait for each other's locks."""
         loop = asyncio.get_running_loop()
         try:
@@ -264,14 +275,14 @@ class PostgresStore:
                 try:
                     ran = await loop.run_in_executor(self._threads, self._run, batch)
                 except Exception as error:  # noqa: BLE001 - every waiter is told
-                    fail(batch, error)
+                    fail_jobs(batch, error)
                     continue
                 jobs.extendleft(reversed(batch[ran:]))
-                tell(batch[:ran])
+                settle_jobs(batch[:ran])
         finally:
             del self._queues[zones], self._drains[zones]
 
-    def _run(self, jobs: list[Job]) -> int:
+    def _run(self, jobs: list[MutationJob]) -> int:
         """Run a batch and return how many of its jobs were in it: whoever comes after one that moves access is not.
 
         It is run again when it was a deadlock's victim, the connection was stale, or a rival of another zone was faster:
@@ -279,21 +290,21 @@ class PostgresStore:
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
-                raise Unavailable("The server is stopping and did not begin this: try again")
-            line: WriteLine | None = None
+                raise ServiceUnavailable("The server is stopping and did not begin this: try again")
+            line: WriteConnection | None = None
             try:
                 line = self._line()
                 ran = self._transact(line.connection, jobs)
             except _AGAIN:
                 self._give_back(line)
                 if attempt == ATTEMPTS - 1:
-                    raise Unavailable("Too many writers at once: try again") from None
+                    raise ServiceUnavailable("Too many writers at once: try again") from None
             except REFUSED as error:
                 self._throw_away(line)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     self._distrust()  # the primary may be another one by now
                 if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
-                    raise refused(error) from error
+                    raise transaction_refused_error(error) from error
             except BaseException:
                 self._give_back(line)
                 raise
@@ -302,7 +313,7 @@ class PostgresStore:
                 return ran
         raise AssertionError("the last attempt returns or raises")
 
-    def _transact(self, connection: psycopg.Connection, jobs: list[Job]) -> int:
+    def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
         """One transaction: locks, each job with its permit, clock and changes, commit."""
         ran = 0
         try:
@@ -311,7 +322,7 @@ class PostgresStore:
             session = PostgresSession(connection, permit.zone, jobs=len(jobs))
             session.lock(permit)
             fault_point("locked")
-            batch = Batch(session, now_ms=self.time.now_ms())
+            batch = MutationBatch(session, now_ms=self.time.now_ms())
             batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
             _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
@@ -333,24 +344,24 @@ class PostgresStore:
             connection.commit()
         except psycopg.Error as error:
             if is_certain(error, closed=connection.closed):
-                raise refused(error) from error
+                raise transaction_refused_error(error) from error
             connection.close()
-            raise state_unknown(error) from error
+            raise state_unknown_error(error) from error
 
-    def _line(self) -> WriteLine:
+    def _line(self) -> WriteConnection:
         """Take a connection that rested, but none that rested when another one was found silent; else open one."""
         while True:
             try:
                 found = self._rested.get_nowait()
             except queue.Empty:
-                found = open_line(self.url)
+                found = open_write_connection(self.url)
                 self._watch.add(found.line)
                 return found
             if found.used_at > self._trusted_after:
                 return found
             self._throw_away(found)
 
-    def _give_back(self, line: WriteLine | None) -> None:
+    def _give_back(self, line: WriteConnection | None) -> None:
         if line is None:
             return
         if line.connection.closed:
@@ -359,7 +370,7 @@ class PostgresStore:
             line.used_at = time.monotonic()
             self._rested.put(line)
 
-    def _throw_away(self, line: WriteLine | None) -> None:
+    def _throw_away(self, line: WriteConnection | None) -> None:
         if line is not None:
             self._watch.remove(line.line)
             line.close()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from limnos.store.asking import CONNECT_S
-from limnos.store.trouble import unreachable
+from limnos.store.gate_connection import CONNECT_S
+from limnos.store.postgres_errors import unreachable_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from limnos.store.snapshots import Snapshot
+    from limnos.store.snapshots import StoreSnapshot
     from limnos.store.sql import Query, Row
 
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
@@ -39,17 +39,17 @@ class _PostgresSnapshot:
 
 
 @asynccontextmanager
-async def postgres_snapshot(url: str) -> AsyncGenerator[Snapshot, None]:
+async def postgres_snapshot(url: str) -> AsyncGenerator[StoreSnapshot, None]:
     """Open a connection and a read-only transaction at REPEATABLE READ. Raises Unavailable when the database is lost."""
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_S)
     except _LOST as error:
-        raise unreachable(error) from error
+        raise unreachable_error(error) from error
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             await connection.fetch("SELECT 1 FROM store")
             yield _PostgresSnapshot(connection)
     except _LOST as error:
-        raise unreachable(error) from error
+        raise unreachable_error(error) from error
     finally:
         connection.terminate()

@@ -16,7 +16,7 @@ from limnos.store.sql import Load, Row, Sql, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at, tokens_from"
@@ -106,7 +106,7 @@ def signed_in_read(user_id: int) -> Load[int | None]:
     return rows[0][0] if rows else None
 
 
-class Standing(NamedTuple):
+class UserStatus(NamedTuple):
     """What all metalakes together know of a user's name."""
 
     is_known: bool
@@ -115,21 +115,21 @@ class Standing(NamedTuple):
     """Some metalake has one, and each that has one has disabled it."""
 
 
-def standing_read(user: str) -> Load[Standing]:
+def user_status_read(user: str) -> Load[UserStatus]:
     """Read what all metalakes together know of a user's name."""
     rows = yield STANDING, {"kind": int(Kind.USER), "name": user}
-    return _standing(rows)
+    return _user_status(rows)
 
 
-def _standing(rows: Sequence[Row]) -> Standing:
+def _user_status(rows: Sequence[Row]) -> UserStatus:
     enabled = [bool(row[0]) for row in rows]
-    return Standing(bool(enabled), bool(enabled) and not any(enabled))
+    return UserStatus(bool(enabled), bool(enabled) and not any(enabled))
 
 
 class PrincipalWrites:
     """What mutations do to users and groups."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:
@@ -152,9 +152,9 @@ class PrincipalWrites:
         """Read all users, groups and roles of the server: metalake, kind and name of each, in that order."""
         return sorted((row[0], KINDS[row[1]], row[2]) for row in self.tx.rows(EVERYBODY, {}))
 
-    def standing(self, user: str) -> Standing:
+    def standing(self, user: str) -> UserStatus:
         """Read what all metalakes together know of a user's name, inside the transaction."""
-        return _standing(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
+        return _user_status(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
 
     def by_id(self, principal_id: int) -> Principal | None:
         """Read a live principal by id."""

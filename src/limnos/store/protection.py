@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.model.errors import Protected
+from limnos.model.errors import ProtectedObject
 from limnos.model.kinds import KINDS, SCOPES, Kind
 from limnos.names.display import render
 from limnos.store.changes import ChangeDraft
@@ -16,7 +16,7 @@ from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _UP = (
     "WITH RECURSIVE up (id, parent_id, depth) AS (SELECT n.id, n.parent_id, 0 FROM node n WHERE n.id = :id"
@@ -61,7 +61,7 @@ def protection_read(node_id: int) -> Load[Protection | None]:
 class ProtectionWrites:
     """What mutations do to protection."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def set(self, node: Node, *, below: bool) -> None:
@@ -88,7 +88,7 @@ class ProtectionWrites:
         if not self.tx.rows(ITSELF, {"id": node.id}):
             return
         _, path = self._named(node.id)
-        raise Protected(
+        raise ProtectedObject(
             f"{node.kind.word.capitalize()} {render((node.name,))} is protected: to put it elsewhere takes what 'limnos unprotect "
             f"{path}' takes, the ownership of something above it",
             kind=node.kind.word,
@@ -110,7 +110,7 @@ class ProtectionWrites:
             if by_id == node.id
             else f"cannot go, as {kind.word} {path} is protected{', with everything below it' if node.kind not in SCOPES else ''}"
         )
-        raise Protected(
+        raise ProtectedObject(
             f"{what.word.capitalize()} {render((node.name,))} {why}: whoever owns something above {'it' if by_id == node.id else path}"
             f" can end that with 'limnos unprotect {path}'",
             kind=what.word,

@@ -21,12 +21,12 @@ from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEm
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-from limnos.store.pairs import KEY_BYTES_MAX
+from limnos.store.key_value import KEY_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from limnos.store.pairs import Pairs, Reading, Writing
+    from limnos.store.key_value import KeyValueReader, KeyValueStore, KeyValueTransaction
 
 _OBJECTS: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
 """Records that are objects, in the order in which an export has them, but for the tree, which goes by depth."""
@@ -42,7 +42,7 @@ _SPACES: Final = (*dict.fromkeys(name_space_of(kind) for kind in Kind), SHARED_S
 _HEADER, _REVISION, _NUMBER, _OBJECT, _NAME, _HANGING = (letter.encode() for letter in "mrienh")
 
 
-def _eight(number: int) -> bytes:
+def _encode_id(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
@@ -75,10 +75,10 @@ def id_of(record: ExportRecord) -> int:
     return _message(record).id
 
 
-class Records:
+class RecordReader:
     """Reads of one moment."""
 
-    def __init__(self, pairs: Reading) -> None:
+    def __init__(self, pairs: KeyValueReader) -> None:
         self._pairs = pairs
 
     @property
@@ -93,7 +93,7 @@ class Records:
 
     def by_id(self, object_id: int) -> ExportRecord | None:
         """Return an object."""
-        return self._record(_OBJECT + _eight(object_id))
+        return self._record(_OBJECT + _encode_id(object_id))
 
     def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
         """Return the object of a name below a parent."""
@@ -102,7 +102,7 @@ class Records:
 
     def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
         """Give what lies directly below an object, or has its names in one space there: by space, then by name in order of code points."""
-        prefix = _NAME + _eight(parent_id) + (f"{space}\0".encode() if space else b"")
+        prefix = _NAME + _encode_id(parent_id) + (f"{space}\0".encode() if space else b"")
         for _, object_id in self._pairs.scan(prefix):
             yield cast("ExportRecord", self.by_id(_number(object_id)))
 
@@ -129,7 +129,7 @@ class Records:
     def hanging(self, object_id: int) -> Iterator[ExportRecord]:
         """Give what hangs on an object."""
         for sort in range(len(_SORTS)):
-            for _, value in self._pairs.scan(_HANGING + bytes([sort]) + _eight(object_id)):
+            for _, value in self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id)):
                 yield ExportRecord.FromString(value)
 
     def everything(self) -> Iterator[ExportRecord]:
@@ -172,12 +172,12 @@ class Records:
         return None if found is None else ExportRecord.FromString(found)
 
 
-class RecordWrites(Records):
+class RecordWrites(RecordReader):
     """One transaction."""
 
-    def __init__(self, pairs: Writing) -> None:
+    def __init__(self, pairs: KeyValueTransaction) -> None:
         super().__init__(pairs)
-        self._pairs: Writing = pairs
+        self._pairs: KeyValueTransaction = pairs
         self._providers: dict[int, str] = {}
         """Of catalogs, by their ids: which never changes."""
 
@@ -190,7 +190,7 @@ class RecordWrites(Records):
         before = self.by_id(object_id)
         if before is not None and self._parent_of(before) != parent_id:
             self._refuse_within(record, parent_id)
-        if parent_id != ROOT_ID and self._pairs.get(_OBJECT + _eight(parent_id)) is None:
+        if parent_id != ROOT_ID and self._pairs.get(_OBJECT + _encode_id(parent_id)) is None:
             raise NotFound(f"There is no object {parent_id} for {name_of(record)} to lie in", kind="namespace")
         taken = self._pairs.get(key)
         if taken is not None and _number(taken) != object_id:
@@ -198,8 +198,8 @@ class RecordWrites(Records):
             raise AlreadyExists(f"{kind.word.capitalize()} already exists: {name}", kind=kind.word)
         if before is not None:
             self._pairs.delete(self._key_of(before))
-        self._pairs.put(key, _eight(object_id))
-        self._pairs.put(_OBJECT + _eight(object_id), record.SerializeToString(deterministic=True))
+        self._pairs.put(key, _encode_id(object_id))
+        self._pairs.put(_OBJECT + _encode_id(object_id), record.SerializeToString(deterministic=True))
 
     def _refuse_within(self, record: ExportRecord, above: int) -> None:
         """Walk from where a record is to lie to the root. Raises BadRequest when it would lie in itself."""
@@ -221,22 +221,22 @@ class RecordWrites(Records):
             what = f"{kind_of(child).word} {name_of(child)}"
             raise NotEmpty(f"{kind.capitalize()} {name_of(record)} is not empty: drop its {what} first", kind=kind)
         for sort in range(len(_SORTS)):
-            for key, _ in list(self._pairs.scan(_HANGING + bytes([sort]) + _eight(object_id))):
+            for key, _ in list(self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id))):
                 self._pairs.delete(key)
         self._pairs.delete(self._key_of(record))
-        self._pairs.delete(_OBJECT + _eight(object_id))
+        self._pairs.delete(_OBJECT + _encode_id(object_id))
 
     def hang(self, record: ExportRecord) -> None:
         """Hang something on an object, behind what hangs there. Raises NotFound."""
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])
-        if self._pairs.get(_OBJECT + _eight(owner)) is None:
+        if self._pairs.get(_OBJECT + _encode_id(owner)) is None:
             raise NotFound(f"There is no object {owner} for a {word} to hang on", kind="namespace")
         number = _number(self._pairs.get(_NUMBER))
-        self._pairs.put(_NUMBER, _eight(number + 1))
+        self._pairs.put(_NUMBER, _encode_id(number + 1))
         sort = _SORTS.index(message.kind if word == "link" else word)
-        key = _HANGING + bytes([sort]) + _eight(owner) + _eight(number)
+        key = _HANGING + bytes([sort]) + _encode_id(owner) + _encode_id(number)
         self._pairs.put(key, record.SerializeToString(deterministic=True))
 
     def replace(self, records: Iterable[ExportRecord]) -> int:
@@ -247,7 +247,7 @@ class RecordWrites(Records):
         """
         revision, before = self.revision, self.header
         self._pairs.clear()
-        self._pairs.put(_REVISION, _eight(revision))
+        self._pairs.put(_REVISION, _encode_id(revision))
         told, count = None, 0
         for count, record in enumerate(records, 1):
             word = record.WhichOneof("record")
@@ -295,14 +295,14 @@ class RecordWrites(Records):
 class RecordStore:
     """A metalake's records in a database of pairs."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: KeyValueStore) -> None:
         self._pairs = pairs
 
     @contextmanager
-    def reading(self) -> Iterator[Records]:
+    def reading(self) -> Iterator[RecordReader]:
         """Read one moment for the time of the body."""
         with self._pairs.reading() as found:
-            yield Records(found)
+            yield RecordReader(found)
 
     @contextmanager
     def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
@@ -313,7 +313,7 @@ class RecordStore:
             if expected is not None and revision != expected:
                 raise CommitConflict(f"The records are at revision {revision}, not at {expected}: read them again")
             yield writes
-            found.put(_REVISION, _eight(revision + 1))
+            found.put(_REVISION, _encode_id(revision + 1))
 
     def close(self) -> None:
         """Let go of the database."""
@@ -332,19 +332,19 @@ def _require_later(record: ExportRecord, before: ExportRecord | None) -> None:
         raise CommitConflict(f"Here are the records of a later moment of metalake {old.metalake}: export it again")
 
 
-class _Named(Protocol):
+class _NamedMessage(Protocol):
     """What the message of every object has."""
 
     id: int
     name: str
 
 
-def _message(record: ExportRecord) -> _Named:
-    return cast("_Named", getattr(record, object_of(record) or ""))
+def _message(record: ExportRecord) -> _NamedMessage:
+    return cast("_NamedMessage", getattr(record, object_of(record) or ""))
 
 
 def _name_key(parent_id: int, space: str, *, name: str) -> bytes:
-    key = _NAME + _eight(parent_id) + f"{space}\0{name}".encode()
+    key = _NAME + _encode_id(parent_id) + f"{space}\0{name}".encode()
     if len(key) > KEY_BYTES_MAX:
         raise BadRequest(f"A name of {len(name.encode())} bytes is longer than a key can be: {name[:40]!a}…")
     return key

@@ -8,14 +8,14 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from limnos.model.entities import Report
+from limnos.model.entities import MetricsReportRow
 from limnos.store.sql import Load, Sql
 from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 PER_TABLE_MAX = 1000
 PUT = Sql(
@@ -38,7 +38,9 @@ SWEEP = Sql(
 )
 
 
-def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tuple[tuple[Report, ...], bool]]:
+def reports_read(
+    node_id: int, *, kind: str, before: int, limit: int
+) -> Load[tuple[tuple[MetricsReportRow, ...], bool]]:
     """Read a table's reports, newest first, those before an id; of one kind unless that is empty. Says whether more may be there.
 
     No more of them than have some megabytes together, but one at least.
@@ -48,11 +50,11 @@ def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tu
     totals = list(accumulate(row[0] for row in sizes))
     fitting = max(1, sum(total <= PAGE_BYTES_MAX for total in totals))
     rows = yield PAGE, {**params, "limit": min(fitting, limit)}
-    found = tuple([Report(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+    found = tuple([MetricsReportRow(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
     return found, len(sizes) == limit or fitting < len(sizes)
 
 
-def reports_put(tx: Transaction, reports: Sequence[Report], *, keep_ms: int) -> None:
+def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, keep_ms: int) -> None:
     """Keep reports, in their order, and of each table's the newest only."""
     for each in reports:
         tx.count(
@@ -66,6 +68,6 @@ def reports_put(tx: Transaction, reports: Sequence[Report], *, keep_ms: int) -> 
         tx.count(TRIM, {"node": node_id, "most": PER_TABLE_MAX})
 
 
-def reports_expire(tx: Transaction) -> int:
+def reports_expire(tx: StoreTransaction) -> int:
     """Delete what was kept long enough; returns how many."""
     return tx.count(EXPIRE, {"now": tx.now_ms})

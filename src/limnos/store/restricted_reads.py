@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.store.sql import Sql
 
 if TYPE_CHECKING:
-    from limnos.model.principals import Asker
+    from limnos.model.principals import Requester
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 JOIN_MS: Final = 60_000
 """A directory is joined only if it lasts so much longer: ending one and joining it never meet."""
@@ -48,7 +48,7 @@ KNOWN = Sql("SELECT DISTINCT directory FROM restricted_read")
 DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
-class Usage(NamedTuple):
+class RestrictedReadUsage(NamedTuple):
     """What there is in bytes of a table and of a reader, in how many directories the reader reads, and when the first of these ends."""
 
     table_bytes: int
@@ -60,31 +60,31 @@ class Usage(NamedTuple):
 class RestrictedReadWrites:
     """What becomes of directories of restricted readers in the store."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def usage(self, table_id: int, asker: Asker) -> Usage:
+    def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
         """Count the bytes of a table and of a reader."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
         ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
-        return Usage(int(of_table), int(of_reader), int(directories), int(first))
+        return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
         """Return the directory of a table that readers of a binding share; None where there is none to join."""
         rows = self.tx.rows(SHARED, {"table": table_id, "binding": binding, "until": self.tx.now_ms + JOIN_MS})
         return rows[0][0] if rows else None
 
-    def hold(self, directory: str, asker: Asker, *, table_id: int, binding: str, plan: str, keep_ms: int) -> None:
+    def hold(self, directory: str, asker: Requester, *, table_id: int, binding: str, plan: str, keep_ms: int) -> None:
         """Note that a reader reads a directory for a while. `plan` is empty where the directory is shared."""
         mine: Params = {**_who(asker), "directory": directory, "expires": self.tx.now_ms + keep_ms}
         if not self.tx.count(AGAIN, mine):
             self.tx.count(INSERT, {**mine, "table": table_id, "binding": binding, "plan": plan})
 
-    def add(self, directory: str, asker: Asker, *, size: int) -> None:
+    def add(self, directory: str, asker: Requester, *, size: int) -> None:
         """Count bytes that were written for a reader."""
         self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
 
-    def leave(self, asker: Asker, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
+    def leave(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
         """End a reader's plan: a directory of its own is over at once, a shared one when nobody joins it for a while."""
         rows = self.tx.rows(FIND, {**_who(asker), "table": table_id, "plan": plan, "binding": binding})
         if not rows:
@@ -106,5 +106,5 @@ class RestrictedReadWrites:
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 
 
-def _who(asker: Asker) -> Params:
+def _who(asker: Requester) -> Params:
     return {"user": asker.name, "user_id": asker.id}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.errors import BadRequest
-from limnos.model.restrictions import RESTRICTIONS_MAX, Restriction, Restrictions, Terms
+from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
 from limnos.store.trash import KEPT
@@ -19,7 +19,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.store.sql import Row
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
@@ -38,26 +38,26 @@ SWEEP = Sql(
 
 def restriction_of(row: Row) -> Restriction:
     """Build what a row says: object, name, terms, by whom, when."""
-    return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=Terms), row[3], row[4])
+    return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=RestrictionTerms), row[3], row[4])
 
 
-def restrictions_read(zone: int) -> Load[Restrictions]:
+def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
     """Read all restrictions of a catalog."""
     rows = yield OF_ZONE, {"zone": zone}
     found: dict[int, tuple[Restriction, ...]] = {}
     for row in rows:
         one = restriction_of(row)
         found[one.object_id] = (*found.get(one.object_id, ()), one)
-    return Restrictions(found)
+    return CatalogRestrictions(found)
 
 
 class RestrictionWrites:
     """What mutations do to restrictions."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def put(self, node: Node, name: str, *, terms: Terms) -> None:
+    def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
         """Set a restriction, in place of the one of its name. Raises BadRequest when the catalog has too many."""
         tx = self.tx
         text = msgspec.json.encode(terms).decode()

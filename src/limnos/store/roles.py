@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from json import dumps
 from typing import TYPE_CHECKING
 
-from limnos.model.entities import Grant, Principal, RoleEntity, Ruled
+from limnos.model.entities import Grant, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import Privilege
@@ -21,7 +21,7 @@ from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
@@ -212,7 +212,7 @@ def role_objects_read(role_id: int) -> Load[Ancestry]:
 class RoleWrites:
     """What mutations do to roles and their rules."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def names(self, metalake_id: int) -> tuple[str, ...]:
@@ -224,16 +224,16 @@ class RoleWrites:
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
         return role_of(rows[0]) if rows else None
 
-    def ruled(self, role: RoleEntity) -> Ruled:
+    def ruled(self, role: RoleEntity) -> RoleWithRules:
         """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read.
 
         Of a role with PART_MAX rules or more nothing else is read: a transaction is no place for that.
         """
         found = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
         if len(found) == PART_MAX:
-            return Ruled(role, (), in_parts=True)
+            return RoleWithRules(role, (), in_parts=True)
         rows = self.tx.rows(OBJECTS, {"id": role.id})
-        return Ruled(role, tuple(map(_grant_of, found)), ancestry_of(rows))
+        return RoleWithRules(role, tuple(map(_grant_of, found)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
         """Read a role's rules on one object: whether a privilege, by its number, is allowed or denied."""
@@ -283,7 +283,7 @@ class RoleWrites:
                 },
             )  # fmt: skip
         about = () if told else grants  # who replaces rules touches those of any object
-        self._altered(role, told + _spelled(grants, allow="allow", deny="deny"), about=about)
+        self._altered(role, told + _grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove rules with exactly these conditions; missing ones are fine."""
@@ -295,7 +295,7 @@ class RoleWrites:
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        self._altered(role, _spelled(grants, allow="no longer allow", deny="no longer deny"), about=grants)
+        self._altered(role, _grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all rules of a role."""
@@ -338,7 +338,7 @@ class RoleWrites:
         )  # fmt: skip
 
 
-def _spelled(grants: Collection[Grant], *, allow: str, deny: str) -> str:
+def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
     """Say which rules came or went, for the audit."""
     told = [
         f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"

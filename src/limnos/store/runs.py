@@ -21,9 +21,9 @@ from limnos.model.runs import (
     LIVE,
     LOST,
     STATES,
-    Finding,
-    Run,
-    Step,
+    PipelineRun,
+    RuleFinding,
+    RunStepState,
 )
 from limnos.store.changes import ChangeDraft
 from limnos.store.owners import OwnerWrites
@@ -33,7 +33,7 @@ from limnos.store.sql import Load, Params, Row, Sql, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -195,7 +195,7 @@ SWEEPS = (
 """What hung on a pipeline that was dropped goes: its runs last, for the others are found by them."""
 
 
-class Caller(NamedTuple):
+class RunViewer(NamedTuple):
     """Which runs somebody sees: everything, or those that one of these principals owns, or whose pipeline it owns."""
 
     everything: bool
@@ -206,7 +206,7 @@ class Caller(NamedTuple):
         return {"everything": self.everything, "principals": dumps(self.principals)}
 
 
-class Actor(NamedTuple):
+class RunReporter(NamedTuple):
     """Who tells of a run: its own user, under the attempt that the process has."""
 
     metalake_id: int
@@ -223,64 +223,66 @@ class Actor(NamedTuple):
         }  # fmt: skip
 
 
-def run_read(metalake_id: int, uuid: str) -> Load[Run | None]:
+def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
     """Read a run by its caller's id."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
-    return Run(*rows[0]) if rows else None
+    return PipelineRun(*rows[0]) if rows else None
 
 
-def run_whole_read(metalake_id: int, uuid: str) -> Load[tuple[Run, list[Step], list[Finding]] | None]:
+def run_whole_read(
+    metalake_id: int, uuid: str
+) -> Load[tuple[PipelineRun, list[RunStepState], list[RuleFinding]] | None]:
     """Read a run with its steps, in their order, and what was found."""
     run = yield from run_read(metalake_id, uuid)
     if run is None:
         return None
     steps = yield STEPS, {"id": run.id}
     findings = yield FINDINGS, {"id": run.id}
-    return run, [Step(*row) for row in steps], [Finding(*row) for row in findings]
+    return run, [RunStepState(*row) for row in steps], [RuleFinding(*row) for row in findings]
 
 
 def runs_read(
-    of: int, caller: Caller, *, of_pipeline: bool, state: str, now_ms: int, before: int, limit: int
-) -> Load[list[Run]]:
+    of: int, caller: RunViewer, *, of_pipeline: bool, state: str, now_ms: int, before: int, limit: int
+) -> Load[list[PipelineRun]]:
     """Read runs of a metalake, or of a pipeline, that a caller sees, newest first, those before an id; `state` "" is any."""
     params: dict[str, Value] = {**caller.params(), "of": of, "before": before, "limit": limit, "now": now_ms}
     rows = yield PAGES[of_pipeline, state], params
-    return [Run(*row) for row in rows]
+    return [PipelineRun(*row) for row in rows]
 
 
 def findings_read(
-    pipeline_id: int, caller: Caller, *, rule: str, step: str, before: int, limit: int
-) -> Load[list[Finding]]:
+    pipeline_id: int, caller: RunViewer, *, rule: str, step: str, before: int, limit: int
+) -> Load[list[RuleFinding]]:
     """Read what rules of a pipeline found over its runs, newest first, those before an id; an empty word is any."""
     params: dict[str, Value] = {**caller.params(), "of": pipeline_id, "rule": rule, "step": step}
     rows = yield TREND, {**params, "before": before, "limit": limit}
-    return [Finding(*row) for row in rows]
+    return [RuleFinding(*row) for row in rows]
 
 
 class RunWrites:
     """What mutations and runners do to runs."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def find(self, metalake_id: int, uuid: str) -> Run | None:
+    def find(self, metalake_id: int, uuid: str) -> PipelineRun | None:
         """Read a run inside the transaction."""
         return self._one(self.tx.rows(BY_UUID, {"metalake": metalake_id, "uuid": uuid}))
 
-    def by_id(self, run_id: int) -> Run | None:
+    def by_id(self, run_id: int) -> PipelineRun | None:
         """Read a run by its number inside the transaction."""
         return self._one(self.tx.rows(BY_ID, {"id": run_id}))
 
-    def _one(self, rows: list[Row]) -> Run | None:
-        return Run(*rows[0]) if rows else None
+    def _one(self, rows: list[Row]) -> PipelineRun | None:
+        return PipelineRun(*rows[0]) if rows else None
 
-    def steps(self, run_id: int) -> list[Step]:
+    def steps(self, run_id: int) -> list[RunStepState]:
         """Read a run's steps in their order."""
-        return [Step(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
+        return [RunStepState(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
 
-    def live_of(self, pipeline_id: int) -> list[Run]:
+    def live_of(self, pipeline_id: int) -> list[PipelineRun]:
         """Read a pipeline's runs that are live by their state, leases that are out among them."""
-        return [Run(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
+        return [PipelineRun(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
 
     def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
         """Set a pipeline's runs failed whose lease is out, all but one."""
@@ -288,7 +290,7 @@ class RunWrites:
         for run_id, uuid in self.tx.rows(LOSE, params):
             self._told("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
 
-    def create(self, run: Run, steps: Sequence[Step]) -> Run:
+    def create(self, run: PipelineRun, steps: Sequence[RunStepState]) -> PipelineRun:
         """Insert a run with its owner and its steps, under a number of its own."""
         tx, run_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
@@ -309,30 +311,30 @@ class RunWrites:
         found = self.by_id(run_id)
         return run if found is None else found
 
-    def beat(self, actor: Actor, *, progress: str | None) -> tuple[str, int] | None:
+    def beat(self, actor: RunReporter, *, progress: str | None) -> tuple[str, int] | None:
         """Note a sign of life, and how far the steps are; returns state and attempt, None where it had no effect."""
         rows = self.tx.rows(BEAT, {**actor.params(), "now": self.tx.now_ms, "progress": progress})
         return (rows[0][0], rows[0][1]) if rows else None
 
-    def phases_set(self, actor: Actor, phases: str) -> None:
+    def phases_set(self, actor: RunReporter, phases: str) -> None:
         """Write what the attempt spent its time on, if it is the newest."""
         self.tx.count(PHASES_SET, {**actor.params(), "phases": phases})
 
-    def touch(self, actor: Actor) -> tuple[int, int] | None:
+    def touch(self, actor: RunReporter) -> tuple[int, int] | None:
         """Note a sign of life, and hold the run; returns its number and its pipeline's, None where it had no effect."""
         rows = self.tx.rows(TOUCH, {**actor.params(), "now": self.tx.now_ms})
         return (rows[0][0], rows[0][1]) if rows else None
 
-    def step(self, run_id: int, name: str) -> Step | None:
+    def step(self, run_id: int, name: str) -> RunStepState | None:
         """Read one step."""
         rows = self.tx.rows(STEP, {"id": run_id, "name": name})
-        return Step(*rows[0]) if rows else None
+        return RunStepState(*rows[0]) if rows else None
 
-    def told_length(self, run_id: int) -> int:
+    def reported_length(self, run_id: int) -> int:
         """Count the characters of what is told of a run's steps."""
         return int(self.tx.rows(TOLD_LENGTH, {"id": run_id})[0][0])
 
-    def step_set(self, run_id: int, step: Step) -> None:
+    def step_set(self, run_id: int, step: RunStepState) -> None:
         """Write what is told of a step."""
         params: dict[str, Value] = {
             "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
@@ -341,7 +343,7 @@ class RunWrites:
         }  # fmt: skip
         self.tx.count(STEP_SET, params)
 
-    def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[Finding]) -> None:
+    def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[RuleFinding]) -> None:
         """Put a step's findings in the place of what was found before."""
         tx = self.tx
         tx.count(FINDINGS_DROP, {"id": run_id, "step": step})
@@ -355,25 +357,25 @@ class RunWrites:
         if rows:
             tx.session.many(FINDING_NEW, rows)
 
-    def finish(self, run: Run, state: str, *, attempt: int, message: str | None) -> bool:
+    def finish(self, run: PipelineRun, state: str, *, attempt: int, message: str | None) -> bool:
         """Bring a run to one of `FINISHES` under an attempt; says whether it could be."""
         statement, operation = FINISH[state]
         return self._moved(run, operation, by=statement, attempt=attempt, message=message)
 
-    def publish(self, run: Run, *, attempt: int, catalog_id: int) -> bool:
+    def publish(self, run: PipelineRun, *, attempt: int, catalog_id: int) -> bool:
         """Set a run published with the revision of this transaction; says whether it could be."""
         more: dict[str, Value] = {"catalog": catalog_id, "revision": self.tx.revision}
         return self._moved(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
-    def resume(self, run: Run, *, holder: str, lease_ms: int) -> bool:
+    def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
         """Begin the next attempt; False when another one did, or somebody holds it."""
         return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
-    def cancel(self, run: Run) -> bool:
+    def cancel(self, run: PipelineRun) -> bool:
         """Ask a run's process to stop; says whether it runs."""
         return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
 
-    def _moved(self, run: Run, operation: str, *, by: Sql, **params: Value) -> bool:
+    def _moved(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
         given: dict[str, Value] = {"id": run.id, "now": self.tx.now_ms, **params}
         if not self.tx.count(by, given):
             return False

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.store.sql import Query, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.model.principals import Asker
+    from limnos.model.principals import Requester
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _OWN = "user_name = :user AND user_id = :user_id"
 FIND = Sql(
@@ -42,7 +42,7 @@ class ScanPlan(NamedTuple):
 EXPIRED_AT_ONCE: Final = 500
 
 
-def plan_query(plan_id: str, *, table_id: int, asker: Asker, now_ms: int) -> Query:
+def plan_query(plan_id: str, *, table_id: int, asker: Requester, now_ms: int) -> Query:
     """Ask for a plan of a table by its id, for whose it is."""
     return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
 
@@ -58,10 +58,10 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 class ScanPlanWrites:
     """What becomes of plans in the store."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def insert(self, plan: ScanPlan, *, asker: Asker, table_id: int, keep_ms: int, most: int) -> None:
+    def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Take note of a plan; the oldest of its user's go when there are too many."""
         whose: Params = {"user": asker.name, "user_id": asker.id}
         self.tx.count(INSERT, {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import create_engine, inspect, text
 
 from limnos.model.kinds import Kind
-from limnos.model.sealed import keys_of
+from limnos.model.sealed_secrets import keys_of
 from limnos.store.migrate import engine_url
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 EXPIRED_AT_ONCE: Final = 500
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)
@@ -54,7 +54,7 @@ class PinHolder(NamedTuple):
 class SnapshotPinWrites:
     """What becomes of pins in the store."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def holders(self, table_id: int) -> list[PinHolder]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.store.sql import Query, Row
 
 
-class Snapshot(Protocol):
+class StoreSnapshot(Protocol):
     """A read transaction: whatever is read in it is of one moment."""
 
     async def rows(self, query: Query) -> list[Row]:
@@ -47,7 +47,7 @@ class _SqliteSnapshot:
 
 
 @asynccontextmanager
-async def sqlite_snapshot(path: Path) -> AsyncGenerator[Snapshot, None]:
+async def sqlite_snapshot(path: Path) -> AsyncGenerator[StoreSnapshot, None]:
     """Open the file once more, for reading, in a transaction that begins now."""
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
         connection.execute("PRAGMA query_only = ON")

@@ -67,12 +67,12 @@ Written once, driven inline on SQLite and awaited on PostgreSQL.
 """
 
 
-def once(statement: Sql, **params: Value) -> Load[list[Row]]:
+def read_rows(statement: Sql, **params: Value) -> Load[list[Row]]:
     """Read the rows of one statement."""
     return (yield statement, params)
 
 
-def driven(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
+def drive_load(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
     """Run a load to its end by what runs a statement and returns its rows, such as a transaction."""
     try:
         statement, params = next(load)

@@ -12,16 +12,33 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.model.errors import NoSpace, Unavailable
-from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
+from limnos.model.errors import NoSpace, ServiceUnavailable
+from limnos.store.blocking_thread import BlockingThread
+from limnos.store.changes import (
+    CLOCKS_READ,
+    NO_CHANGES,
+    GateResult,
+    clock_params,
+    gate_params,
+    gate_result_of,
+    gate_text,
+)
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
-from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
-from limnos.store.snapshots import Snapshot, sqlite_snapshot
+from limnos.store.mutation_queue import (
+    BATCH_MAX,
+    BeginCallback,
+    MutationJob,
+    MutationQueue,
+    fail_jobs,
+    ignore_begin,
+    settle_jobs,
+    state_unknown_error,
+)
+from limnos.store.snapshots import StoreSnapshot, sqlite_snapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
-from limnos.store.times import LocalTime
-from limnos.store.tx import Batch, Mutation
-from limnos.store.waiting import WaitingThread
+from limnos.store.time_sources import LocalTime
+from limnos.store.tx import Mutation, MutationBatch
 from limnos.store.walindex import open_index
 
 if TYPE_CHECKING:
@@ -30,8 +47,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limnos.model.permits import Permit
-    from limnos.store.interface import Known
-    from limnos.store.jobs import Again
+    from limnos.store.interface import KnownRevisions
+    from limnos.store.mutation_queue import Again
 
 T = TypeVar("T")
 BUSY_TIMEOUT_MS = 10_000
@@ -66,22 +83,22 @@ def _is_certain(error: BaseException) -> bool:
     return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
 
 
-def _locked(error: BaseException) -> Unavailable:
+def _locked_error(error: BaseException) -> ServiceUnavailable:
     if not _is_busy(error):
-        return _refused(error)
-    return _told("Another program holds the write lock of the database file", error)
+        return _refused_error(error)
+    return _failure_text("Another program holds the write lock of the database file", error)
 
 
-def _refused(error: BaseException) -> Unavailable:
+def _refused_error(error: BaseException) -> ServiceUnavailable:
     """Tell a caller why a transaction was certainly not kept."""
     if _is_certain(error):
-        return _told("The disk of the database has no room left, or can't be written", error)
-    return _told(f"The store could not write: {error}", error)
+        return _failure_text("The disk of the database has no room left, or can't be written", error)
+    return _failure_text(f"The store could not write: {error}", error)
 
 
-def _told(what: str, error: BaseException) -> Unavailable:
+def _failure_text(what: str, error: BaseException) -> ServiceUnavailable:
     is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-    told = (NoSpace if is_full else Unavailable)(f"{what}. Nothing was changed; try again", cause=str(error))
+    told = (NoSpace if is_full else ServiceUnavailable)(f"{what}. Nothing was changed; try again", cause=str(error))
     told.__cause__ = error
     return told
 
@@ -163,9 +180,9 @@ class SqliteStore:
         self._reader = connect(path)
         self._writer = connect(path)
         self._session = SqliteSession(self._writer)
-        self._queue = Jobs()
+        self._queue = MutationQueue()
         self._drain: asyncio.Task[None] | None = None
-        self._thread = WaitingThread("limnos-commit")
+        self._thread = BlockingThread("limnos-commit")
         self._committing = False
         self._closing = False
         self.time = LocalTime()
@@ -178,13 +195,13 @@ class SqliteStore:
         """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
         return None if self._index is None else self._index.header()
 
-    def gate(self, epoch: int, known: Known) -> Moved:
+    def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read what has changed since the known revisions, in one statement."""
         self.statements += 1
         rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
-        return moved_of(rows) if rows else NOTHING
+        return gate_result_of(rows) if rows else NO_CHANGES
 
-    def load(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+    def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read changes first and then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
@@ -199,7 +216,7 @@ class SqliteStore:
         statement, params = query
         return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a read of one moment that lasts a while, on a connection of its own."""
         return sqlite_snapshot(self.path)
 
@@ -214,14 +231,14 @@ class SqliteStore:
             found: T = stop.value
             return found
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Run a mutation in the next batch and return after its commit."""
         future = self._queue.add(permit, mutation, begun)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
         """Take the write lock, decide, run the mutation that comes of it, and return after its commit."""
         future = self._queue.add_held(permit, again, begun)
         if self._drain is None:
@@ -234,22 +251,24 @@ class SqliteStore:
             while self._queue:
                 await self._queue.gather()
                 if await self._run_batch():
-                    await self._queue.reunite()
+                    await self._queue.wait_for_returning_callers()
         finally:
             self._drain = None
 
     async def _run_batch(self) -> bool:
         """Run one batch; says whether it went well and had everybody who was waiting when it was put together."""
-        jobs: list[Job] = []
+        jobs: list[MutationJob] = []
         try:
             await self._begin()
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
             waiting = [self._queue.popleft() for _ in range(len(self._queue))]
-            fail(waiting, _locked(error))
+            fail_jobs(waiting, _locked_error(error))
             return False
         try:
-            batch = Batch(self._session, now_ms=self.time.now_ms())
-            while self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.begins_anew):
+            batch = MutationBatch(self._session, now_ms=self.time.now_ms())
+            while (
+                self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.is_batch_start)
+            ):
                 jobs.append(self._queue.popleft())
                 await jobs[-1].decide()
                 jobs[-1].run(batch, self._session)
@@ -258,7 +277,7 @@ class SqliteStore:
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
             self._fail(jobs, error)
             return False
-        tell(jobs)
+        settle_jobs(jobs)
         return had_all
 
     async def _begin(self) -> None:
@@ -286,7 +305,7 @@ class SqliteStore:
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")
 
-    async def _commit(self, batch: Batch) -> None:
+    async def _commit(self, batch: MutationBatch) -> None:
         if not batch.finish():
             self._session.forget_ids()
             self._writer.execute("ROLLBACK")
@@ -301,16 +320,16 @@ class SqliteStore:
     def _commit_now(self) -> None:
         self._writer.execute("COMMIT")
 
-    def _fail(self, jobs: list[Job], error: BaseException) -> None:
+    def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
         self._session.forget_ids()
-        told: Exception = state_unknown(error)
+        told: Exception = state_unknown_error(error)
         if self._writer.in_transaction or not self._committing or _is_certain(error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            told = _refused(error)
+            told = _refused_error(error)
         self._committing = False
-        fail(jobs, told)
+        fail_jobs(jobs, told)
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish the batch under way and close the file; nobody waits for another program's lock any longer."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRow, LockWish, contains, secret_of
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains, secret_of
 from limnos.store.sql import Query, Row, Sql, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.wanted"
 _KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"
@@ -76,17 +76,17 @@ STANDING = Sql(
 )
 
 
-def locks_standing(holder: str, *, now_ms: int) -> Query:
+def lock_status_query(holder: str, *, now_ms: int) -> Query:
     """Ask for a node's requests, by token 1 where one still waits, and under token 0 for the number of dead nodes."""
     return STANDING, {"holder": holder, "now": now_ms}
 
 
-def locks_of(token: int) -> Query:
+def lock_exists_query(token: int) -> Query:
     """Ask whether a request is there yet."""
     return OF_TOKEN, {"token": token}
 
 
-def locks_beside(wish: LockWish) -> Query:
+def competing_locks_query(wish: LockRequest) -> Query:
     """Ask whether anybody has a lock, or waits for one, beside which a wish might have to wait."""
     return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
 
@@ -106,10 +106,10 @@ def _lock_of(row: Row) -> LockRow:
 class SqlppLockWrites:
     """What lock requests do, and what a mutation asks of a lock that it rests on."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def require(self, token: int, covers: LockWish | None = None, *, secret: str | None = None) -> None:
+    def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
         """Make sure that a lock is held to the commit of this very transaction, by token, and for a wish if one is given.
 
         `secret` is what came with the token over the wire, where anybody can send a number. Raises LockLost: whoever has the token was
@@ -126,7 +126,7 @@ class SqlppLockWrites:
                 f"The statement doesn't hold its lock {what}; nothing was changed: run it again", token=token
             )
 
-    def insert(self, token: int, *, holder: str, wishes: Sequence[LockWish]) -> None:
+    def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
         """Insert a request that waits."""
         rows: list[Params] = [
             {**_params(wish.key), "token": token, "wanted": int(wish.mode), "holder": holder} for wish in wishes
@@ -149,7 +149,7 @@ class SqlppLockWrites:
         """Give a request all that it wants."""
         self.tx.count(GRANT, {"token": token})
 
-    def want(self, token: int, wish: LockWish) -> None:
+    def want(self, token: int, wish: LockRequest) -> None:
         """Let a lock that is held wait for another mode."""
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 

@@ -14,9 +14,9 @@ from limnos.model.entities import IMMEDIATE, RUNNING, StatementRequest
 from limnos.store.sql import Query, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.model.principals import Asker
+    from limnos.model.principals import Requester
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 LISTED_MAX = 1_000
 
@@ -62,12 +62,12 @@ def _row(row: Row) -> StatementRequest:
     return msgspec.structs.replace(found, outcome=bytes(found.outcome))
 
 
-def request_query(handle: str, asker: Asker) -> Query:
+def request_query(handle: str, asker: Requester) -> Query:
     """Ask for a request by its handle, for whose it is."""
     return FIND, {"handle": handle, "user": asker.name, "user_id": asker.id}
 
 
-def runs_query(asker: Asker, *, everybody: bool, now_ms: int) -> Query:
+def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
     """Ask for the requests that run on nodes that live, of one or of all."""
     return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
 
@@ -90,7 +90,7 @@ def rows_of(found: list[Row]) -> list[StatementRequest]:
 class RequestWrites:
     """What becomes of requests in the store."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def insert(self, row: StatementRequest) -> None:
@@ -101,14 +101,14 @@ class RequestWrites:
         """Say that a node lives, and so what it runs."""
         self.tx.count(BEAT, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
-    def cancel(self, by: str, wanted: str, *, asker: Asker, everybody: bool) -> list[str]:
+    def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
         """Ask the nodes that run requests of an id to end them; `by` is a column of `CANCEL`. Returns their own ids."""
         params: Params = {
             "id": wanted, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
         }  # fmt: skip
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
-    def kept(self, asker: Asker) -> tuple[int, int]:
+    def kept(self, asker: Requester) -> tuple[int, int]:
         """Count what is kept for a user: handles, and bytes of results."""
         ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
         return count, int(size)

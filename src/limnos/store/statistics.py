@@ -16,9 +16,9 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.model.statistics import Range
+    from limnos.model.statistics import PartitionRange
     from limnos.store.sql import Params
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
 OWN = Sql(f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name = '' ORDER BY name")
@@ -59,7 +59,7 @@ def statistics_read(table_id: int, *, field_id: int = 0) -> Load[list[Statistic]
     return [Statistic(*row) for row in rows]
 
 
-def partition_statistics_read(table_id: int, within: Range, *, limit: int) -> Load[list[Statistic]]:
+def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: int) -> Load[list[Statistic]]:
     """Read the statistics of a range of partitions, by the partitions' names and their own."""
     rows = yield (
         WITHIN,
@@ -74,7 +74,7 @@ def partition_statistics_read(table_id: int, within: Range, *, limit: int) -> Lo
 class StatisticWrites:
     """What mutations do to statistics."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:

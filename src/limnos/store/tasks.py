@@ -17,10 +17,10 @@ from limnos.store.sql import Load, Sql, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 
-class Task(msgspec.Struct, frozen=True):
+class LeasedTask(msgspec.Struct, frozen=True):
     """A leased task; `progress` is what the last worker left."""
 
     id: int
@@ -112,7 +112,7 @@ def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
 class TaskWrites:
     """What mutations and workers do to tasks."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:
@@ -126,13 +126,13 @@ class TaskWrites:
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
-    def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> Task | None:
+    def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
         """Take the oldest due task of these kinds for a while, or of all but these; None when there is none or another worker was faster."""
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
         taken = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})
-        return Task(*rows[0]) if taken else None
+        return LeasedTask(*rows[0]) if taken else None
 
     def progress(self, task_id: int, progress: str, *, lease_ms: int) -> None:
         """Leave word of how far the task is, and keep it."""

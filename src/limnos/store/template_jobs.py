@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, Job, Output
+from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.owners import OwnerWrites
@@ -17,8 +17,8 @@ from limnos.store.runs import MINE, MINE_SQLITE
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
-    from limnos.store.runs import Caller
-    from limnos.store.transaction import Transaction
+    from limnos.store.runs import RunViewer
+    from limnos.store.transaction import StoreTransaction
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -96,25 +96,25 @@ OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
 """The word in the feed for each end."""
 
 
-def job_read(metalake_id: int, uuid: str) -> Load[Job | None]:
+def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
     """Read a job by its id on the wire."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
-    return Job(*rows[0]) if rows else None
+    return TemplateJob(*rows[0]) if rows else None
 
 
-def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[Job, Output] | None]:
+def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[TemplateJob, JobOutput] | None]:
     """Read a job with what it wrote."""
     job = yield from job_read(metalake_id, uuid)
     if job is None:
         return None
     rows = yield OUTPUT, {"id": job.id}
-    return (job, Output(*rows[0])) if rows else None
+    return (job, JobOutput(*rows[0])) if rows else None
 
 
-def template_jobs_read(of: int, caller: Caller, *, of_template: bool, limit: int) -> Load[list[Job]]:
+def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: int) -> Load[list[TemplateJob]]:
     """Read the newest jobs of a metalake, or of a template, that a caller sees."""
     rows = yield PAGES[of_template], {**caller.params(), "of": of, "limit": limit}
-    return [Job(*row) for row in rows]
+    return [TemplateJob(*row) for row in rows]
 
 
 def jobs_due(now_ms: int) -> Load[bool]:
@@ -126,26 +126,26 @@ def jobs_due(now_ms: int) -> Load[bool]:
 class TemplateJobWrites:
     """What mutations and executors do to jobs."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
-    def by_id(self, job_id: int) -> Job | None:
+    def by_id(self, job_id: int) -> TemplateJob | None:
         """Read a job inside the transaction."""
         return self._one(self.tx.rows(BY_ID, {"id": job_id}))
 
-    def live_of(self, template_id: int) -> Job | None:
+    def live_of(self, template_id: int) -> TemplateJob | None:
         """Read the oldest job of a template that has not ended."""
         return self._one(self.tx.rows(LIVE_OF, {"template": template_id}))
 
-    def _one(self, rows: list[Row]) -> Job | None:
-        return Job(*rows[0]) if rows else None
+    def _one(self, rows: list[Row]) -> TemplateJob | None:
+        return TemplateJob(*rows[0]) if rows else None
 
     def waiting_of(self, metalake_id: int, user: str) -> int:
         """Count the jobs of a user that have not ended."""
         found: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
         return found
 
-    def create(self, job: Job, *, conf: str, work: str) -> Job:
+    def create(self, job: TemplateJob, *, conf: str, work: str) -> TemplateJob:
         """Insert a job that waits, with its owner, under a number of its own."""
         tx, job_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
@@ -159,7 +159,7 @@ class TemplateJobWrites:
         self._told("start", found)
         return found
 
-    def cancel(self, job: Job) -> bool:
+    def cancel(self, job: TemplateJob) -> bool:
         """Ask the node that runs a job to end it; one that waits is cancelled at once. Says whether there was anything to do."""
         message = f"Cancelled by {self.tx.actor} before it began"
         if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
@@ -170,26 +170,28 @@ class TemplateJobWrites:
             return False
         return True
 
-    def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[Job, str]]:
+    def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
         """Take jobs that wait, the oldest first; returns them with what they are to do."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
-        taken: list[tuple[Job, str]] = []
+        taken: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
             job = self.by_id(job_id) if self.tx.count(CLAIM, {**params, "id": job_id}) else None
             if job is not None:
                 taken.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
         return taken
 
-    def lost(self, limit: int) -> list[Job]:
+    def lost(self, limit: int) -> list[TemplateJob]:
         """Read jobs whose node gives no sign of life."""
-        return [Job(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
+        return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
 
     def beat(self, job_id: int, holder: str) -> str | None:
         """Note a sign of life; returns the job's state, None where it is not this node's any longer."""
         rows = self.tx.rows(BEAT, {"id": job_id, "holder": holder, "now": self.tx.now_ms})
         return rows[0][0] if rows else None
 
-    def finish(self, job: Job, state: str, *, message: str | None, exit_code: int | None, output: Output) -> bool:
+    def finish(
+        self, job: TemplateJob, state: str, *, message: str | None, exit_code: int | None, output: JobOutput
+    ) -> bool:
         """Say what became of a job, for the node that holds it; False where it is not that one's any longer."""
         params: dict[str, Value] = {
             "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
@@ -200,7 +202,7 @@ class TemplateJobWrites:
         self._told(OPERATIONS[state], job)
         return True
 
-    def _told(self, operation: str, job: Job) -> None:
+    def _told(self, operation: str, job: TemplateJob) -> None:
         """Leave a change: a job lies in its template, under its id on the wire."""
         draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
         self.tx.changed(draft)

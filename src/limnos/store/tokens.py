@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.principals import Purpose, Trust
+from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
@@ -39,7 +39,16 @@ FORGET_OPENED = Sql("DELETE FROM token WHERE purpose <> 'api' AND expires_at < :
 def token_of(row: Row) -> Token:
     """Build the value of a row whose columns are `_COLUMNS`."""
     return Token(
-        row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]), Trust(row[7]), row[8], Purpose(row[9])
+        row[0],
+        row[1],
+        row[2],
+        bytes(row[3]),
+        row[4],
+        row[5],
+        bool(row[6]),
+        TokenTrust(row[7]),
+        row[8],
+        TokenPurpose(row[9]),
     )
 
 
@@ -69,7 +78,7 @@ ENDED_KEPT_MS = 86_400_000
 class TokenWrites:
     """What mutations do to tokens."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(
@@ -79,9 +88,9 @@ class TokenWrites:
         name: str,
         secret_hash: bytes,
         expires_at: int | None,
-        trust: Trust,
+        trust: TokenTrust,
         root_id: int | None = None,
-        purpose: Purpose = Purpose.API,
+        purpose: TokenPurpose = TokenPurpose.API,
     ) -> Token:
         """Insert a token; without a root it begins a line of its own."""
         tx = self.tx

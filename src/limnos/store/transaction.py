@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from limnos.store.sql import Params, Row, Sql
 
 
-class Session(Protocol):
+class StoreSession(Protocol):
     """A backend's connection inside an open transaction."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
@@ -53,10 +53,10 @@ class Session(Protocol):
         ...
 
 
-class Transaction:
+class StoreTransaction:
     """One mutation's view of its transaction, without the resources."""
 
-    def __init__(self, session: Session, *, permit: Permit[object], revision: int, now_ms: int) -> None:
+    def __init__(self, session: StoreSession, *, permit: Permit[object], revision: int, now_ms: int) -> None:
         self.session = session
         self.actor = permit.actor
         self.actor_id = permit.actor_id

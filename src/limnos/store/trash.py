@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from limnos.model.entities import Trashed
+from limnos.model.entities import TrashRow
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Row, Sql
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.entities import Node
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "t.node_id, n.kind, n.name_space, n.name, t.parent_id, t.dropped_by, t.dropped_by_id, t.dropped_at, t.expires_at"
@@ -62,40 +62,42 @@ Ancestors = dict[int, tuple[int, Kind, str]]
 """By id: parent, kind and name of what was asked for and of everything above it, dropped or not."""
 
 
-class Found(NamedTuple):
+class TrashRows(NamedTuple):
     """Rows of the trash, newest first, and what they lie in."""
 
-    rows: tuple[Trashed, ...]
+    rows: tuple[TrashRow, ...]
     above: Ancestors
 
 
-def _trashed_of(row: Row) -> Trashed:
-    return Trashed(row[0], KINDS[row[1]], *row[2:])
+def _trashed_of(row: Row) -> TrashRow:
+    return TrashRow(row[0], KINDS[row[1]], *row[2:])
 
 
-def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[Found]:
+def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[TrashRows]:
     """Read what was dropped in a catalog, newest first: those before a time and an id."""
     rows = yield PAGE, {"zone": zone, "at": before[0], "id": before[1], "limit": limit}
     return (yield from _with_ancestors(rows))
 
 
-def trashed_read(zone: int, node_id: int) -> Load[Found]:
+def trashed_read(zone: int, node_id: int) -> Load[TrashRows]:
     """Read one dropped object of a catalog; no row when it is not in the trash."""
     rows = yield ONE, {"zone": zone, "id": node_id}
     return (yield from _with_ancestors(rows))
 
 
-def _with_ancestors(rows: Sequence[Row]) -> Load[Found]:
+def _with_ancestors(rows: Sequence[Row]) -> Load[TrashRows]:
     if not rows:
-        return Found((), {})
+        return TrashRows((), {})
     above = yield ABOVE, {"ids": msgspec.json.encode([row[0] for row in rows]).decode()}
-    return Found(tuple([_trashed_of(row) for row in rows]), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in above})
+    return TrashRows(
+        tuple([_trashed_of(row) for row in rows]), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in above}
+    )
 
 
 class TrashWrites:
     """What mutations do to the trash."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
@@ -113,7 +115,7 @@ class TrashWrites:
         """End the promise; says whether it still stood. Who is told so does with what is left as it likes."""
         return self.tx.count(TAKE, {"id": node_id}) > 0
 
-    def within(self, parent_id: int, *, limit: int) -> list[Trashed]:
+    def within(self, parent_id: int, *, limit: int) -> list[TrashRow]:
         """Read what was dropped directly in something, newest first."""
         return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
 
@@ -131,7 +133,7 @@ class TrashWrites:
         return actor is None or bool(self.tx.rows(IS_MINE, {"id": node_id, "actor": actor}))
 
 
-class Expired(NamedTuple):
+class ExpiredObject(NamedTuple):
     """Something that was kept long enough, and for a table its format, where its files are, and whether they go now."""
 
     node_id: int
@@ -142,6 +144,6 @@ class Expired(NamedTuple):
     purges: bool
 
 
-def trash_expired(tx: Transaction) -> list[Expired]:
+def trash_expired(tx: StoreTransaction) -> list[ExpiredObject]:
     """Read what was kept long enough, so many at most."""
-    return [Expired(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]
+    return [ExpiredObject(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.model.audit import detailed
+from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
 from limnos.store.attachments import AttachmentWrites
 from limnos.store.audit_notes import NOTE_NEW, note_params
@@ -17,8 +17,8 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE
 from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
-from limnos.store.fileset_places import FilesetPlaceWrites
-from limnos.store.idempotency import OutcomeWrites
+from limnos.store.fileset_locations import FilesetLocationWrites
+from limnos.store.idempotency import RequestOutcomeWrites
 from limnos.store.imports import ImportWrites
 from limnos.store.lance_versions import LanceVersionWrites
 from limnos.store.lineage import LineageWrites
@@ -27,7 +27,6 @@ from limnos.store.nesting import NestingWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.passwords import PasswordWrites
-from limnos.store.places import PlaceWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
 from limnos.store.restricted_reads import RestrictedReadWrites
@@ -39,10 +38,11 @@ from limnos.store.snapshot_pins import SnapshotPinWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.sqlpp_requests import RequestWrites
 from limnos.store.statistics import StatisticWrites
+from limnos.store.storage_locations import LocationWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.template_jobs import TemplateJobWrites
 from limnos.store.tokens import TokenWrites
-from limnos.store.transaction import Transaction
+from limnos.store.transaction import StoreTransaction
 from limnos.store.trash import TrashWrites
 from limnos.store.webhooks import WebhookWrites
 
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.model.permits import Permit
     from limnos.store.sql import Params
-    from limnos.store.transaction import Session
+    from limnos.store.transaction import StoreSession
 
 T = TypeVar("T")
 
 
-class Tx(Transaction):
+class Tx(StoreTransaction):
     """One mutation's view of its transaction: what it may write, by resource."""
 
     @property
@@ -95,14 +95,14 @@ class Tx(Transaction):
         return AttachmentWrites(self, kind)
 
     @property
-    def fileset_places(self) -> FilesetPlaceWrites:
+    def fileset_places(self) -> FilesetLocationWrites:
         """Where filesets lie."""
-        return FilesetPlaceWrites(self)
+        return FilesetLocationWrites(self)
 
     @property
-    def places(self) -> PlaceWrites:
+    def places(self) -> LocationWrites:
         """The register of places."""
-        return PlaceWrites(self)
+        return LocationWrites(self)
 
     @property
     def template_jobs(self) -> TemplateJobWrites:
@@ -170,9 +170,9 @@ class Tx(Transaction):
         return TaskWrites(self)
 
     @property
-    def outcomes(self) -> OutcomeWrites:
+    def outcomes(self) -> RequestOutcomeWrites:
         """What became of requests that have a key."""
-        return OutcomeWrites(self)
+        return RequestOutcomeWrites(self)
 
     @property
     def runs(self) -> RunWrites:
@@ -213,14 +213,14 @@ class Tx(Transaction):
 Mutation = Callable[[Tx], T]
 
 
-class Batch:
+class MutationBatch:
     """Mutations that commit together. Holds the clocks read under the locks, and the drafts until the commit.
 
     A mutation that moves an access revision closes the batch (rule 9): whoever comes later is checked against what it
     committed.
     """
 
-    def __init__(self, session: Session, now_ms: int) -> None:
+    def __init__(self, session: StoreSession, now_ms: int) -> None:
         self.session = session
         self.now_ms = now_ms
         self.closed = False
@@ -286,7 +286,7 @@ class Batch:
                     "kind": int(draft.kind), "node_id": draft.node_id, "name_space": draft.name_space,
                     "old_parent": draft.old_parent, "old_name": draft.old_name, "new_parent": draft.new_parent,
                     "new_name": draft.new_name, "owner_id": draft.owner_id, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
-                    "payload": account if draft.detail is None else detailed(account, draft.detail),
+                    "payload": account if draft.detail is None else add_detail(account, draft.detail),
                 }
             )  # fmt: skip
             account = None  # once for all that the mutation did

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.store import (
     attachments,
     dependencies,
-    fileset_places,
+    fileset_locations,
     lance_versions,
     lineage,
     models,
@@ -28,10 +28,10 @@ from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
 
 if TYPE_CHECKING:
     from limnos.store.sql import Sql
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 
-def feed_prune(tx: Transaction, *, keep_ms: int, audited: bool = False) -> int:
+def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:
     """Delete change rows older than this, after noting in the clocks how far; returns how many.
 
     `audited`: an audit is kept, so what it has not read stays.
@@ -42,12 +42,12 @@ def feed_prune(tx: Transaction, *, keep_ms: int, audited: bool = False) -> int:
 
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP,
+    lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
 
 
-def orphans_sweep(tx: Transaction) -> int:
+def orphans_sweep(tx: StoreTransaction) -> int:
     """Delete what hung on objects that were dropped, such as grants (their ids never come back); returns how many."""
     return sum(tx.count(statement, {}) for statement in SWEEPS)

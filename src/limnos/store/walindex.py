@@ -23,7 +23,7 @@ _PROBE: Final = "UPDATE store SET next_id = next_id + 1"
 """Skips one id: the smallest change that SQLite does not optimise away."""
 
 
-class _Mapping:
+class _IndexMapping:
     __slots__ = ("descriptor", "map", "users")
 
     def __init__(self, file: Path) -> None:
@@ -38,7 +38,7 @@ class _Mapping:
         os.close(self.descriptor)
 
 
-_mappings: dict[tuple[int, int], _Mapping] = {}
+_mappings: dict[tuple[int, int], _IndexMapping] = {}
 
 
 class WalIndex:
@@ -53,7 +53,7 @@ class WalIndex:
         self._key = (status.st_dev, status.st_ino)
         known = _mappings.get(self._key)
         if known is None:
-            known = _mappings[self._key] = _Mapping(file)
+            known = _mappings[self._key] = _IndexMapping(file)
         known.users += 1
         self._map = known.map
 

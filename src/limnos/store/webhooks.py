@@ -13,7 +13,7 @@ from limnos.model.kinds import Kind
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
-    from limnos.store.transaction import Transaction
+    from limnos.store.transaction import StoreTransaction
 
 FAR_MS: Final = 1 << 52
 _COLUMNS = (
@@ -78,7 +78,7 @@ def webhooks_due(now_ms: int) -> Load[bool]:
 class WebhookWrites:
     """What mutations and deliveries do to webhooks."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:

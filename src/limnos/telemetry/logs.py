@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
-    from limnos.telemetry.request_log import Wanted
+    from limnos.telemetry.request_log import LoggedRequests
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("auto", "json", "console")
@@ -69,7 +69,7 @@ def configure(
     _replace_handler(_handler(target, _renderers(json=json, terminal=target.isatty()), shared, json=json), number)
 
 
-def request_log(wanted: Wanted = "all", sample: float = 1.0) -> RequestLog | None:
+def request_log(wanted: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
     """Make the request log of this process, beside its other lines; None where nobody wants or configured any."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler) and wanted != "none" and logging.getLogger().level <= logging.INFO:
@@ -116,7 +116,7 @@ def _shared_processors() -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_request_id,
         _add_worker,
-        _blot_secrets,
+        _mask_secrets,
     ]
 
 
@@ -157,7 +157,7 @@ def _add_worker(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
     return event
 
 
-def _blot_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _mask_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for name in event.keys() & _SECRETS:
         event[name] = MASK
     return event
@@ -169,7 +169,7 @@ def _configure_least() -> None:
     Without it structlog's own set-up counts, which writes every level to standard output, with the local variables of tracebacks.
     """
     structlog.configure(
-        processors=[structlog.processors.add_log_level, _blot_secrets, *_renderers(json=False, terminal=False)],
+        processors=[structlog.processors.add_log_level, _mask_secrets, *_renderers(json=False, terminal=False)],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,

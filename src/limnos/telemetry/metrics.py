@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client import ProcessCollector
     from prometheus_client.metrics_core import Metric as Family
 
-Key = tuple[str | int, ...]
+LabelValues = tuple[str | int, ...]
 """Values of the labels, in the labels' order."""
 
 SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -33,7 +33,7 @@ SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 _NAME: Final = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
-class Registry:
+class MetricRegistry:
     """The metrics of a process, by name. Tests make their own."""
 
     def __init__(self) -> None:
@@ -63,13 +63,15 @@ def _of_worker(family: Family) -> Family:
     return family
 
 
-REGISTRY: Final = Registry()
+REGISTRY: Final = MetricRegistry()
 
 
-class Counter(dict[Key, float]):
+class Counter(dict[LabelValues, float]):
     """Counts per combination of labels; the name ends in `_total`. Use `counter[key] += 1`; a new key starts at 0."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str] = (), *, registry: Registry = REGISTRY) -> None:
+    def __init__(
+        self, name: str, help: str, labels: Sequence[str] = (), *, registry: MetricRegistry = REGISTRY
+    ) -> None:
         super().__init__()
         if not name.endswith("_total"):
             raise ValueError(f"Counter {name!r}: the name of a counter ends in _total.")
@@ -78,7 +80,7 @@ class Counter(dict[Key, float]):
         self.labels = tuple(labels)
         registry.add(self)
 
-    def __missing__(self, key: Key) -> float:
+    def __missing__(self, key: LabelValues) -> float:
         return 0
 
     def family(self) -> Family:
@@ -91,10 +93,12 @@ class Counter(dict[Key, float]):
         return family
 
 
-class Gauge(dict[Key, float]):
+class Gauge(dict[LabelValues, float]):
     """What stands now, per combination of labels. Use `gauge[key] = 3`."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str] = (), *, registry: Registry = REGISTRY) -> None:
+    def __init__(
+        self, name: str, help: str, labels: Sequence[str] = (), *, registry: MetricRegistry = REGISTRY
+    ) -> None:
         super().__init__()
         self.name = name
         self.help = help
@@ -121,16 +125,16 @@ class Histogram:
         labels: Sequence[str] = (),
         *,
         bounds: Sequence[float] = SECONDS,
-        registry: Registry = REGISTRY,
+        registry: MetricRegistry = REGISTRY,
     ) -> None:
         self.name = name
         self.help = help
         self.labels = tuple(labels)
         self.bounds = tuple(sorted(map(float, bounds)))
-        self.rows: dict[Key, list[float]] = {}
+        self.rows: dict[LabelValues, list[float]] = {}
         registry.add(self)
 
-    def observe(self, key: Key, value: float) -> None:
+    def observe(self, key: LabelValues, value: float) -> None:
         """Count one observation."""
         row = self.rows.get(key)
         if row is None:  # one count per bound, one for what lies above all, then the sum
@@ -154,18 +158,18 @@ def all_metrics() -> tuple[Counter | Gauge | Histogram, ...]:
     return REGISTRY.all()
 
 
-def render(registry: Registry = REGISTRY) -> bytes:
+def render(registry: MetricRegistry = REGISTRY) -> bytes:
     """Render every metric in Prometheus' text format (version 0.0.4, UTF-8)."""
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     collectors = CollectorRegistry(auto_describe=False)
     collectors.register(registry)
     if registry is REGISTRY:
-        collectors.register(_Process(ProcessCollector(registry=None)))
+        collectors.register(_ProcessMetrics(ProcessCollector(registry=None)))
     return generate_latest(collectors)
 
 
-class _Process:
+class _ProcessMetrics:
     """The metrics of this process by its operating system (`process_resident_memory_bytes` and others), told of its worker."""
 
     def __init__(self, collector: ProcessCollector) -> None:
@@ -181,7 +185,7 @@ def _texts(key: Iterable[str | int]) -> list[str]:
     return [str(value) for value in key]
 
 
-def _by_text(item: tuple[Key, object]) -> list[str]:
+def _by_text(item: tuple[LabelValues, object]) -> list[str]:
     return _texts(item[0])
 
 

@@ -24,7 +24,7 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Wanted = Literal["all", "refusals", "none"]
+LoggedRequests = Literal["all", "refusals", "none"]
 
 FLUSH_S: Final = 0.05
 RETRY_S: Final = 0.25
@@ -34,10 +34,10 @@ PIECE_BYTES: Final = 4_096
 """What a pipe that can be written to takes at once without waiting."""
 TEXT_MAX: Final = 300
 """Characters of an address or a reason that are told."""
-LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
+LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
 
 
-class Entry(NamedTuple):
+class RequestLogEntry(NamedTuple):
     """What is told of one request; `ended` is `time.perf_counter()`."""
 
     ended: float
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     reason: str
 
 
-class _Line(msgspec.Struct, omit_defaults=True, gc=False):
+class _RequestLogLine(msgspec.Struct, omit_defaults=True, gc=False):
     request_id: str
     method: str
     operation: str
@@ -77,7 +77,7 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 class RequestLog:
     """Takes entries, and writes them to a stream as JSON lines or for people."""
 
-    def __init__(self, stream: TextIO, *, json: bool, wanted: Wanted = "all", sample: float = 1.0) -> None:
+    def __init__(self, stream: TextIO, *, json: bool, wanted: LoggedRequests = "all", sample: float = 1.0) -> None:
         self._stream = stream
         self._json = json
         self._wanted = wanted
@@ -90,7 +90,7 @@ class RequestLog:
         self._flushing = False
 
     def add(self, entry: tuple[object, ...]) -> None:
-        """Take an entry, in the order of `Entry`'s fields, if it is wanted; refusals always are, unless nothing is."""
+        """Take an entry, in the order of `RequestLogEntry`'s fields, if it is wanted; refusals always are, unless nothing is."""
         if not self._takes_all and not self._takes(cast("int", entry[6])):
             return
         if len(self._entries) + len(self._unwritten) >= LINES_MAX:
@@ -130,16 +130,16 @@ class RequestLog:
 
     def _lose(self, lines: int) -> None:
         self._lost += lines
-        LOST[()] += lines
+        LINES_LOST[()] += lines
 
     # -- spelling ----------------------------------------------------------------------------------------------
 
     def _spelled(self, entries: Sequence[tuple[object, ...]]) -> Iterable[bytes]:
         offset = time.time() - time.perf_counter()
-        lines = [_line(entry, offset) for entry in cast("Sequence[Entry]", entries)]
+        lines = [_line(entry, offset) for entry in cast("Sequence[RequestLogEntry]", entries)]
         if self._json:
             return [line for line in _encode_lines(lines).splitlines(keepends=True) if len(line) <= PIECE_BYTES]
-        return [text[: PIECE_BYTES // 4].encode("utf-8", "replace") + b"\n" for text in map(_told, lines)]
+        return [text[: PIECE_BYTES // 4].encode("utf-8", "replace") + b"\n" for text in map(_console_text, lines)]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -172,16 +172,16 @@ class RequestLog:
         try:
             self._stream.write(b"".join(lines).decode())
         except (ValueError, OSError):
-            LOST[()] += len(lines)
+            LINES_LOST[()] += len(lines)
 
 
 def _takes(poll: select.poll) -> bool:
     return any(state & select.POLLOUT and not state & select.POLLERR for _, state in poll.poll(0))
 
 
-def _line(entry: Entry, offset: float) -> _Line:
+def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
     ended, seconds, request_id, method, path, operation, status, user, client, size, reason = entry
-    return _Line(
+    return _RequestLogLine(
         request_id, method, operation, path[:TEXT_MAX].decode("latin-1"), status, user, client,
         int(seconds * 1e6) / 1e3, size, "request", "limnos.request", "info", _instant(ended + offset),
         reason and reason.partition("\n")[0][:TEXT_MAX], worker.number,
@@ -203,7 +203,7 @@ def _second(whole: int) -> str:
     return found
 
 
-def _told(line: _Line) -> str:
+def _console_text(line: _RequestLogLine) -> str:
     """Spell a line for people."""
     told = {
         "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",

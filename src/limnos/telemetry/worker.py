@@ -8,7 +8,7 @@ from __future__ import annotations
 number: int | None = None
 
 
-def name(chosen: int) -> None:
+def set_worker_number(chosen: int) -> None:
     """Say which worker this process is, from 1."""
     global number  # noqa: PLW0603 - one number per process is the point
     number = chosen

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.entities import Change, Document, Listing, Node, OwnedPart
+from limnos.model.entities import ChangeRow, Listing, MetadataDocument, Node, OwnedRange
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.restrictions import Restrictions
+from limnos.model.restrictions import CatalogRestrictions
 from limnos.store import attachments, documents, nodes, owners, principals, restrictions, roles, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
@@ -134,7 +134,7 @@ def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Ke
     return found
 
 
-def touched(change: Change) -> list[Key]:
+def touched_keys(change: ChangeRow) -> list[Key]:
     """Every key whose fact a change may have altered, under the old name and the new one (rule 4)."""
     kind = change.kind
     if kind.is_node:
@@ -142,7 +142,7 @@ def touched(change: Change) -> list[Key]:
     return TOUCHED[kind](change)
 
 
-def _touched_by_node(change: Change) -> list[Key]:
+def _touched_by_node(change: ChangeRow) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
     if change.operation in ("attach", "detach"):
         return [attached_key(kind, change.object_id)]
@@ -163,15 +163,15 @@ def _touched_by_node(change: Change) -> list[Key]:
     return keys
 
 
-def _touched_by_token(change: Change) -> list[Key]:
+def _touched_by_token(change: ChangeRow) -> list[Key]:
     return [token_key(change.node_id), tokens_key(change.user_name), tokens_key(None)]
 
 
-def _touched_by_job(change: Change) -> list[Key]:
+def _touched_by_job(change: ChangeRow) -> list[Key]:
     return [owner_key(change.node_id)]
 
 
-def _touched_by_role(change: Change) -> list[Key]:
+def _touched_by_role(change: ChangeRow) -> list[Key]:
     if change.operation == "own":
         return [owner_key(change.node_id), all_roles_key(change.zone)]
     metalake_id, name = change.metalake_id, change.only_name
@@ -183,7 +183,7 @@ def _touched_by_role(change: Change) -> list[Key]:
     return keys
 
 
-def _touched_by_principal(change: Change) -> list[Key]:
+def _touched_by_principal(change: ChangeRow) -> list[Key]:
     user_id, kind = change.node_id, change.kind
     if change.operation in ("join", "leave"):
         return [groups_key(user_id), members_key(change.group_id)]
@@ -200,7 +200,7 @@ def _touched_by_principal(change: Change) -> list[Key]:
     return keys
 
 
-TOUCHED: Final[Mapping[Kind, Callable[[Change], list[Key]]]] = {
+TOUCHED: Final[Mapping[Kind, Callable[[ChangeRow], list[Key]]]] = {
     Kind.TOKEN: _touched_by_token,
     Kind.JOB: _touched_by_job,
     Kind.ROLE: _touched_by_role,
@@ -214,17 +214,17 @@ WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
 """Kinds of facts that name other things than their key does, or less than a change touches; `touches_value` is to be asked about them."""
 
 
-ASKED = WIDE | {"block", "owned"}
+RANGE_FACTS = WIDE | {"block", "owned"}
 """Kinds of facts about which `touches_value` is to be asked when they are merged late; blocks find their changes otherwise."""
 
 
-def touches_value(change: Change, key: Key, value: Value) -> bool:
+def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
     """Say whether a change touches a fact that no key of the change can name: what something dropped was part of."""
     fact, kind = key[0], change.kind
     if fact == "block":
         return listings.touches_block(change, key)
     if fact == "owned":
-        return isinstance(value, OwnedPart) and touches_owned(change, key, value=value)
+        return isinstance(value, OwnedRange) and touches_owned(change, key, value=value)
     if fact == "roles on":
         return kind is Kind.ROLE
     if fact == "rules part":
@@ -236,7 +236,7 @@ def touches_value(change: Change, key: Key, value: Value) -> bool:
     return kind is {"roles": Kind.ROLE, "groups": Kind.GROUP}.get(fact) and change.node_id in value
 
 
-def _touches_part(change: Change, span: tuple[int, int]) -> bool:
+def _touches_part(change: ChangeRow, span: tuple[int, int]) -> bool:
     """Say whether a change of a role touches its rules on objects after an id, up to another; one that names no object touches all."""
     if change.operation == "own":
         return False
@@ -247,7 +247,7 @@ OWNED_BY = frozenset({"create", "drop", "move", "own", "undrop"})
 """Operations that can change where somebody owns something."""
 
 
-def touches_owned(change: Change, key: Key, *, value: OwnedPart) -> bool:
+def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
     """Say whether a change of a node may alter where a principal owns something.
 
     A change does not tell who owned the object before. So one that takes an object out of a parent that the fact names touches it.
@@ -270,13 +270,13 @@ def size_of(key: Key, value: Value) -> int:
     for part in key:
         if isinstance(part, str):
             base += len(part)
-    if isinstance(value, Document):
+    if isinstance(value, MetadataDocument):
         return base + 300 + len(value.body)
     if isinstance(value, Listing):
         return base + 100 * len(value.names)
-    if isinstance(value, Restrictions):
+    if isinstance(value, CatalogRestrictions):
         return base + value.size
-    if isinstance(value, OwnedPart):
+    if isinstance(value, OwnedRange):
         return base + 80 * (len(value.parents) + len(value.namespaces))
     if isinstance(value, dict):
         return base + 120 * len(value)

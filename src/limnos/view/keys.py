@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from limnos.model.attachments import Attachment
-    from limnos.model.entities import Document, Grant, Listing, Node, OwnedPart, Principal, RoleEntity, Token
+    from limnos.model.entities import Grant, Listing, MetadataDocument, Node, OwnedRange, Principal, RoleEntity, Token
     from limnos.model.kinds import Kind
-    from limnos.model.restrictions import Restrictions
+    from limnos.model.restrictions import CatalogRestrictions
 
     V_co = TypeVar("V_co", default=Any, covariant=True)
 
@@ -37,13 +37,13 @@ else:
     Key = tuple
 
 
-class Absent(Enum):
+class AbsentType(Enum):
     """The type of `ABSENT`: an enum of one member, so that `is ABSENT` tells the type checker what is left."""
 
     ABSENT = "absent"
 
 
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = AbsentType.ABSENT
 """What `View.get` returns for a fact that is not cached; None is a cached absence."""
 
 
@@ -62,7 +62,7 @@ def owner_key(object_id: int) -> Key[int | None]:
     return ("owner", object_id)
 
 
-def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedPart]:
+def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedRange]:
     """Where in a catalog a principal owns objects whose ids come after one."""
     return ("owned", zone, principal_id, after)
 
@@ -72,7 +72,7 @@ def zones_of_key(node_ids: tuple[int, ...]) -> Key[dict[int, int]]:
     return ("zones of", node_ids)
 
 
-def document_key(node_id: int) -> Key[Document | None]:
+def document_key(node_id: int) -> Key[MetadataDocument | None]:
     """A table's metadata document, or None."""
     return ("document", node_id)
 
@@ -162,7 +162,7 @@ def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
     return ("attached", kind, object_id)
 
 
-def restrictions_key(zone: int) -> Key[Restrictions]:
+def restrictions_key(zone: int) -> Key[CatalogRestrictions]:
     """All restrictions of a catalog: nearly always there are none or few, so one fact tells of every table."""
     return ("restrictions", zone)
 

@@ -16,7 +16,7 @@ from limnos.model.entities import Listing
 from limnos.view.keys import block_key
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Change
+    from limnos.model.entities import ChangeRow
     from limnos.view.keys import Key, Space
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ BLOCK: Final = 512
 _BEGIN: Final = itemgetter(0)
 
 
-class Shelves:
+class BlockIndex:
     """Which blocks are held, in order. A block's key ends with its range: names after one, up to another; "" is the end."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Shelves:
         return [block_key(space, *ends) for ends in self._shelves.get(space, ())]
 
 
-def names_touched(change: Change, space: Space) -> list[str] | None:
+def names_touched(change: ChangeRow, space: Space) -> list[str] | None:
     """Return the names of a listing that a change is about; None when it does not say which."""
     parent_id, name_space, kind = space
     if change.kind is not kind or change.name_space != name_space:
@@ -114,7 +114,7 @@ def names_touched(change: Change, space: Space) -> list[str] | None:
     return [name for parent, name in pairs if parent == parent_id and name is not None]
 
 
-def touches_block(change: Change, key: Key[Listing]) -> bool:
+def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
     """Say whether a change is about a name in a block's range."""
     names = names_touched(change, key[1:4])
     if names is None:
@@ -123,10 +123,10 @@ def touches_block(change: Change, key: Key[Listing]) -> bool:
     return any(after < name and (until == "" or name <= until) for name in names)
 
 
-def patched(found: Listing, change: Change, parent_id: int) -> Listing | None:
+def patch_block(found: Listing, change: ChangeRow, parent_id: int) -> Listing | None:
     """Return a block of a parent's children after a change to one of them; None when it must be read again."""
     if change.operation == "own":
-        return _owned(found, change)
+        return _with_owner(found, change)
     if change.old_parent == parent_id and change.old_name is not None:
         found = _without(found, change.old_name)
     if change.new_parent != parent_id or change.new_name is None:
@@ -144,7 +144,7 @@ def _without(found: Listing, name: str) -> Listing:
     )  # fmt: skip
 
 
-def _with(found: Listing, change: Change) -> Listing | None:
+def _with(found: Listing, change: ChangeRow) -> Listing | None:
     if len(found.names) >= 2 * BLOCK:
         return None
     name = change.new_name or ""
@@ -159,7 +159,7 @@ def _put(column: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
     return (*column[:at], value, *column[at:])
 
 
-def _owned(found: Listing, change: Change) -> Listing | None:
+def _with_owner(found: Listing, change: ChangeRow) -> Listing | None:
     if change.node_id not in found.ids:
         return None
     at = found.ids.index(change.node_id)

@@ -14,18 +14,18 @@ import msgspec
 from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import SCOPES
-from limnos.store.changes import NOTHING, UNKNOWN
-from limnos.view.facts import ASKED, OWNED_BY, WIDE, Value, size_of, touched, touches_value
+from limnos.store.changes import NO_CHANGES, UNKNOWN
+from limnos.view.facts import OWNED_BY, RANGE_FACTS, WIDE, Value, size_of, touched_keys, touches_value
 from limnos.view.keys import ABSENT
-from limnos.view.listings import Shelves, names_touched, patched
+from limnos.view.listings import BlockIndex, names_touched, patch_block
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Change, ClockRow
-    from limnos.store.changes import Moved
-    from limnos.view.keys import Absent, Key, Space
+    from limnos.model.entities import ChangeRow, ClockRow
+    from limnos.store.changes import GateResult
+    from limnos.view.keys import AbsentType, Key, Space
 
 V = TypeVar("V")
-Derived = dict[object, Any]
+DerivedValues = dict[object, Any]
 """What was derived from facts, under keys of whoever derived it, who alone knows its type."""
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
@@ -40,10 +40,10 @@ class BrokenFeed(LimnosError):
     code = "broken-feed"
 
 
-class Zone(msgspec.Struct):
+class ZoneState(msgspec.Struct):
     """What the view knows of one clock.
 
-    `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
+    `outer_revisions` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
     facts until access moves in this zone or one above it;
     `derived` remembers what was made of single facts, beside those facts: it holds while the view has the very same values;
@@ -52,15 +52,15 @@ class Zone(msgspec.Struct):
 
     revision: int = UNKNOWN
     access_revision: int = UNKNOWN
-    seen_with: tuple[int, ...] = ()
-    ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
-    paths: Derived = msgspec.field(default_factory=dict)
-    memo: Derived = msgspec.field(default_factory=dict)
-    derived: Derived = msgspec.field(default_factory=dict)
+    outer_revisions: tuple[int, ...] = ()
+    ring: deque[tuple[int, list[ChangeRow], list[Key]]] = msgspec.field(default_factory=deque)
+    paths: DerivedValues = msgspec.field(default_factory=dict)
+    memo: DerivedValues = msgspec.field(default_factory=dict)
+    derived: DerivedValues = msgspec.field(default_factory=dict)
     offered: dict[int, dict[Key, Value]] = msgspec.field(default_factory=dict)
 
 
-class View:
+class StoreView:
     """Facts at the known revisions of their zones.
 
     `bytes_max` bounds what is kept, absences included. Two generations make the least-recently-used order without
@@ -71,8 +71,8 @@ class View:
     def __init__(self, *, bytes_max: int = 256 << 20) -> None:
         self.bytes_max = bytes_max
         self.epoch = UNKNOWN
-        self.zones: dict[int, Zone] = {}
-        self.scopes: Derived = {}
+        self.zones: dict[int, ZoneState] = {}
+        self.scopes: DerivedValues = {}
         """What was derived from metalakes and catalogs alone, until one of them changes."""
         self.generation = 0
         self._young: dict[Key, Any] = {}
@@ -81,16 +81,16 @@ class View:
         self._wide: set[Key] = set()
         self._owned: dict[int, set[Key]] = {}
         """Facts of where principals own something, by zone."""
-        self.shelves = Shelves()
+        self.shelves = BlockIndex()
         self._turn = 0
         self._leases: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def get(self, key: Key[V]) -> V | Absent:
+    def get(self, key: Key[V]) -> V | AbsentType:
         """Return a fact, or ABSENT when it is not cached."""
-        found: V | Absent = self._young.get(key, ABSENT)
+        found: V | AbsentType = self._young.get(key, ABSENT)
         if found is ABSENT and (found := self._old.pop(key, ABSENT)) is not ABSENT:
             self._put(key, found)
         return found
@@ -104,9 +104,9 @@ class View:
         found = self.zones
         return tuple([(zone, found[zone].revision if zone in found else UNKNOWN) for zone in zones])
 
-    def advance(self, moved: Moved, asked: tuple[tuple[int, int], ...]) -> None:
+    def advance(self, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
         """Apply what a gate read found for the zones that were asked for, all of one snapshot."""
-        if moved is not NOTHING and moved.epoch != self.epoch:
+        if moved is not NO_CHANGES and moved.epoch != self.epoch:
             self.reset(moved.epoch)
         clocks = {clock.zone: clock for clock in moved.clocks}
         zones, revisions = [], []
@@ -124,7 +124,7 @@ class View:
             if zone is None or revisions[place] < zone.revision:
                 continue
             above = revisions[:place]
-            zone.seen_with = above if len(zone.seen_with) != place else max(zone.seen_with, above)
+            zone.outer_revisions = above if len(zone.outer_revisions) != place else max(zone.outer_revisions, above)
 
     def is_paired(self, zones: tuple[int, ...]) -> bool:
         """Say whether everything known of these zones was seen in one snapshot (rule 2)."""
@@ -132,29 +132,31 @@ class View:
         try:
             if len(zones) == 3:
                 server, metalake = known[zones[0]].revision, known[zones[1]]
-                return known[zones[2]].seen_with == (server, metalake.revision) and metalake.seen_with == (server,)
+                return known[zones[2]].outer_revisions == (server, metalake.revision) and metalake.outer_revisions == (
+                    server,
+                )
             return zones[0] in known and all(
-                known[zones[place]].seen_with == tuple(known[zone].revision for zone in zones[:place])
+                known[zones[place]].outer_revisions == tuple(known[zone].revision for zone in zones[:place])
                 for place in range(1, len(zones))
             )
         except KeyError:
             return False
 
-    def memo(self, zone_id: int) -> Derived:
+    def memo(self, zone_id: int) -> DerivedValues:
         """Return what was derived from access facts of this zone and those above, and still holds."""
         memo = self.zones[zone_id].memo
         if len(memo) > MEMO_MAX:
             memo.clear()
         return memo
 
-    def derived(self, zone_id: int) -> Derived:
+    def derived(self, zone_id: int) -> DerivedValues:
         """Return what was made of single facts of a zone. Whoever keeps something here keeps the facts too, and compares them by identity."""
         derived = self.zones[zone_id].derived
         if len(derived) > MEMO_MAX:
             derived.clear()
         return derived
 
-    def paths(self, zone_id: int) -> Derived:
+    def paths(self, zone_id: int) -> DerivedValues:
         """Return what names of a zone resolved to, as far as no name was taken away since."""
         paths = self.zones[zone_id].paths
         if len(paths) > MEMO_MAX:
@@ -166,10 +168,10 @@ class View:
         known = self.zones
         return tuple([(zone, known[zone].access_revision) for zone in zones])
 
-    def _advance_zone(self, clock: ClockRow, changes: tuple[Change, ...]) -> None:
+    def _advance_zone(self, clock: ClockRow, changes: tuple[ChangeRow, ...]) -> None:
         zone = self.zones.get(clock.zone)
         if zone is None:
-            zone = self.zones[clock.zone] = Zone()
+            zone = self.zones[clock.zone] = ZoneState()
         if clock.revision <= zone.revision:
             return  # an older result that lands late changes nothing (rule 1)
         if zone.revision == UNKNOWN:
@@ -180,8 +182,8 @@ class View:
             return
         self._apply(zone, clock, [change for change in changes if change.zone == clock.zone])
 
-    def _apply(self, zone: Zone, clock: ClockRow, changes: list[Change]) -> None:
-        by_revision: dict[int, list[Change]] = {}
+    def _apply(self, zone: ZoneState, clock: ClockRow, changes: list[ChangeRow]) -> None:
+        by_revision: dict[int, list[ChangeRow]] = {}
         for change in changes:
             if change.revision > zone.revision:
                 by_revision.setdefault(change.revision, []).append(change)
@@ -190,7 +192,7 @@ class View:
                 f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node"
             )
         for revision, rows in sorted(by_revision.items()):
-            keys = touched(rows[0]) if len(rows) == 1 else [key for change in rows for key in touched(change)]
+            keys = touched_keys(rows[0]) if len(rows) == 1 else [key for change in rows for key in touched_keys(change)]
             self._drop(keys, rows)
             if zone.offered:
                 self._take_offered(zone, revision)
@@ -207,20 +209,20 @@ class View:
             self._forget_memos(zone)
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
 
-    def _forget_memos(self, zone: Zone) -> None:
+    def _forget_memos(self, zone: ZoneState) -> None:
         """Access moved in a zone: forget what was derived there, and below it unless it is a catalog."""
-        is_catalog = len(zone.seen_with) == 2
+        is_catalog = len(zone.outer_revisions) == 2
         for each in (zone,) if is_catalog else self.zones.values():
             each.memo.clear()
 
-    def _take_offered(self, zone: Zone, revision: int) -> None:
+    def _take_offered(self, zone: ZoneState, revision: int) -> None:
         """Keep what this node wrote with the very revision that has just come; a later one that touches it drops it again."""
         found = zone.offered.pop(revision, None)
         if found is not None:
             for key, value in found.items():
                 self._put(key, value)
 
-    def _drop(self, keys: list[Key], rows: list[Change]) -> None:
+    def _drop(self, keys: list[Key], rows: list[ChangeRow]) -> None:
         young, old = self._young, self._old
         for key in keys:
             if key[0] == "listing":
@@ -235,7 +237,7 @@ class View:
         if self._owned:
             self._drop_owned(rows)
 
-    def _drop_owned(self, rows: list[Change]) -> None:
+    def _drop_owned(self, rows: list[ChangeRow]) -> None:
         """Forget where principals own something, as far as changes of nodes touch that."""
         moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
         for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
@@ -243,7 +245,7 @@ class View:
             if value is ABSENT or any(touches_value(change, key, value) for change in moved):
                 self._forget(key)
 
-    def _follow(self, space: Space, rows: list[Change]) -> None:
+    def _follow(self, space: Space, rows: list[ChangeRow]) -> None:
         """Let the held blocks of a listing follow what happened in one revision."""
         if space not in self.shelves:
             return
@@ -263,11 +265,11 @@ class View:
         elif key[0] == "owned" and key[1] in self._owned:
             self._owned[key[1]].discard(key)
 
-    def _patch(self, key: Key, change: Change) -> bool:
+    def _patch(self, key: Key, change: ChangeRow) -> bool:
         """Let a block follow one change; says whether it could."""
         facts = self._young if key in self._young else self._old
         block = facts.get(key)
-        after = patched(block, change, key[1]) if isinstance(block, Listing) else None
+        after = patch_block(block, change, key[1]) if isinstance(block, Listing) else None
         if after is None:
             return False
         facts[key] = after
@@ -276,7 +278,7 @@ class View:
     def _start_afresh(self, clock: ClockRow) -> None:
         """The feed was pruned past what is known: forget every fact, of every zone, and begin at this revision."""
         self.reset(self.epoch)
-        self.zones[clock.zone] = Zone(clock.revision, clock.access_revision)
+        self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
 
     def reset(self, epoch: int) -> None:
         """Forget everything: another epoch of the store, or a feed that was pruned."""
@@ -287,7 +289,7 @@ class View:
         self._young, self._old, self._young_bytes = {}, {}, 0
         self._wide = set()
         self._owned = {}
-        self.shelves = Shelves()
+        self.shelves = BlockIndex()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
         """Take loaded facts, each read at its zone's revision `at`; says whether all of them were current.
@@ -324,7 +326,7 @@ class View:
             of_revision[key] = value
 
     @staticmethod
-    def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
+    def _is_current(zone: ZoneState, key: Key, value: Value, revision: int) -> bool:
         if zone.revision == revision:
             return True
         if zone.revision < revision:
@@ -333,7 +335,7 @@ class View:
         if len(later) != zone.revision - revision:
             return False
         return not any(
-            key in keys or (key[0] in ASKED and any(touches_value(change, key, value) for change in rows))
+            key in keys or (key[0] in RANGE_FACTS and any(touches_value(change, key, value) for change in rows))
             for _, rows, keys in later
         )
 

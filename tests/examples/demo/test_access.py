@@ -24,24 +24,27 @@ class Refusing:
 
 def test_a_refusal_that_names_the_privilege_is_right() -> None:
     """Refused with the missing privilege in the text is what the demo shows."""
-    door = access.iceberg_door(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
+    door = access.iceberg_access(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
 
-    scene = access._scene(door, server="first server", change="revoked", allowed=False)
+    scene = access._run_trial(door, server="first server", change="revoked", allowed=False)
 
-    assert scene.answer == access.Answer(allowed=False, text="ana lacks select_table on main.curated.nyc.delays")
+    assert scene.answer == access.AccessAnswer(allowed=False, text="ana lacks select_table on main.curated.nyc.delays")
 
 
 def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
     """A bare refusal does not tell the user what to ask for."""
-    with pytest.raises(access.AccessWrong, match="does not name SELECT_TABLE"):
-        access._scene(
-            access.iceberg_door(cast("Catalog", Refusing("no"))), server="first server", change="revoked", allowed=False
+    with pytest.raises(access.AccessCheckFailed, match="does not name SELECT_TABLE"):
+        access._run_trial(
+            access.iceberg_access(cast("Catalog", Refusing("no"))),
+            server="first server",
+            change="revoked",
+            allowed=False,
         )
 
 
 def test_a_refusal_where_access_was_granted_fails_the_demo() -> None:
     """A grant that is not in force at the next request ends the demo with the server's name and words."""
-    door = access.iceberg_door(cast("Catalog", Refusing("needs SELECT_TABLE")))
+    door = access.iceberg_access(cast("Catalog", Refusing("needs SELECT_TABLE")))
 
-    with pytest.raises(access.AccessWrong, match=r"'granted', ana was refused by the second server"):
-        access._scene(door, server="second server", change="granted", allowed=True)
+    with pytest.raises(access.AccessCheckFailed, match=r"'granted', ana was refused by the second server"):
+        access._run_trial(door, server="second server", change="granted", allowed=True)

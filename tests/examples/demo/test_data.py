@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo.data import EXAMPLE, FIRST, LATE, Census, Source, deliver_late, lay_out, sources, take_census
+from examples.demo.data import (
+    EXAMPLE,
+    FIRST,
+    LATE,
+    Census,
+    DemoTable,
+    sources,
+    take_census,
+    write_base_data,
+    write_late_data,
+)
 from limnos.pipeline.file import load
 
 KEY = ("year", "month", "day", "carrier", "flight", "origin")
@@ -16,7 +26,7 @@ ARR_TIME = 6
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DemoTable]:
     """The real source."""
     return sources(tmp_path_factory.mktemp("source"))
 
@@ -29,17 +39,17 @@ def test_census_counts_rows_and_values(tmp_path: Path) -> None:
     assert take_census(file) == Census(rows=3, filled={"a": 3, "b": 1})
 
 
-def test_source_is_complete(found: dict[str, Source]) -> None:
+def test_source_is_complete(found: dict[str, DemoTable]) -> None:
     """Five tables with the rows the package is known for."""
     rows = {name: source.census.rows for name, source in found.items()}
 
     assert rows == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
 
 
-def test_deliveries_hold_the_source(found: dict[str, Source], tmp_path: Path) -> None:
+def test_deliveries_hold_the_source(found: dict[str, DemoTable], tmp_path: Path) -> None:
     """Both deliveries together have every flight; the first lacks the last day, and arrivals of the evening before."""
-    file = lay_out(found, tmp_path)
-    deliver_late(found, tmp_path)
+    file = write_base_data(found, tmp_path)
+    write_late_data(found, tmp_path)
     first, late = (_by_key(tmp_path / "data" / "flights" / name) for name in (FIRST, LATE))
     whole = _by_key(found["flights"].file)
     together = first | late
@@ -53,12 +63,12 @@ def test_deliveries_hold_the_source(found: dict[str, Source], tmp_path: Path) ->
     assert blanked == {"NA"}
 
 
-def test_laying_out_again_changes_nothing(found: dict[str, Source], tmp_path: Path) -> None:
+def test_laying_out_again_changes_nothing(found: dict[str, DemoTable], tmp_path: Path) -> None:
     """A second run finds the files that the first one took, untouched."""
-    lay_out(found, tmp_path)
+    write_base_data(found, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")}
 
-    lay_out(found, tmp_path)
+    write_base_data(found, tmp_path)
 
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")} == before
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from examples.demo.graph import Edge, columns, drawing
+from examples.demo.graph import DrawnEdge, columns, drawing
 
 EDGES = [
-    Edge("a.csv", "raw.a", 5),
-    Edge("b<.csv", "raw.b", None),
-    Edge("raw.a", "mart", 1234),
-    Edge("raw.b", "mart", 7),
+    DrawnEdge("a.csv", "raw.a", 5),
+    DrawnEdge("b<.csv", "raw.b", None),
+    DrawnEdge("raw.a", "mart", 1234),
+    DrawnEdge("raw.b", "mart", 7),
 ]
 
 
 def test_names_stand_after_all_that_they_are_made_from() -> None:
     """A name's column is behind those of its sources, however many edges lie between."""
-    edges = [Edge("a", "c", 1), Edge("a", "b", 1), Edge("b", "c", 1)]
+    edges = [DrawnEdge("a", "c", 1), DrawnEdge("a", "b", 1), DrawnEdge("b", "c", 1)]
 
     assert columns(edges) == [["a"], ["b"], ["c"]]
     assert columns([]) == []
@@ -35,7 +35,7 @@ def test_texts_end_inside_of_their_boxes() -> None:
     """The widest name and the widest note decide how wide boxes are; edges begin at the side of a box."""
     names = ["raw.a_name_that_is_much_longer_than_most_names_are", "raw.b"]
     note = "1,234,567 rows, 12 of them kept aside in another table, in 12.5 s"
-    root = ET.fromstring(drawing([Edge(names[0], names[1], 5)], notes={"raw.b": note}))
+    root = ET.fromstring(drawing([DrawnEdge(names[0], names[1], 5)], notes={"raw.b": note}))
     boxes = [(float(node.attrib["x"]), float(node.attrib["width"])) for node in root.iter("rect")]
 
     for text in (node for node in root.iter("text") if node.attrib.get("class") != "rows"):

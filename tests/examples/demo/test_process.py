@@ -27,7 +27,7 @@ def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_terminate_unwinds() -> None:
     """SIGTERM becomes an exit that runs what must be cleaned up, and the handler is put back."""
     before = signal.getsignal(signal.SIGTERM)
-    stop = process.Stop()
+    stop = process.StopRequest()
 
     with pytest.raises(SystemExit) as caught, process.terminable(stop):
         os.kill(os.getpid(), signal.SIGTERM)

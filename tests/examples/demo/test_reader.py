@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
-from examples.demo.reader import TABLES, Reader, SeenInBetween
+from examples.demo.reader import TABLES, ConsistencyReader, InconsistentRead
 
 
 class _Catalog:
@@ -32,10 +32,10 @@ class _Catalog:
         return SimpleNamespace(current_snapshot=lambda: snapshot)
 
 
-def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> Reader:
+def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyReader:
     """A reader that has looked often enough, and ended."""
     catalog = _Catalog(rows)
-    with Reader(catalog) as reader:  # type: ignore[arg-type]
+    with ConsistencyReader(catalog) as reader:  # type: ignore[arg-type]
         assert catalog.played.wait(timeout=30)
     return reader
 
@@ -50,7 +50,7 @@ def test_what_is_published_together_is_seen_together() -> None:
 
 def test_a_part_of_a_run_is_told() -> None:
     """One table with rows and the other without is what must never be."""
-    with pytest.raises(SeenInBetween, match="a part of a run"):
+    with pytest.raises(InconsistentRead, match="a part of a run"):
         _watched(lambda table, look: 5 if table == TABLES[0] else 0)
 
 
@@ -71,5 +71,5 @@ def test_a_reader_that_fails_fails_the_run() -> None:
     catalog = _Catalog(broken)
     catalog_played = threading.Event()
 
-    with pytest.raises(ZeroDivisionError), Reader(catalog):  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError), ConsistencyReader(catalog):  # type: ignore[arg-type]
         assert catalog_played.wait(timeout=30)

@@ -7,39 +7,39 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo.access import Answer, Scene
-from examples.demo.graph import Edge
+from examples.demo.access import AccessAnswer, AccessTrial
+from examples.demo.graph import DrawnEdge
 from examples.demo.plots import AirlineDelays, HourlyDelays, airline_plot, hourly_plot
 from examples.demo.progress import Step
-from examples.demo.report import Commit, Delivery, Summary, TableLine, commands, print_report, render_page
+from examples.demo.report import Delivery, DemoSummary, TableCommitLine, TableLine, commands, print_report, render_page
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def summary(directory: Path) -> Summary:
+def summary(directory: Path) -> DemoSummary:
     """A small summary with text that must be escaped."""
-    return Summary(
+    return DemoSummary(
         directory=directory,
         tables=[TableLine(name="main.raw.nyc.flights", rows=336_776, source_rows=336_776, done="kept [all]")],
         deliveries=[
             Delivery("first", rows={"raw.nyc.flights": 5}, expectations=["a <rule>: 0 of 5 rows"], seen="3 looks")
         ],
-        graph=[Edge("flights.csv", "raw.nyc.flights", 336_776)],
-        commits=[Commit(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
+        graph=[DrawnEdge("flights.csv", "raw.nyc.flights", 336_776)],
+        commits=[TableCommitLine(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
         scenes=[
-            Scene(
+            AccessTrial(
                 "main.a.t",
                 "PyIceberg",
                 server="second server",
                 change="revoked",
-                answer=Answer(allowed=False, text="needs <SELECT>"),
+                answer=AccessAnswer(allowed=False, text="needs <SELECT>"),
             ),
-            Scene(
+            AccessTrial(
                 "lance.a.v",
                 "Lance REST",
                 server="second server",
                 change="granted",
-                answer=Answer(allowed=True, text="'x' is near y"),
+                answer=AccessAnswer(allowed=True, text="'x' is near y"),
             ),
         ],
         steps=[Step("load", note="5 rows", elapsed_s=1.25)],

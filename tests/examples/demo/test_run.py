@@ -12,14 +12,14 @@ from rich.console import Console
 
 from examples.demo import run
 from examples.demo.tables import CountsDiffer
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 
 
 @pytest.mark.parametrize(
     "error, words",
     [
         (CountsDiffer("main.raw.nyc.planes has 1 rows"), "has 1 rows"),
-        (Unavailable("No Java 17 or 21"), "No Java 17 or 21"),
+        (ServiceUnavailable("No Java 17 or 21"), "No Java 17 or 21"),
         (ZeroDivisionError("odd [thing]\nsecond line"), "ZeroDivisionError: odd [thing]"),
     ],
 )
@@ -32,7 +32,7 @@ def test_failure_is_an_exit_code_and_words(
     def fail(_run: object) -> None:
         raise error
 
-    monkeypatch.setattr(run, "_everything", fail)
+    monkeypatch.setattr(run, "_run_demo", fail)
 
     code = run.main(tmp_path / "out", console=Console(file=out, width=200))
 
@@ -48,7 +48,7 @@ def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.
     def fail(_run: object) -> None:
         raise ZeroDivisionError("odd")
 
-    monkeypatch.setattr(run, "_everything", fail)
+    monkeypatch.setattr(run, "_run_demo", fail)
 
     run.main(tmp_path, console=Console(file=out, width=400))
 
@@ -66,7 +66,7 @@ def test_a_terminated_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         except SystemExit as exit_:
             raise RuntimeError("does not exist in the JVM") from exit_
 
-    monkeypatch.setattr(run, "_everything", terminated)
+    monkeypatch.setattr(run, "_run_demo", terminated)
 
     code = run.main(tmp_path, console=Console(file=out, width=200))
 

@@ -12,7 +12,7 @@ from lance_namespace_urllib3_client.models.query_table_request import QueryTable
 from lance_namespace_urllib3_client.models.query_table_response import QueryTableResponse
 
 from examples.demo import search
-from examples.demo.access import Answer
+from examples.demo.access import AccessAnswer
 
 
 class Answering:
@@ -34,7 +34,7 @@ class Answering:
         return QueryTableResponse(data=sink.getvalue().to_pybytes())
 
 
-def searched(near: str | None, word: str | None) -> Answer:
+def searched(near: str | None, word: str | None) -> AccessAnswer:
     """What ana gets."""
     return search._search(cast("LanceNamespace", Answering(near, word)), [0.0, 1.0])
 
@@ -42,7 +42,7 @@ def searched(near: str | None, word: str | None) -> Answer:
 def test_both_searches_find_what_is_meant() -> None:
     """A misspelt name finds the right one, a word the name that has it; who is refused both is refused."""
     assert searched(search.MEANT, search.NAMED).allowed
-    assert searched(None, None) == Answer(allowed=False, text="needs SELECT_TABLE on lance.nyc.airports")
+    assert searched(None, None) == AccessAnswer(allowed=False, text="needs SELECT_TABLE on lance.nyc.airports")
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_both_searches_find_what_is_meant() -> None:
 )
 def test_anything_else_fails_the_demo(near: str | None, word: str | None) -> None:
     """Another name, none, or one search refused and the other not, is no answer."""
-    with pytest.raises(search.SearchWrong, match=search.MEANT):
+    with pytest.raises(search.SearchCheckFailed, match=search.MEANT):
         searched(near, word)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from examples.demo import server
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 
 GOOD = """
 import signal, sys, time
@@ -73,7 +73,7 @@ def test_server_that_ends_early_shows_its_log(tmp_path: Path, monkeypatch: pytes
     """A server that does not come up is an error with its exit code and the end of its log."""
     instead(monkeypatch, BROKEN)
 
-    with pytest.raises(Unavailable) as caught, server.running_server(tmp_path / "data", log=tmp_path / "log"):
+    with pytest.raises(ServiceUnavailable) as caught, server.running_server(tmp_path / "data", log=tmp_path / "log"):
         pass
 
     assert "exit code 3" in caught.value.message

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[3]))
 
-from tests.disks import Disk
+from tests.full_disks import Disk
 
 if file := os.environ.get("LIMNOS_TEST_FULL"):
     DISK = Disk(lambda: os.path.exists(file))  # noqa: PTH110 - asked at each write

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.formats.gravitino.columns import columns_of, kept_of, kept_text, plain_of, schema_of, table_schema_of
+from limnos.formats.gravitino.columns import (
+    columns_of,
+    original_types_of,
+    original_types_text,
+    plain_of,
+    schema_of,
+    table_schema_of,
+)
 from limnos.formats.iceberg.schema import columns, with_fresh_ids
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
 PLAIN = st.sampled_from(
@@ -56,7 +63,7 @@ def test_what_is_sent_is_told(wanted: list[Json]) -> None:
     """Whatever the types and however they nest; the schema is one of Iceberg's, and the ids are those of a new table."""
     made = table_schema_of(wanted)
 
-    told = columns_of(made.schema, kept_of({"gravitino.types": kept_text(made.kept)}))
+    told = columns_of(made.schema, original_types_of({"gravitino.types": original_types_text(made.kept)}))
     assert told == [{**each, "autoIncrement": False} for each in wanted]
     assert columns(made.schema).by_id
     assert with_fresh_ids(made.schema)[0] == made.schema
@@ -73,7 +80,7 @@ def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
 
     assert told == ["long", "varchar(3)"]
     assert [each["type"] for each in columns_of(made.schema, {"2": "uuid"})] == ["long", "string"]
-    assert kept_of({"gravitino.types": "no json"}) == {}
+    assert original_types_of({"gravitino.types": "no json"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -106,11 +113,11 @@ def test_defaults_and_counting() -> None:
     (told,) = columns_of(made.schema, made.kept)
     assert told["defaultValue"] == literal
     for wrong in ({"type": "function", "funcName": "now", "funcArgs": []}, {**literal, "type": "field"}):
-        with pytest.raises(Unsupported):
+        with pytest.raises(UnsupportedOperation):
             table_schema_of([{"name": "n", "type": "integer", "defaultValue": wrong}])
     with pytest.raises(BadRequest, match="no value"):
         table_schema_of([{"name": "n", "type": "integer", "defaultValue": {**literal, "value": "x"}}])
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedOperation):
         table_schema_of([{"name": "n", "type": "integer", "autoIncrement": True}])
 
 

@@ -7,7 +7,14 @@ import random
 import msgspec
 import pytest
 
-from limnos.formats.gravitino.tables import Asked, Stored, TableChange, commit_of, told_of, wanted_of
+from limnos.formats.gravitino.tables import (
+    GravitinoCreate,
+    IcebergTableMetadata,
+    TableChange,
+    commit_of,
+    iceberg_create_of,
+    table_json,
+)
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.updates import apply
 from limnos.model.errors import BadRequest, LimnosError
@@ -26,7 +33,7 @@ def made(version: str = "2", **more: object) -> Json:
         "comment": "c", "columns": COLUMNS, "properties": {"format-version": version}, "partitioning": (), "sort_orders": (),
         "distribution": None, "indexes": (),
     }  # fmt: skip
-    wanted = wanted_of(Asked(**{**asked, **more}))  # type: ignore[arg-type]
+    wanted = iceberg_create_of(GravitinoCreate(**{**asked, **more}))  # type: ignore[arg-type]
     return new_table(
         uuid="01234567-0123-4567-89ab-0123456789ab", location="file:///w/t", schema=wanted.schema, partition_spec=wanted.partition_spec,
         write_order=wanted.write_order, properties=wanted.properties, now_ms=1,
@@ -36,18 +43,18 @@ def made(version: str = "2", **more: object) -> Json:
 def changed(metadata: Json, *changes: Json) -> Json:
     """The metadata after an alter."""
     decoded = [msgspec.convert(each, type=TableChange) for each in changes]  # type: ignore[arg-type]
-    commit = commit_of(msgspec.convert(metadata, type=Stored), decoded)
+    commit = commit_of(msgspec.convert(metadata, type=IcebergTableMetadata), decoded)
     return apply(metadata, commit.updates, now_ms=2, previous_location=None) if commit.updates else metadata
 
 
 def told(metadata: Json) -> Json:
     """The table as Gravitino tells it."""
-    return told_of(msgspec.convert(metadata, type=Stored))
+    return table_json(msgspec.convert(metadata, type=IcebergTableMetadata))
 
 
 def ids(metadata: Json) -> dict[str, int]:
     """The ids of the columns at the top, by name."""
-    schema = msgspec.convert(metadata, type=Stored).schema
+    schema = msgspec.convert(metadata, type=IcebergTableMetadata).schema
     return {each["name"]: each["id"] for each in schema["fields"]}  # type: ignore[attr-defined]
 
 

@@ -77,7 +77,7 @@ def test_wrong_type_is_named(name: str, bad: object) -> None:
 )
 def test_kind_uses_json_words(value: object, word: str) -> None:
     """Messages call types by their JSON names."""
-    assert j.kind(value) == word
+    assert j.json_kind(value) == word
 
 
 def test_optional_fields_may_be_missing_or_null() -> None:

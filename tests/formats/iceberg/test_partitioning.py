@@ -7,7 +7,7 @@ import pytest
 from limnos.formats.iceberg import partitioning
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.schema import columns
-from limnos.formats.iceberg.transforms import canonical, transform
+from limnos.formats.iceberg.transforms import canonical_transform, parse_transform
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import field, partition, schema, spec
 
@@ -81,7 +81,7 @@ def test_unfit_transform_names_column_and_type() -> None:
 )
 def test_transform_has_one_spelling(given: str, known: str) -> None:
     """Transforms are stored in one spelling."""
-    assert transform(given, where="w") == known
+    assert parse_transform(given, where="w") == known
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_transform_has_one_spelling(given: str, known: str) -> None:
 def test_unknown_transform_is_refused(given: str) -> None:
     """Any other transform in a request is refused; a stored one is left alone."""
     with pytest.raises(BadRequest) as caught:
-        transform(given, where="w")
+        parse_transform(given, where="w")
 
     assert caught.value.message.startswith("w: ")
-    assert canonical(given) == given
+    assert canonical_transform(given) == given
 
 
 BAD: dict[str, tuple[Json, str]] = {

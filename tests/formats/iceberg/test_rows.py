@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.rows import SCANS_MAX, Rows
+from limnos.formats.iceberg.rows import SCANS_MAX, DocumentRows
 
 IDS = st.integers(0, 6)
 
@@ -51,7 +51,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
     """Whatever is found, appended, replaced and removed: answers and order are those of a plain list."""
     given_rows = [row(number, "first") for number in start]
     expected, kept = list(given_rows), list(given_rows)
-    rows = Rows(given_rows, "id")
+    rows = DocumentRows(given_rows, "id")
 
     for place, (step, number) in enumerate(steps):
         text = f"step {place}"
@@ -73,7 +73,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
 
 def test_equal_content_is_found_until_it_is_removed() -> None:
     """The first row of equal content is found, whether it was there or was appended; not after it was removed."""
-    rows = Rows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
+    rows = DocumentRows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
 
     first = rows.same("a", text_of)
     rows.append(row(4, "c"), content="c")
@@ -88,9 +88,9 @@ def test_equal_content_is_found_until_it_is_removed() -> None:
 
 def test_next_id_is_above_all_that_were_there() -> None:
     """A new id is above every other, also above those that were removed before it in the same commit."""
-    rows = Rows([row(7), row(3)], "id")
+    rows = DocumentRows([row(7), row(3)], "id")
 
-    assert Rows([], "id").next_id(1) == 1
+    assert DocumentRows([], "id").next_id(1) == 1
     assert rows.next_id(0) == 8
     rows.append(row(8))
     rows.remove([8])
@@ -99,7 +99,7 @@ def test_next_id_is_above_all_that_were_there() -> None:
 
 def test_ids_that_are_no_ids_are_found_by_none() -> None:
     """A row whose id is a list is kept, and disturbs nothing."""
-    rows = Rows([row([1]), row(1)], "id")
+    rows = DocumentRows([row([1]), row(1)], "id")
 
     for _ in range(SCANS_MAX + 1):
         assert rows.find(1) == row(1)

@@ -267,7 +267,7 @@ def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -
     looked: list[int] = []
     problem_of = schemas._identifier_problem
 
-    def look(found: schemas.Columns, field_id: int) -> str | None:
+    def look(found: schemas.SchemaColumns, field_id: int) -> str | None:
         looked.append(field_id)
         return problem_of(found, field_id)
 

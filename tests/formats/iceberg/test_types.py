@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.formats.iceberg.types import plain, primitive
+from limnos.formats.iceberg.types import parse_primitive, plain_primitive
 from limnos.model.errors import BadRequest
 
 
@@ -30,10 +30,10 @@ from limnos.model.errors import BadRequest
 )
 def test_type_is_known(text: str, canonical: str, version: int) -> None:
     """A type of the specification parses to one spelling and the format version that brought it."""
-    parsed = primitive(text)
+    parsed = parse_primitive(text)
 
     assert (parsed.text, parsed.version) == (canonical, version)
-    assert plain(text) == (parsed if version == 1 else None)
+    assert plain_primitive(text) == (parsed if version == 1 else None)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_type_is_known(text: str, canonical: str, version: int) -> None:
 def test_type_is_unknown(text: str) -> None:
     """Any other text is refused with a message that names it and the choices."""
     with pytest.raises(BadRequest) as caught:
-        primitive(text)
+        parse_primitive(text)
 
     assert text[:20] in caught.value.message
     assert len(caught.value.message) < 600

@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, Room, names, relations
+from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names, relations
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_many_names_in_a_deep_namespace() -> None:
 def test_texts_of_a_chain_have_one_room() -> None:
     """Views that share a room are looked through as far as their texts fit; a text without the name takes none of it."""
     long = document("select * from a.t -- " + "x" * (TEXT_CHARS_MAX // 2))
-    room = Room()
+    room = TextBudget()
 
     said = [names(long, path, "main", room=room) for path in (("a", "u"), ("a", "u"), ("a", "t"), ("a", "t"))]
 

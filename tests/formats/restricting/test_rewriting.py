@@ -17,12 +17,12 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType, TimestamptzType
 
-from limnos.formats.iceberg.read_restrictions import Bound, bound_of, reading_shape, strictest, terms_bound
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, reading_shape, strictest, terms_bound
 from limnos.formats.iceberg.row_filters import filter_read
-from limnos.formats.restricting.masking import masked
-from limnos.formats.restricting.rewriting import Made, Shape, rewritten
-from limnos.model.errors import Unsupported
-from limnos.model.restrictions import Mask, Terms
+from limnos.formats.restricting.masking import mask_column
+from limnos.formats.restricting.rewriting import ReadShape, RewrittenFile, rewrite_file
+from limnos.model.errors import UnsupportedOperation
+from limnos.model.restrictions import ColumnMask, RestrictionTerms
 from tests.formats.restricting.model import FITTING, FIXED, Cell, Row, random_filter, rows_made, same, shown_of
 
 COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "100"))
@@ -68,31 +68,31 @@ def parquet(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def bound(filter_: Cell, masks: dict[str, str]) -> Bound:
+def bound(filter_: Cell, masks: dict[str, str]) -> BoundRestrictions:
     """What binds a reader, from what somebody set."""
     text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
-    terms = terms_bound(Terms(text, tuple(Mask(*each) for each in masks.items())), SCHEMA)
+    terms = terms_bound(RestrictionTerms(text, tuple(ColumnMask(*each) for each in masks.items())), SCHEMA)
     return bound_of([("r", terms)], SCHEMA)
 
 
 def show(
     rows: list[Row],
-    applies: Bound,
+    applies: BoundRestrictions,
     *,
     metadata: dict | None = None,
     deletes: tuple[tuple[dict, bytes], ...] = (),
     salt: str = "",
-) -> Made:
+) -> RewrittenFile:
     """Rewrite a file of rows."""
-    shape = Shape(reading_shape(metadata or METADATA), applies.row_filter, applies.masks, salt)
+    shape = ReadShape(reading_shape(metadata or METADATA), applies.row_filter, applies.masks, salt)
     files = {
         "f": parquet(pa.Table.from_pylist(rows, schema=ARROW)),
         **{told["file-path"]: data for told, data in deletes},
     }
-    return rewritten(shape, {"data-file": FILE}, deletes=[told for told, _ in deletes], files=files)
+    return rewrite_file(shape, {"data-file": FILE}, deletes=[told for told, _ in deletes], files=files)
 
 
-def rows_in(made: Made) -> list[Row]:
+def rows_in(made: RewrittenFile) -> list[Row]:
     """What stands in a file."""
     return pq.read_table(io.BytesIO(made.data)).to_pylist() if made.data else []
 
@@ -159,16 +159,16 @@ def test_each_of_several_deletes_counts() -> None:
 def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
     """What cannot be worked out is refused, and says nothing of the data."""
     told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
-    with pytest.raises(Unsupported, match="does not have any more"):
+    with pytest.raises(UnsupportedOperation, match="does not have any more"):
         show(rows_made(random.Random(1), 0, 3), bound(None, {"id": "replace-with-null"}), deletes=((told, b""),))
 
 
 @pytest.mark.parametrize("change", [{"file-format": "orc"}, {"file-path": "elsewhere"}])
 def test_files_that_are_not_read(change: dict[str, str]) -> None:
     """A file of another format, or one that is damaged, is refused in words that hold no name and no value."""
-    shape = Shape(reading_shape(METADATA), None, {1: "replace-with-null"})
-    with pytest.raises(Unsupported) as refused:
-        rewritten(shape, {"data-file": {**FILE, **change}}, deletes=[], files={"elsewhere": b"secret rows"})
+    shape = ReadShape(reading_shape(METADATA), None, {1: "replace-with-null"})
+    with pytest.raises(UnsupportedOperation) as refused:
+        rewrite_file(shape, {"data-file": {**FILE, **change}}, deletes=[], files={"elsewhere": b"secret rows"})
 
     assert "secret" not in str(refused.value)
     assert "elsewhere" not in str(refused.value)
@@ -183,7 +183,9 @@ def test_columns_are_those_of_now() -> None:
     schema = {**SCHEMA, "fields": fields}
     metadata = {**METADATA, "format-version": 3, "next-row-id": 0, "schemas": [schema], "last-column-id": 9}
     rows = rows_made(random.Random(2), 0, 9)
-    found = rows_in(show(rows, Bound(None, {3: "replace-with-null", 9: "mask-to-fixed-value"}), metadata=metadata))
+    found = rows_in(
+        show(rows, BoundRestrictions(None, {3: "replace-with-null", 9: "mask-to-fixed-value"}), metadata=metadata)
+    )
 
     assert list(found[0]) == ["id", "city", "number", "born", "paid", "ratio", "level"]
     assert {(row["number"], row["level"]) for row in found} == {(None, "XXXXXXXX")}
@@ -192,7 +194,7 @@ def test_columns_are_those_of_now() -> None:
 def test_local_hashes_differ_by_query() -> None:
     """One query's hashes are alike for like values, and another's are others."""
     values = pa.array(["a", "b", "a", None])
-    one, other = (masked(values, "sha-256-query-local", salt=salt).to_pylist() for salt in (b"1", b"2"))
+    one, other = (mask_column(values, "sha-256-query-local", salt=salt).to_pylist() for salt in (b"1", b"2"))
 
     assert one[0] == one[2] != one[1]
     assert one[3] is None
@@ -201,9 +203,9 @@ def test_local_hashes_differ_by_query() -> None:
 
 def test_an_unknown_mask_shows_nothing() -> None:
     """An action that this version does not know fails, as the file would be shown without it."""
-    with pytest.raises(Unsupported):
-        rewritten(
-            Shape(reading_shape(METADATA), None, {1: "blur"}),
+    with pytest.raises(UnsupportedOperation):
+        rewrite_file(
+            ReadShape(reading_shape(METADATA), None, {1: "blur"}),
             {"data-file": FILE},
             deletes=[],
             files={"f": parquet(pa.Table.from_pylist([{"id": 1}], schema=ARROW))},

@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.types import DateType, NestedField, StructType
 
 from limnos.formats.scans.manifests import list_read
-from limnos.formats.scans.manifests import listed as told_of
-from limnos.formats.scans.request import Aim, Needed, ScanRequest
+from limnos.formats.scans.manifests import manifest_summary as told_of
+from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope
 from limnos.formats.scans.tasks import manifests_of, tasks_of
 from tests.manifests import EQUALITY, EXISTING, POSITIONS, Fields, data_file, entry, listed, manifest, manifest_list
 
@@ -25,7 +25,7 @@ SCHEMA: dict[str, object] = {
 BY_DAY = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
 NO_SPEC = {"spec-id": 1, "fields": []}
 DAYS = StructType(NestedField(1000, "day", DateType(), required=False))
-AIM = Aim("u", "file:///t", 1, ["l"], None, SCHEMA, [SCHEMA], [BY_DAY, NO_SPEC])
+AIM = ScanScope("u", "file:///t", 1, ["l"], None, SCHEMA, [SCHEMA], [BY_DAY, NO_SPEC])
 PATH_ID = 2147483546
 
 
@@ -39,7 +39,7 @@ def plan(
     deletes: Sequence[tuple[int, Sequence[Fields]]] = (),
     *,
     asked: str = "{}",
-    aim: Aim = AIM,
+    aim: ScanScope = AIM,
     **more: object,
 ) -> tuple[list[dict], list[dict]]:
     """Plan a scan over one manifest of data, and one of deletes for each spec. Returns tasks and delete files."""
@@ -191,13 +191,13 @@ def test_manifests_that_no_filter_needs() -> None:
         listed("deletes", data, deletes=True, sequence=2), listed("later", data, deletes=True, sequence=3),
     ])  # fmt: skip
 
-    def needed(text: object) -> Needed:
+    def needed(text: object) -> ScanManifests:
         return manifests_of(AIM, msgspec.json.decode(json.dumps({"filter": text}), type=ScanRequest), lists=[told])
 
     there, gone = needed(DAY), needed({**DAY, "value": "1970-01-09"})
 
     assert ([each.path for each in there.data], [each.path for each in there.deletes]) == (["one"], ["later"])
-    assert gone == Needed([], [])
+    assert gone == ScanManifests([], [])
 
 
 def test_older_lists() -> None:

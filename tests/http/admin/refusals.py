@@ -8,10 +8,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from limnos.http.admin.protocol import AdminProtocol
-from tests.http import cells
-from tests.http.cells import Case, Row, case
-from tests.http.driver import API, OWN, PROGRAM, Answer, Node, let_jobs
+from tests.http import refusal_tables
+from tests.http.driver import API, OWN, PROGRAM, DriverAnswer, DriverNode, let_jobs
 from tests.http.iceberg import wire
+from tests.http.refusal_tables import RefusalCase, Row, case
 
 TABLE = Path(__file__).with_suffix(".md")
 LAKE = f"{OWN}/metalakes/{{m}}"
@@ -32,7 +32,7 @@ def routes() -> set[str]:
     }
 
 
-def cases(node: Node, who: str) -> Iterator[Case]:
+def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows, as a caller asks them."""
     yield case(f"GET {OWN}/whoami", "")
     yield from _moves(who)
@@ -74,8 +74,8 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
 
 
-def _moves(who: str) -> Iterator[Case]:
-    def move(thing: str, kind: str, source: str, target: str, *, catalog: str = "main") -> Case:
+def _moves(who: str) -> Iterator[RefusalCase]:
+    def move(thing: str, kind: str, source: str, target: str, *, catalog: str = "main") -> RefusalCase:
         body = {"kind": kind, "source": source.split("/"), "target": target.split("/")}
         return case(MOVE, thing, "lake", catalog, body=body)
 
@@ -92,10 +92,10 @@ def _moves(who: str) -> Iterator[Case]:
     yield move("of no catalog", "namespace", "there", "elsewhere", catalog="nowhere")
 
 
-def _transactions(who: str) -> Iterator[Case]:
+def _transactions(who: str) -> Iterator[RefusalCase]:
     """Each operation with one after it that is 400 to everybody, before it is decided: so 400 says that the first may be done."""
 
-    def do(thing: str, *operations: dict[str, object], catalog: str = "main", guarded: bool = True) -> Case:
+    def do(thing: str, *operations: dict[str, object], catalog: str = "main", guarded: bool = True) -> RefusalCase:
         never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
         body = {"operations": [*operations, *([never] if guarded else [])]}
         return case(TRANSACT, thing, "lake", catalog, body=body)
@@ -134,7 +134,7 @@ def _transactions(who: str) -> Iterator[Case]:
     yield do("of no catalog", {"do": "drop-namespace", "path": ["there"]}, catalog="nowhere")
 
 
-def _pipelines(node: Node, who: str) -> Iterator[Case]:
+def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """Of each caller its own: one to be changed and run, one to be dropped."""
     one, pipelines = f"{LAKE}/pipelines/{{p}}", f"{LAKE}/pipelines"
     for name in ("there", f"pipe_{who}", f"shed_{who}"):
@@ -152,15 +152,15 @@ def _pipelines(node: Node, who: str) -> Iterator[Case]:
         yield case(f"POST {one}/runs", thing, "lake", name, body={"id": str(uuid4()), "holder": "h:1"})
 
 
-def declare(node: Node, name: str) -> None:
+def declare(node: DriverNode, name: str) -> None:
     """Declare a pipeline that `keeper` owns; once."""
     path = f"{OWN}/metalakes/lake/pipelines/{name}"
     if node.get(path, user="laker").status != 200:
         node.done("PUT", path, DECLARED, user="laker")
-        cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+        refusal_tables.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
 
 
-def _runs(node: Node, who: str) -> Iterator[Case]:
+def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """Runs of `laker`: only who owns one goes on with it; who owns its pipeline sees it, and may stop it."""
     one = f"{LAKE}/runs/{{id}}"
     yield case(f"GET {LAKE}/runs", "runs", "lake")
@@ -189,16 +189,16 @@ def _runs(node: Node, who: str) -> Iterator[Case]:
         yield case(TRANSACT, thing, "lake", "main", body={"operations": [publish, never]})
 
 
-def job_of(node: Node, name: str) -> str:
+def job_of(node: DriverNode, name: str) -> str:
     """Ask for a job of a program that `keeper` owns; returns its id."""
     let_jobs(node)
     node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
-    cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+    refusal_tables.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
     found: str = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": name}, user="laker")["job"]["jobId"]
     return found
 
 
-def run_of(node: Node, name: str, *, state: str = "running") -> str:
+def run_of(node: DriverNode, name: str, *, state: str = "running") -> str:
     """Start a run of a pipeline of its own, with a step; returns its id."""
     declare(node, name)
     run = str(uuid4())
@@ -209,7 +209,7 @@ def run_of(node: Node, name: str, *, state: str = "running") -> str:
     return run
 
 
-def _members(who: str) -> Iterator[Case]:
+def _members(who: str) -> Iterator[RefusalCase]:
     for group, thing in (("crew", "group"), ("gone", "no group")):
         yield case(f"GET {MEMBERS}", thing, "lake", group)
         yield case(f"POST {MEMBERS}", thing, "lake", group, body={"users": ["idle"]})
@@ -218,7 +218,7 @@ def _members(who: str) -> Iterator[Case]:
     yield case(f"DELETE {MEMBERS}/{{u}}", "no user", "lake", f"group_{who}", "gone")
 
 
-def _changes() -> Iterator[Case]:
+def _changes() -> Iterator[RefusalCase]:
     of_catalog = f"GET {LAKE}/catalogs/{{c}}/changes"
     yield case(f"GET {LAKE}/changes", "metalake", "lake", query="?after=now")
     yield case(f"GET {LAKE}/changes", "of no metalake", "nolake", query="?after=now")
@@ -226,7 +226,7 @@ def _changes() -> Iterator[Case]:
     yield case(of_catalog, "of no catalog", "lake", "nowhere", query="?after=now")
 
 
-def _protection(who: str) -> Iterator[Case]:
+def _protection(who: str) -> Iterator[RefusalCase]:
     route = f"{LAKE}/objects/{{type}}/{{fullName}}/protection"
     things = (
         ("SCHEMA", "main.there", "namespace"),
@@ -243,7 +243,7 @@ def _protection(who: str) -> Iterator[Case]:
         yield case(f"PUT {route}", thing, "lake", kind, name)
 
 
-def _restrictions(who: str) -> Iterator[Case]:
+def _restrictions(who: str) -> Iterator[RefusalCase]:
     route = f"{LAKE}/objects/{{type}}/{{fullName}}/restrictions"
     terms = {"masks": {"city": "replace-with-null"}, "to": {"users": ["admin"]}}
     absent = (("SCHEMA", "main.gone", "no namespace"), ("TABLE", "main.there.gone", "no table"))
@@ -256,7 +256,7 @@ def _restrictions(who: str) -> Iterator[Case]:
         yield case(f"DELETE {route}/{{name}}", thing, "lake", kind, name, "none")
 
 
-def _names() -> Iterator[Case]:
+def _names() -> Iterator[RefusalCase]:
     names = f"{LAKE}/catalogs/{{c}}/names"
     changes = f"{names}/changes"
     for thing, catalog in (("names", "main"), ("of no catalog", "nowhere")):
@@ -267,7 +267,7 @@ def _names() -> Iterator[Case]:
         yield case(f"DELETE {changes}", thing, "lake", catalog)
 
 
-def _exchange(who: str) -> Iterator[Case]:
+def _exchange(who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/export", "metalake", "lake")
     yield case(f"GET {LAKE}/export", "with secrets", "lake", query="?secrets=true")
     yield case(f"GET {OWN}/imports", "imports")
@@ -280,7 +280,7 @@ def _exchange(who: str) -> Iterator[Case]:
     yield case(f"DELETE {one}", "no import", "1")
 
 
-def _trash(node: Node, who: str) -> Iterator[Case]:
+def _trash(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     route = f"{LAKE}/catalogs/{{c}}/trash"
     yield case(f"GET {route}", "trash", "lake", "main")
     yield case(f"GET {route}", "of no catalog", "lake", "nowhere")
@@ -296,21 +296,21 @@ def _trash(node: Node, who: str) -> Iterator[Case]:
     yield case(undrop, "of no catalog", "lake", "nowhere", table)
 
 
-def _dropped(node: Node, who: str) -> list[str]:
+def _dropped(node: DriverNode, who: str) -> list[str]:
     """Drop three tables and a namespace, to be brought back; returns their ids."""
     for name in ("lost", "astray", "shed"):
         wire.make_table(node, "there", f"{name}_{who}", user="laker")
-        cells.own(node, "tabler", "TABLE", f"main.there.{name}_{who}", by="laker")
+        refusal_tables.own(node, "tabler", "TABLE", f"main.there.{name}_{who}", by="laker")
         assert node.delete(wire.table_path("there", f"{name}_{who}"), user="laker").status == 204
     wire.make_space(node, f"bygone_{who}", user="laker")
-    cells.own(node, "keeper", "SCHEMA", f"main.bygone_{who}", by="laker")
+    refusal_tables.own(node, "keeper", "SCHEMA", f"main.bygone_{who}", by="laker")
     assert node.delete(wire.space_path(f"bygone_{who}"), user="laker").status == 204
     found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=4", user="laker").json()["trash"]
     by_name = {each["path"][-1]: str(each["id"]) for each in found}
     return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "shed", "bygone")]
 
 
-def _lineage() -> Iterator[Case]:
+def _lineage() -> Iterator[RefusalCase]:
     def event(target: str) -> dict[str, object]:
         source, written = ({"namespace": "limnos://lake", "name": name} for name in ("main.there.away", target))
         outside = {"namespace": "kafka://k", "name": "topic"}
@@ -334,7 +334,7 @@ def _lineage() -> Iterator[Case]:
     yield case(said, "of no metalake", "nolake", body=event("main.there.t"))
 
 
-def _webhooks(node: Node) -> Iterator[Case]:
+def _webhooks(node: DriverNode) -> Iterator[RefusalCase]:
     hooks = f"{LAKE}/webhooks"
     yield case(f"GET {hooks}", "of no metalake", "nolake")
     yield case(f"POST {hooks}", "webhook", "lake", body=HOOK)
@@ -345,12 +345,12 @@ def _webhooks(node: Node) -> Iterator[Case]:
     yield case(f"DELETE {hooks}/{{id}}", "no webhook", "lake", "1")
 
 
-def _webhook(node: Node) -> str:
+def _webhook(node: DriverNode) -> str:
     """Make a webhook; returns its id."""
     return str(node.done("POST", f"{OWN}/metalakes/lake/webhooks", HOOK, user="laker")["id"])
 
 
-def _explanations() -> Iterator[Case]:
+def _explanations() -> Iterator[RefusalCase]:
     route = f"POST {LAKE}/access/explain"
     question = {"action": "table_load", "kind": "table", "path": ["main", "there", "t"]}
     yield case(route, "one's own", "lake", body=question)
@@ -364,7 +364,7 @@ def _explanations() -> Iterator[Case]:
     yield case(route, "of no metalake", "nolake", body=question)
 
 
-def _tokens(node: Node, who: str) -> Iterator[Case]:
+def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     tokens = f"{OWN}/tokens"
     yield case(f"GET {tokens}", "one's own")
     yield case(f"GET {tokens}", "another's", query="?user=dummy")
@@ -381,7 +381,7 @@ def _tokens(node: Node, who: str) -> Iterator[Case]:
     yield case(f"DELETE {tokens}/{{id}}", "one's own", _token(node, "dummy" if who == "nobody" else who))
 
 
-def _secrets(node: Node, who: str) -> Iterator[Case]:
+def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     secrets, robot = f"{OWN}/users/{{u}}/secrets", f"robot of {who}"
     made = str(node.done("POST", f"{OWN}/users/robot%20of%20{who}/secrets", {})["id"])
     yield case(f"GET {secrets}", "another's", robot)
@@ -392,20 +392,20 @@ def _secrets(node: Node, who: str) -> Iterator[Case]:
     yield case(f"DELETE {secrets}/{{id}}", "another's", robot, made)
 
 
-def _token(node: Node, user: str) -> str:
+def _token(node: DriverNode, user: str) -> str:
     """Make a token to be revoked; returns its id. A name that nobody has gets one by asking itself alone."""
     asked = ({}, user) if user == "stranger" else ({"user": user}, "admin")
     return str(node.done("POST", f"{OWN}/tokens", asked[0], user=asked[1])["id"])
 
 
-def may_know(asked: dict[Row, dict[str, Answer]], row: Row, who: str) -> bool:
+def may_know(asked: dict[Row, dict[str, DriverAnswer]], row: Row, who: str) -> bool:
     """Say whether a caller may load the pipeline or run that a row is about: who may is told more than that there is nothing."""
     if row[1].startswith("pipeline"):
         return asked[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
     return row[1].startswith("run") and asked[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200
 
 
-def same_words(answer: Answer, who: str) -> object:
+def same_words(answer: DriverAnswer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["error"]["message"])  # type: ignore[index]
     for name in (
@@ -425,4 +425,4 @@ def same_words(answer: Answer, who: str) -> object:
 
 
 if __name__ == "__main__":
-    cells.write(TABLE, cases)
+    refusal_tables.write(TABLE, cases)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 
 EXPLAIN = f"{OWN}/metalakes/lake/access/explain"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
-def test_permission_is_explained_by_role_and_privilege(node: Node) -> None:
+def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None:
     """An allowed decision names the privilege, the object and the role, at the revisions it holds; nothing is suggested."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -24,7 +24,7 @@ def test_permission_is_explained_by_role_and_privilege(node: Node) -> None:
     assert told["suggestions"] == []
 
 
-def test_refusal_comes_with_suggestions(node: Node) -> None:
+def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
     """A refused decision is an answer, not a failure, and says what would change it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -35,7 +35,7 @@ def test_refusal_comes_with_suggestions(node: Node) -> None:
     assert told["suggestions"] == ["Grant USE_CATALOG on catalog main to a role of ana."]
 
 
-def test_others_are_explained_to_grant_managers(node: Node) -> None:
+def test_others_are_explained_to_grant_managers(node: DriverNode) -> None:
     """Explaining somebody else takes MANAGE_GRANTS; the owner of the metalake has it."""
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     question = {"action": "catalog_load", "path": ["main"], "user": "admin"}
@@ -56,7 +56,7 @@ def test_others_are_explained_to_grant_managers(node: Node) -> None:
     ],
     ids=str,
 )
-def test_refusals_do_not_tell_what_exists(node: Node, real: list[str], absent: list[str], action: str) -> None:
+def test_refusals_do_not_tell_what_exists(node: DriverNode, real: list[str], absent: list[str], action: str) -> None:
     """What one may not know is explained alike whether it exists or not."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -69,7 +69,7 @@ def test_refusals_do_not_tell_what_exists(node: Node, real: list[str], absent: l
     ).replace(absent[0].encode(), b"C")
 
 
-def test_metalake_is_meant_by_an_empty_path(node: Node) -> None:
+def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
     """Without a path the question is about the metalake."""
     told = node.done("POST", EXPLAIN, {"action": "catalog_create"})
 
@@ -89,6 +89,6 @@ def test_metalake_is_meant_by_an_empty_path(node: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_questions_are_400(node: Node, question: object) -> None:
+def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
     """An unknown action, one that is not done to such an object, or a malformed path is 400."""
     assert node.post(EXPLAIN, question).status == 400

@@ -5,20 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from limnos.services.request.positions import position_of
-from tests.http.driver import API, OWN, Node
+from limnos.services.request.feed_positions import position_of
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
 
 LAKE = f"{OWN}/metalakes/lake/changes"
 MAIN = f"{OWN}/metalakes/lake/catalogs/main/changes"
 
 
-def position(node: Node, feed: str = LAKE) -> str:
+def position(node: DriverNode, feed: str = LAKE) -> str:
     """The position after everything."""
     return str(node.get(f"{feed}?after=now")["next"])
 
 
-def test_a_change_on_the_wire(node: Node) -> None:
+def test_a_change_on_the_wire(node: DriverNode) -> None:
     """A change tells what happened to what, where, by whom and in which request."""
     make_space(node, "a")
     at = position(node)
@@ -41,7 +41,7 @@ def test_a_change_on_the_wire(node: Node) -> None:
     assert node.get(f"{LAKE}?after={answer['next']}")["changes"] == []
 
 
-def test_pages(node: Node) -> None:
+def test_pages(node: DriverNode) -> None:
     """An answer says that more is there, and `next` goes on."""
     at = position(node, MAIN)
     for name in "abc":
@@ -55,7 +55,7 @@ def test_pages(node: Node) -> None:
     assert names == [["main", name] for name in "abc"]
 
 
-def test_pruned_is_410(node: Node) -> None:
+def test_pruned_is_410(node: DriverNode) -> None:
     """Changes that are not kept any longer are 410, with words on what to do."""
     at = position(node)
     make_space(node, "a")
@@ -72,21 +72,21 @@ def test_pruned_is_410(node: Node) -> None:
     "query",
     ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
 )
-def test_malformed(node: Node, query: str) -> None:
+def test_malformed(node: DriverNode, query: str) -> None:
     """What is no position and no number in its bounds is 400."""
     assert node.get(f"{LAKE}?{query}").status == 400
 
 
-def test_from_the_oldest(node: Node) -> None:
+def test_from_the_oldest(node: DriverNode) -> None:
     """`after=oldest` is what no position is: all that is kept, as webhooks spell it."""
     make_space(node, "a")
 
     assert node.get(f"{LAKE}?after=oldest")["changes"] == node.get(LAKE)["changes"] != []
 
 
-def test_a_forged_position_tells_nothing(node: Node) -> None:
+def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
     """Who makes up a position with zones of others reads nothing of them."""
-    from limnos.services.request.positions import Position, position_of
+    from limnos.services.request.feed_positions import FeedPosition, position_of
 
     make_space(node, "a")
     node.done("POST", "/api/metalakes", {"name": "other"})
@@ -96,7 +96,7 @@ def test_a_forged_position_tells_nothing(node: Node) -> None:
     found = position_of(str(node.get(f"{OWN}/metalakes/other/changes?after=now")["next"]))
     mine = position_of(position(node))
     table = make_table(node, "a", "t")
-    forged = Position(mine.epoch, mine.home, dict.fromkeys({*found.zones, *mine.zones, 2**53}, 0))
+    forged = FeedPosition(mine.epoch, mine.home, dict.fromkeys({*found.zones, *mine.zones, 2**53}, 0))
 
     answer = node.get(f"{LAKE}?after={forged.text()}")
 
@@ -105,7 +105,7 @@ def test_a_forged_position_tells_nothing(node: Node) -> None:
     assert {change["zone"] for change in answer["changes"]} <= set(mine.zones)  # type: ignore[attr-defined]
 
 
-def test_position_that_names_others(node: Node) -> None:
+def test_position_that_names_others(node: DriverNode) -> None:
     """What a position names of other metalakes, or of nothing, comes back as it was sent: nobody learns what is there."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     other = f"{API}/other/catalogs"

@@ -10,7 +10,7 @@ from limnos.http.admin.errors import error_response
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.model import errors
 from limnos.names.errors import InvalidName
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 
 ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes if route.path.startswith(OWN)]
 
@@ -21,21 +21,21 @@ ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes 
         (errors.BadRequest("x"), 400, "bad-request"),
         (errors.IllegalPrivilege("x"), 400, "illegal-privilege"),
         (InvalidName("empty-part", "x"), 400, "illegal-name"),
-        (errors.Unauthenticated("x"), 401, "unauthenticated"),
-        (errors.Forbidden("x"), 403, "forbidden"),
+        (errors.AuthenticationFailed("x"), 401, "unauthenticated"),
+        (errors.PermissionDenied("x"), 403, "forbidden"),
         (errors.NotFound("x", kind="token"), 404, "not-found"),
         (errors.MissingFile("x"), 404, "missing-file"),
-        (errors.Unsupported("x"), 405, "unsupported"),
+        (errors.UnsupportedOperation("x"), 405, "unsupported"),
         (errors.AlreadyExists("x", kind="table"), 409, "already-exists"),
         (errors.NotEmpty("x", kind="namespace"), 409, "not-empty"),
         (errors.InUse("x", kind="catalog"), 409, "in-use"),
         (errors.NotInUse("x", kind="catalog"), 409, "not-in-use"),
         (errors.CommitConflict("x"), 409, "commit-conflict"),
         (errors.TooLarge("x"), 413, "too-large"),
-        (errors.Unprocessable("x"), 422, "unprocessable"),
+        (errors.PropertyConflict("x"), 422, "unprocessable"),
         (errors.StateUnknown("x"), 500, "state-unknown"),
         (errors.LimnosError("x"), 500, "internal"),
-        (errors.Unavailable("x", retry_after_s=3), 503, "unavailable"),
+        (errors.ServiceUnavailable("x", retry_after_s=3), 503, "unavailable"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
@@ -49,7 +49,9 @@ def test_error_table(error: errors.LimnosError | InvalidName, status: int, code:
 
 def test_unavailable_says_when_to_come_again() -> None:
     """503 comes with Retry-After, 401 with a challenge that is not Basic."""
-    responses = [error_response(e, request_id="q") for e in (errors.Unavailable("x"), errors.Unauthenticated("x"))]
+    responses = [
+        error_response(e, request_id="q") for e in (errors.ServiceUnavailable("x"), errors.AuthenticationFailed("x"))
+    ]
 
     assert [response.headers[-1] for response in responses] == [
         (b"retry-after", b"1"),
@@ -57,14 +59,14 @@ def test_unavailable_says_when_to_come_again() -> None:
     ]
 
 
-def test_request_id_is_the_headers(node: Node) -> None:
+def test_request_id_is_the_headers(node: DriverNode) -> None:
     """The request id in the body is the one in the header, and in the log."""
     answer = node.get(f"{OWN}/nothing")
 
     assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
 
 
-def test_refusal_carries_its_decision(node: Node) -> None:
+def test_refusal_carries_its_decision(node: DriverNode) -> None:
     """A 403 has the decision with its reasons, but nothing by which one could tell whether the object exists."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -82,7 +84,7 @@ def test_refusal_carries_its_decision(node: Node) -> None:
     assert json.loads(json.dumps(expected).replace("main.a", "main.z")) == absent.json()["error"]
 
 
-def test_messages_are_for_people(node: Node) -> None:
+def test_messages_are_for_people(node: DriverNode) -> None:
     """Percent signs stand alone here: no client of ours formats messages."""
     node.done("POST", f"{API}/lake/users", {"name": "50%"})
 
@@ -93,7 +95,7 @@ def test_messages_are_for_people(node: Node) -> None:
 
 
 @pytest.mark.parametrize("method, path", ROUTES, ids=str)
-def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> None:
+def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str) -> None:
     """A wrong token is 401 on every route; in a metalake somebody who is no user of it is 403, existing or not."""
     bodies: list[object] = [
         None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
@@ -123,7 +125,7 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"enabled": 1}', b'{"enabled": true, "x": 1}', b"\xff"])
-def test_bad_bodies_are_400(node: Node, body: bytes) -> None:
+def test_bad_bodies_are_400(node: DriverNode, body: bytes) -> None:
     """What is not the body asked for is 400, and says what is wrong."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", body)
 

@@ -8,21 +8,21 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.http.admin import exchange
-from limnos.services.exchange import exporting
+from limnos.services.exchange import metalake_export
 from limnos.services.request.context import Context
-from tests.http.driver import OWN, Node
+from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_space, make_table
 
 EXPORT = f"{OWN}/metalakes/lake/export"
 IMPORTS = f"{OWN}/imports"
 
 
-def lines_of(node: Node) -> list[bytes]:
+def lines_of(node: DriverNode) -> list[bytes]:
     """The lake's export as lines."""
     return node.get(f"{EXPORT}?format=json").body.splitlines(keepends=True)
 
 
-def test_a_metalake_goes_out_and_in(node: Node) -> None:
+def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
     """Each part says how far the import is; what was begun is listed, and gone when it is finished."""
     make_space(node, "a")
     make_space(node, "a", "b")
@@ -50,7 +50,7 @@ def test_a_metalake_goes_out_and_in(node: Node) -> None:
     assert node.get("/api/metalakes/copy/catalogs/main/schemas").json()["identifiers"][0]["name"] == "a"
 
 
-def test_tables_cannot_lie_where_they_were_exported_from(node: Node) -> None:
+def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> None:
     """In the same store: told with the record's number, and the import can be given up."""
     make_space(node, "a")
     make_table(node, "a", "t")
@@ -70,7 +70,7 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: Node) -> None:
     ("POST", IMPORTS, {"name": "a b"}, "a b"), ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
-def test_bad_input_is_told(node: Node, method: str, path: str, body: object, said: str) -> None:
+def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
     """What is wrong is named, with 400."""
     answer = node.ask(method, path, body)
 
@@ -78,7 +78,7 @@ def test_bad_input_is_told(node: Node, method: str, path: str, body: object, sai
     assert said in answer.json()["error"]["message"]
 
 
-def test_bad_parts_are_told(node: Node) -> None:
+def test_bad_parts_are_told(node: DriverNode) -> None:
     """Without a place, with none, of an import that is not there."""
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
@@ -95,16 +95,16 @@ def test_bad_parts_are_told(node: Node) -> None:
     assert node.get(one).json()["records"] == 0
 
 
-def test_two_exports_at_once_are_enough(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third waits: each holds a moment of the store."""
-    monkeypatch.setattr(exporting, "_UNDERWAY", exporting.Underway(exporting.AT_ONCE_MAX))
+    monkeypatch.setattr(metalake_export, "_EXPORT_COUNTER", metalake_export.ExportCounter(metalake_export.AT_ONCE_MAX))
 
     answer = node.get(EXPORT)
     assert (answer.status, answer.json()["error"]["code"]) == (503, "unavailable")
     assert "retry-after" in answer.headers
 
 
-def test_a_line_of_json_has_seed_names(node: Node) -> None:
+def test_a_line_of_json_has_seed_names(node: DriverNode) -> None:
     """As the definitions spell their fields."""
     head, lake = (json.loads(line) for line in lines_of(node)[:2])
 
@@ -113,7 +113,7 @@ def test_a_line_of_json_has_seed_names(node: Node) -> None:
     assert exchange.ROUTES[0].operation == "export-metalake"
 
 
-def test_a_client_that_hangs_up_ends_its_export(node: Node) -> None:
+def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
     """However many leave in the middle, the next one is served: nothing of theirs counts any longer."""
     for number in range(20):
         make_space(node, f"n{number}")
@@ -131,21 +131,21 @@ def test_a_client_that_hangs_up_ends_its_export(node: Node) -> None:
     for pieces in (0, 0, 1, 1, 2, 2):
         node.runner.run(leave(pieces))
 
-    assert exporting._UNDERWAY.count == 0
+    assert metalake_export._EXPORT_COUNTER.count == 0
     assert node.get(EXPORT).status == 200
 
 
-def test_an_export_that_is_closed_is_over(node: Node) -> None:
+def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
     """A stream that was begun and closed holds no moment of the store; one that was never begun holds none either."""
     ctx = Context(node.built.services, Credential("admin"), "x")
 
     async def story() -> None:
-        for _ in range(exporting.AT_ONCE_MAX + 1):
-            stream = exporting.metalake_export(ctx, metalake="lake", form="json")
+        for _ in range(metalake_export.AT_ONCE_MAX + 1):
+            stream = metalake_export.metalake_export(ctx, metalake="lake", form="json")
             await anext(stream)
             await stream.aclose()
-        await exporting.metalake_export(ctx, metalake="lake", form="json").aclose()
+        await metalake_export.metalake_export(ctx, metalake="lake", form="json").aclose()
 
     node.runner.run(story())
 
-    assert exporting._UNDERWAY.count == 0
+    assert metalake_export._EXPORT_COUNTER.count == 0

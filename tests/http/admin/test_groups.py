@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 
 MEMBERS = f"{OWN}/metalakes/lake/groups/staff/members"
 
 
 @pytest.fixture
-def filled(node: Node) -> Node:
+def filled(node: DriverNode) -> DriverNode:
     """A node with users ana and ben, and an empty group staff."""
     for name in ("ana", "ben"):
         node.done("POST", f"{API}/lake/users", {"name": name})
@@ -18,7 +18,7 @@ def filled(node: Node) -> Node:
     return node
 
 
-def test_members_come_and_go(filled: Node) -> None:
+def test_members_come_and_go(filled: DriverNode) -> None:
     """Adding answers all members, sorted, and can be repeated; removing answers whether there was one."""
     seen = [
         filled.get(MEMBERS).json(),
@@ -35,7 +35,7 @@ def test_members_come_and_go(filled: Node) -> None:
     ]  # fmt: skip
 
 
-def test_membership_counts_at_the_next_request(filled: Node) -> None:
+def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
     """A member has the group's roles at once, and no longer once the membership ends."""
     role = grant(filled, "other", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
@@ -49,7 +49,7 @@ def test_membership_counts_at_the_next_request(filled: Node) -> None:
     assert statuses == [403, 200, 403]
 
 
-def test_all_or_none(filled: Node) -> None:
+def test_all_or_none(filled: DriverNode) -> None:
     """One unknown user is 404, and none of the others became a member."""
     answer = filled.post(MEMBERS, {"users": ["ana", "none"]})
 
@@ -57,7 +57,7 @@ def test_all_or_none(filled: Node) -> None:
     assert filled.get(MEMBERS).json() == {"members": []}
 
 
-def test_unknown_group_is_404(filled: Node) -> None:
+def test_unknown_group_is_404(filled: DriverNode) -> None:
     """A group that does not exist is told to who manages groups."""
     path = f"{OWN}/metalakes/lake/groups/none/members"
 
@@ -66,7 +66,7 @@ def test_unknown_group_is_404(filled: Node) -> None:
     assert [answer.status for answer in answers] == [404] * 3
 
 
-def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: Node) -> None:
+def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: DriverNode) -> None:
     """MANAGE_GROUPS alone does not let one fill a group, as that hands out its roles."""
     grant(filled, "ana", "manage_groups", kind="metalake", on="lake")
 
@@ -77,7 +77,7 @@ def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: Node) -> None
     assert (refused.status, allowed.status) == (403, 200)
 
 
-def test_a_member_sees_the_members(filled: Node) -> None:
+def test_a_member_sees_the_members(filled: DriverNode) -> None:
     """A member lists the group, a neighbour is refused."""
     filled.done("POST", MEMBERS, {"users": ["ana"]})
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import SCHEMA, commit, make_table, make_view, metadata_of, table_path
 
 LINEAGE = f"{OWN}/metalakes/lake/lineage"
@@ -50,12 +50,12 @@ def event(
     } | more  # fmt: skip
 
 
-def send(node: Node, *events: dict, user: str = "admin", path: str = LINEAGE) -> Answer:
+def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEAGE) -> DriverAnswer:
     """Send events: one as it is, several as an array."""
     return node.ask("POST", path, events[0] if len(events) == 1 else list(events), user=user, host=HOST)
 
 
-def kept(node: Node, *events: dict, user: str = "admin") -> int:
+def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
     """Send events of which nothing is left out; returns how many edges were kept."""
     answer = send(node, *events, user=user)
     assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
@@ -63,7 +63,7 @@ def kept(node: Node, *events: dict, user: str = "admin") -> int:
     return found
 
 
-def graph(node: Node, query: str, *, user: str = "admin") -> dict:
+def graph(node: DriverNode, query: str, *, user: str = "admin") -> dict:
     """Ask for a graph."""
     answer = node.get(f"{LINEAGE}?{query}", user=user)
     assert answer.status == 200, answer.body
@@ -81,19 +81,19 @@ def named(found: dict) -> list[tuple[str, str]]:
     return sorted((names[edge["source"]], names[edge["target"]]) for edge in found["edges"])
 
 
-def edges(node: Node, query: str, *, user: str = "admin") -> list[tuple[str, str]]:
+def edges(node: DriverNode, query: str, *, user: str = "admin") -> list[tuple[str, str]]:
     """Ask for a graph's edges by name."""
     return named(graph(node, query, user=user))
 
 
-def tables(node: Node, *names: str) -> None:
+def tables(node: DriverNode, *names: str) -> None:
     """Make tables in namespace `a`."""
     for name in names:
         make_table(node, "a", name)
 
 
 @pytest.mark.parametrize("path", ["/api/lineage", "/api/v1/lineage", "/api/v1/lineage?metalake=lake", LINEAGE])
-def test_an_event_becomes_an_edge(node: Node, path: str) -> None:
+def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
     """Each address takes events; up and down show the edge with who said it, in which job and run, and when."""
     tables(node, "s", "t")
     answer = send(node, event(dataset("main.a.t"), dataset("main.a.s")), path=path)
@@ -110,7 +110,7 @@ def test_an_event_becomes_an_edge(node: Node, path: str) -> None:
     assert (up["complete"], up["after"]) == (True, None)
 
 
-def test_datasets_are_found_by_symlink_and_by_location(node: Node) -> None:
+def test_datasets_are_found_by_symlink_and_by_location(node: DriverNode) -> None:
     """Spark's datasets are locations with a symlink: the name in our catalog counts, and the location where no name fits."""
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "s")["location"]).removeprefix("file://")
@@ -139,7 +139,7 @@ def test_datasets_are_found_by_symlink_and_by_location(node: Node) -> None:
     assert (outside["kind"], outside["namespace"], outside["name"]) == ("outside", "http://elsewhere/iceberg", "a.s")
 
 
-def test_a_location_outranks_a_wrong_name(node: Node) -> None:
+def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
     """A session may call another catalog main: where the location is that of another table, that one is meant."""
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "u")["location"]).removeprefix("file://")
@@ -151,7 +151,7 @@ def test_a_location_outranks_a_wrong_name(node: Node) -> None:
     assert edges(node, "path=main.a.t") == [("main.a.u", "main.a.t")]
 
 
-def test_names_follow_renames_and_moves(node: Node) -> None:
+def test_names_follow_renames_and_moves(node: DriverNode) -> None:
     """A rename of a table, and of the namespace above it, changes how an edge is told and nothing else; columns as well."""
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
@@ -172,7 +172,7 @@ def test_names_follow_renames_and_moves(node: Node) -> None:
     assert edges(node, "path=main.a.s&direction=down") == []
 
 
-def test_columns_go_through_several_tables(node: Node) -> None:
+def test_columns_go_through_several_tables(node: DriverNode) -> None:
     """A column's lineage is followed through what it directly comes from; filters are shown, marked, and not followed."""
     tables(node, "s", "m", "t")
     kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
@@ -199,7 +199,7 @@ def test_columns_go_through_several_tables(node: Node) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t&column=none").status == 404
 
 
-def test_depth_and_cycles(node: Node) -> None:
+def test_depth_and_cycles(node: DriverNode) -> None:
     """As many steps as asked; a cycle is gone round once; a table is not told to come from itself."""
     tables(node, "s", "m", "t")
     for source, target in (("s", "m"), ("m", "t"), ("t", "s"), ("t", "t")):
@@ -210,7 +210,7 @@ def test_depth_and_cycles(node: Node) -> None:
     assert many == [("main.a.m", "main.a.t"), ("main.a.s", "main.a.m"), ("main.a.t", "main.a.s")]
 
 
-def test_newer_runs_replace_and_one_run_adds_up(node: Node) -> None:
+def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
     """Of a job the newest parent run counts, all that it says together; older events come too late; other jobs stay."""
     tables(node, "q", "r", "s", "t")
     q, r, s, t = (dataset(f"main.a.{name}") for name in "qrst")
@@ -234,7 +234,7 @@ def test_newer_runs_replace_and_one_run_adds_up(node: Node) -> None:
 
 
 @pytest.mark.parametrize("noise", ["START", "RUNNING", "FAIL", "ABORT", "no inputs", "no outputs", "dataset"])
-def test_noise_keeps_nothing(node: Node, noise: str) -> None:
+def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
     """What has not come about, and what names no source or no target, is answered 201 and keeps nothing."""
     tables(node, "s", "t")
     made = event(dataset("main.a.t"), dataset("main.a.s"))
@@ -249,7 +249,7 @@ def test_noise_keeps_nothing(node: Node, noise: str) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-def test_streams_and_jobs_without_runs_count(node: Node) -> None:
+def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
     """A stream that runs says what it writes, and so does the description of a job."""
     tables(node, "s", "t", "u")
     stream = event(dataset("main.a.t"), dataset("main.a.s"), eventType="RUNNING")
@@ -273,7 +273,7 @@ def test_streams_and_jobs_without_runs_count(node: Node) -> None:
         b"[" + b",".join([b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"}}'] * 101) + b"]",
     ],
 )  # fmt: skip
-def test_bad_events(node: Node, body: bytes) -> None:
+def test_bad_events(node: DriverNode, body: bytes) -> None:
     """What is no event is 400 with words, and nothing of its array is kept."""
     answer = node.ask("POST", LINEAGE, body)
 
@@ -281,7 +281,7 @@ def test_bad_events(node: Node, body: bytes) -> None:
     assert len(answer.json()["error"]["message"]) > 20
 
 
-def test_one_bad_event_spoils_its_array(node: Node) -> None:
+def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
     """An array is taken whole or not at all."""
     tables(node, "s", "t")
 
@@ -291,14 +291,14 @@ def test_one_bad_event_spoils_its_array(node: Node) -> None:
 
 @pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
-def test_bad_questions(node: Node, query: str) -> None:
+def test_bad_questions(node: DriverNode, query: str) -> None:
     """No path, a direction, number or mark that is none: 400."""
     tables(node, "t")
 
     assert node.get(f"{LINEAGE}?{query}").status == 400
 
 
-def test_pages_make_the_graph(node: Node) -> None:
+def test_pages_make_the_graph(node: DriverNode) -> None:
     """Pages of edges come to the whole graph; where the lineage changed in between the next page is refused."""
     names = [f"s{number}" for number in range(5)]
     tables(node, "t", *names)
@@ -315,14 +315,14 @@ def test_pages_make_the_graph(node: Node) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t&limit=2&after={first}").status == 400
 
 
-def test_what_may_not_be_changed_is_left_out(node: Node) -> None:
+def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
     """Who may only read a target says nothing of it; a source that is hidden, or not there, is left out in the same words."""
     tables(node, "t", "s", "hidden")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "ana", "modify_table", kind="TABLE", on="main.a.t")
     grant(node, "ana", "select_table", kind="TABLE", on="main.a.s")
 
-    def answer(target: str, *sources: str) -> Answer:
+    def answer(target: str, *sources: str) -> DriverAnswer:
         return send(node, event(dataset(target), *map(dataset, sources)), user="ana")
 
     mixed = answer("main.a.t", "main.a.s", "main.a.hidden", "main.a.gone", "main.no.s", "none.a.s").json()
@@ -346,7 +346,7 @@ def test_what_may_not_be_changed_is_left_out(node: Node) -> None:
     assert graph(node, "path=main.a.t")["edges"][0]["said"][0]["by"] == "ana"
 
 
-def test_what_may_not_be_seen_is_hidden(node: Node) -> None:
+def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
     """A hidden table is a node without a name, the same one for all its edges; nothing behind it is told, nor who said what."""
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
@@ -381,7 +381,7 @@ def test_what_may_not_be_seen_is_hidden(node: Node) -> None:
     assert edges(node, "path=main.a.far&direction=down&depth=9", user="ana") == [("main.a.far", "hidden-1")]
 
 
-def test_dropped_and_brought_back(node: Node) -> None:
+def test_dropped_and_brought_back(node: DriverNode) -> None:
     """A dropped table is not told; brought back it has its edges again, also after a sweep; let go of, they go by a sweep."""
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
@@ -401,7 +401,7 @@ def test_dropped_and_brought_back(node: Node) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-def test_a_successor_inherits_nothing(node: Node) -> None:
+def test_a_successor_inherits_nothing(node: DriverNode) -> None:
     """A table made under the name of a dropped one has no lineage."""
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s")))
@@ -412,7 +412,7 @@ def test_a_successor_inherits_nothing(node: Node) -> None:
     assert edges(node, "path=main.a.s&direction=down") == []
 
 
-def test_files_between_tables(node: Node) -> None:
+def test_files_between_tables(node: DriverNode) -> None:
     """A dataset outside joins tables: what was exported to it and imported from it is one way."""
     tables(node, "s", "t")
     file = dataset("dir/x.csv", namespace="s3://bucket")
@@ -424,7 +424,7 @@ def test_files_between_tables(node: Node) -> None:
     assert edges(node, "path=main.a.s&depth=3&direction=down") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
 
 
-def test_strangers(node: Node) -> None:
+def test_strangers(node: DriverNode) -> None:
     """Who is no user of the metalake says and asks nothing, noise included."""
     tables(node, "t")
     for path in (LINEAGE, "/api/lineage", "/api/v1/lineage", f"{OWN}/metalakes/none/lineage"):
@@ -433,7 +433,7 @@ def test_strangers(node: Node) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t", user="stranger").status == 403
 
 
-def test_long_events_are_for_who_may_write(node: Node) -> None:
+def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
     """An event over 64 KiB is read from somebody who may change something, up to a megabyte."""
     tables(node, "s", "t")
     grant(node, "ana", "select_table", kind="CATALOG", on="main")
@@ -444,7 +444,7 @@ def test_long_events_are_for_who_may_write(node: Node) -> None:
     assert send(node, long | {"filler": "x" * (1 << 20)}).status == 413
 
 
-def test_other_catalogs(node: Node) -> None:
+def test_other_catalogs(node: DriverNode) -> None:
     """Edges go from catalog to catalog; what lies in one that the caller may not use, or that is disabled, is hidden, and gone is gone."""
     tables(node, "t")
     catalogs, root = "/api/metalakes/lake/catalogs", "/iceberg/v1/lake.side"
@@ -469,7 +469,7 @@ def test_other_catalogs(node: Node) -> None:
     assert edges(node, query) == edges(node, query, user="ana") == []
 
 
-def test_without_access_control(open_node: Node) -> None:
+def test_without_access_control(open_node: DriverNode) -> None:
     """Where nobody is asked for rights everybody says and sees everything."""
     tables(open_node, "s", "t")
 
@@ -478,7 +478,7 @@ def test_without_access_control(open_node: Node) -> None:
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
-def test_a_time_beyond_all_years_is_no_event(node: Node, at: str) -> None:
+def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
     """A zone that moves a time out of the years there are is the sender's mistake: 400."""
     make_table(node, "a", "t")
 
@@ -488,7 +488,7 @@ def test_a_time_beyond_all_years_is_no_event(node: Node, at: str) -> None:
 @pytest.mark.parametrize(
     "namespace", ["http://[::1", "s3://[bucket", "limnos://[lake", "http://a:99999999", "file://[x"]
 )
-def test_what_only_looks_like_an_address_is_a_name(node: Node, namespace: str) -> None:
+def test_what_only_looks_like_an_address_is_a_name(node: DriverNode, namespace: str) -> None:
     """A namespace that cannot be taken apart names a dataset outside, as any other word does."""
     make_table(node, "a", "t")
 
@@ -497,7 +497,7 @@ def test_what_only_looks_like_an_address_is_a_name(node: Node, namespace: str) -
     assert (answer.status, answer["kept"]) == (201, 1)
 
 
-def test_an_event_of_a_time_to_come_outranks_nothing_later(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_of_a_time_to_come_outranks_nothing_later(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said with a time that is not yet counts as said now: nobody ends a job's lineage by it."""
     for name in "tsu":
         make_table(node, "a", name)
@@ -512,7 +512,7 @@ def test_an_event_of_a_time_to_come_outranks_nothing_later(node: Node, monkeypat
     assert [each["said"][0]["run"] for each in edges] == ["two"]
 
 
-def test_who_may_not_use_the_schema_is_told_nothing(node: Node) -> None:
+def test_who_may_not_use_the_schema_is_told_nothing(node: DriverNode) -> None:
     """To select tables and views is not enough to have the lineage of one, as it is not to load it."""
     tables(node, "t")
     make_view(node, "a", "w")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.http.admin.test_lineage import LINEAGE, dataset, event, kept, link
-from tests.http.driver import OWN, Node, grant
+from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, table_path
 
 MAIN = f"{OWN}/metalakes/lake/catalogs/main"
@@ -73,7 +73,7 @@ class Model:
 class Story:
     """Random steps, taken by the node and the model alike."""
 
-    def __init__(self, node: Node, model: Model) -> None:
+    def __init__(self, node: DriverNode, model: Model) -> None:
         self.node = node
         self.model = model
         self.random = model.random
@@ -156,7 +156,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_graph_equals_the_model(node: Node, seed: int) -> None:
+def test_graph_equals_the_model(node: DriverNode, seed: int) -> None:
     """Whatever happened, each table's graph is the model's, up and down, whole or by column, for who sees all and who sees half."""
     model = Model(seed)
     story = Story(node, model)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from limnos.access import passwords
-from limnos.access.passwords import NOBODYS, hashed, is_password
-from limnos.model.principals import Trust
-from limnos.services.request.hashing import WAITING_MAX, Tries
-from tests.http.driver import API, OWN, Answer, Node, node_at
+from limnos.access.passwords import DUMMY_HASH, hash_password, is_password
+from limnos.model.principals import TokenTrust
+from limnos.services.request.password_hashing import WAITING_MAX, PasswordAttempts
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
 
 LOGIN = f"{OWN}/login"
 WORDS = "correct horse battery"
@@ -21,45 +21,45 @@ OTHER = "staple on the other"
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
+def node(tmp_path: Path) -> Iterator[DriverNode]:
     """A server, and ana with a password that its administrator has set."""
     with node_at(tmp_path / "data") as found:
         assert put(found, "ana", {"password": WORDS}).status == 200
         yield found
 
 
-def admin(node: Node) -> str:
+def admin(node: DriverNode) -> str:
     """The administrator's token."""
     return (node.data / "admin.token").read_text().strip()
 
 
-def ask(node: Node, method: str, target: str, body: object = None, *, token: str | None = None) -> Answer:
+def ask(node: DriverNode, method: str, target: str, body: object = None, *, token: str | None = None) -> DriverAnswer:
     """Ask by a token; by the admin's unless told."""
     bearer = admin(node) if token is None else token
     return node.ask(method, target, body, user=None, authorization=f"Bearer {bearer}")
 
 
-def put(node: Node, user: str, body: object, *, token: str | None = None) -> Answer:
+def put(node: DriverNode, user: str, body: object, *, token: str | None = None) -> DriverAnswer:
     """Set a password."""
     return ask(node, "PUT", f"{OWN}/users/{user}/password", body, token=token)
 
 
-def login(node: Node, user: str = "ana", password: str = WORDS) -> Answer:
+def login(node: DriverNode, user: str = "ana", password: str = WORDS) -> DriverAnswer:
     """Sign in with a password."""
     return node.post(LOGIN, {"user": user, "password": password}, user=None)
 
 
-def refresh(node: Node, session: dict) -> Answer:
+def refresh(node: DriverNode, session: dict) -> DriverAnswer:
     """Go on with a session."""
     return node.post(LOGIN, {"refresh_token": session["refresh_token"]}, user=None)
 
 
-def whoami(node: Node, token: str) -> Answer:
+def whoami(node: DriverNode, token: str) -> DriverAnswer:
     """Ask who the bearer of a token is."""
     return ask(node, "GET", f"{OWN}/whoami", token=token)
 
 
-def test_a_password_opens_a_session_in_every_protocol(node: Node) -> None:
+def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
     """Its token is one like any other, for an hour; no list shows it, and nobody keeps the answer."""
     answer = login(node)
     session = answer.json()
@@ -73,7 +73,7 @@ def test_a_password_opens_a_session_in_every_protocol(node: Node) -> None:
     assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
 
 
-def test_a_session_goes_on_by_what_opens_nothing(node: Node) -> None:
+def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
     """The refreshing token is good for the next session, any number of times, and for nothing else."""
     session = login(node).json()
 
@@ -87,7 +87,7 @@ def test_a_session_goes_on_by_what_opens_nothing(node: Node) -> None:
 
 
 @pytest.mark.parametrize("ending", ["new", "gone", "own"])
-def test_a_changed_password_ends_sessions(node: Node, ending: str) -> None:
+def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None:
     """At the next request; API tokens that were made meanwhile stay."""
     session = login(node).json()
     kept = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
@@ -106,7 +106,7 @@ def test_a_changed_password_ends_sessions(node: Node, ending: str) -> None:
     assert whoami(node, kept).status == 200
 
 
-def test_logging_out_is_revoking(node: Node) -> None:
+def test_logging_out_is_revoking(node: DriverNode) -> None:
     """Both tokens of a session can be revoked by its user."""
     session = login(node).json()
     refreshing = session["refresh_token"].split("_")[1]
@@ -118,7 +118,7 @@ def test_logging_out_is_revoking(node: Node) -> None:
     assert whoami(node, session["token"]).status == 401
 
 
-def test_a_disabled_user_and_a_successor_are_refused(node: Node) -> None:
+def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
     """Disabled: from the next request. Removed and added again: the old password opens nothing of the new user's."""
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
     session = login(node).json()
@@ -137,7 +137,7 @@ def test_a_disabled_user_and_a_successor_are_refused(node: Node) -> None:
     assert ask(node, "GET", f"{API}/lake", token=login(node).json()["token"]).status == 401
 
 
-def test_only_oneself_and_service_admins_set_a_password(node: Node) -> None:
+def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> None:
     """Oneself with the old one; others, and who says nothing, not at all."""
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
@@ -152,7 +152,7 @@ def test_only_oneself_and_service_admins_set_a_password(node: Node) -> None:
     assert login(node).status == 200
 
 
-def test_bad_passwords_are_not_taken(node: Node) -> None:
+def test_bad_passwords_are_not_taken(node: DriverNode) -> None:
     """Too short, too even, with what nobody types, with the name, too long, no text."""
     texts = ["", "short", "a" * 40, "ab" * 20, "words\0with nothing", "the words of ANA say", "ü" * 513, 7, None]
 
@@ -160,7 +160,7 @@ def test_bad_passwords_are_not_taken(node: Node) -> None:
     assert login(node).status == 200
 
 
-def test_bad_logins_are_400(node: Node) -> None:
+def test_bad_logins_are_400(node: DriverNode) -> None:
     """A login is a user with a password, or a refreshing token alone."""
     both = {"user": "ana", "password": WORDS, "refresh_token": "x"}
     bodies: list[object] = [{}, {"user": "ana"}, {"password": WORDS}, both, {"user": 1, "password": WORDS}, []]
@@ -168,7 +168,7 @@ def test_bad_logins_are_400(node: Node) -> None:
     assert [node.post(LOGIN, body, user=None).status for body in bodies] == [400] * len(bodies)
 
 
-def test_wrong_is_wrong_in_one_way(node: Node) -> None:
+def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
     """No such user, a wrong password, a long one, one with NUL, a name that is none: the same words; a megabyte is not read."""
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
@@ -181,14 +181,14 @@ def test_wrong_is_wrong_in_one_way(node: Node) -> None:
     assert login(node).status == 200
 
 
-def test_one_way_of_writing_a_letter_counts(node: Node) -> None:
+def test_one_way_of_writing_a_letter_counts(node: DriverNode) -> None:
     """A keyboard that sends a letter and its accent apart signs in as well."""
     put(node, "ana", {"password": "Grüße aus Übersee"})
 
     assert login(node, password=unicodedata.normalize("NFD", "Grüße aus Übersee")).status == 200
 
 
-def test_guessing_is_held_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ten wrong ones about a name there is 429, for a right one, too, and no hash is made; other names go on."""
     asked: list[str] = []
     monkeypatch.setattr("limnos.services.identity.logins.is_password", lambda text, _: bool(asked.append(text)))
@@ -202,7 +202,7 @@ def test_guessing_is_held_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_tries_come_back_with_time() -> None:
     """One every ten seconds about a name; a right one costs nothing."""
     now = [0.0]
-    tries = Tries(now=lambda: now[0])
+    tries = PasswordAttempts(now=lambda: now[0])
 
     def wrong() -> None:
         with tries.one(user="ana", address="::1"):
@@ -221,7 +221,7 @@ def test_tries_come_back_with_time() -> None:
         wrong()
 
 
-def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: Node) -> None:
+def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -> None:
     """While 64 sign in wrongly others are answered; what does not fit is 503 or 429, and nothing else."""
 
     async def crowd() -> tuple[list[int], int]:
@@ -246,22 +246,22 @@ def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: Node) -> None
 
 def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
     """The hash that stands for users who are not there has the costs of a real one, and no password."""
-    real = hashed(WORDS)
+    real = hash_password(WORDS)
 
     assert real.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
-    assert NOBODYS.split("$")[:4] == real.split("$")[:4]
-    assert passwords._HASHER.check_needs_rehash(NOBODYS) is False
+    assert DUMMY_HASH.split("$")[:4] == real.split("$")[:4]
+    assert passwords._HASHER.check_needs_rehash(DUMMY_HASH) is False
     assert is_password(WORDS, real)
-    assert not is_password(WORDS, NOBODYS)
+    assert not is_password(WORDS, DUMMY_HASH)
     assert not is_password(WORDS, "no hash")
 
 
-def test_a_password_that_counts_no_more(node: Node) -> None:
+def test_a_password_that_counts_no_more(node: DriverNode) -> None:
     """One that was set on somebody's bare word opens nothing where words are not believed: no session, and none is gone on with."""
     assert node.put(f"{OWN}/users/bob/password", {"password": WORDS}).status == 200  # by Basic, whose user is believed
     session = login(node, "bob").json()
     rules = node.built.services.rules
-    node.built.services.rules = rules._replace(trusts=frozenset({Trust.PROVEN}))
+    node.built.services.rules = rules._replace(trusts=frozenset({TokenTrust.PROVEN}))
 
     answers = [login(node, "bob"), refresh(node, session)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_table, make_view, view_path
 
 MOVE = f"{OWN}/metalakes/lake/catalogs/main/move"
@@ -18,7 +18,7 @@ def body(source: str, target: str, kind: str = "namespace") -> dict[str, object]
     return {"kind": kind, "source": source.split("."), "target": target.split(".")}
 
 
-def test_namespace_moves_with_its_subtree(node: Node) -> None:
+def test_namespace_moves_with_its_subtree(node: DriverNode) -> None:
     """A moved namespace has its children and its owner under the new name, and nothing under the old one."""
     node.done("POST", SCHEMAS, {"name": "a:b:c"})
     node.done("POST", SCHEMAS, {"name": "x"})
@@ -30,7 +30,7 @@ def test_namespace_moves_with_its_subtree(node: Node) -> None:
     assert statuses == [200, 404, 404, 200]
 
 
-def test_table_moves(node: Node) -> None:
+def test_table_moves(node: DriverNode) -> None:
     """A moved table is loaded under the new name, with the same metadata."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     tables = "/iceberg/v1/lake.main/namespaces/a/tables"
@@ -44,7 +44,7 @@ def test_table_moves(node: Node) -> None:
     assert node.get(f"{tables}/t").status == 404
 
 
-def test_view_moves(node: Node) -> None:
+def test_view_moves(node: DriverNode) -> None:
     """A moved view is loaded under the new name, with the same metadata; a table is not moved as one."""
     made = make_view(node, "a", "v")["metadata"]
     make_table(node, "a", "t")
@@ -76,7 +76,7 @@ def test_view_moves(node: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_moves_change_nothing(node: Node, move: dict[str, object], status: int, code: str) -> None:
+def test_bad_moves_change_nothing(node: DriverNode, move: dict[str, object], status: int, code: str) -> None:
     """Each mistake has its status and code, and everything stays where it was."""
     for name in ("a:b", "c"):
         node.done("POST", SCHEMAS, {"name": name})
@@ -87,7 +87,7 @@ def test_bad_moves_change_nothing(node: Node, move: dict[str, object], status: i
     assert [each["name"] for each in node.get(SCHEMAS).json()["identifiers"]] == ["a", "c"]
 
 
-def test_moving_takes_ownership_and_a_place_to_go(node: Node) -> None:
+def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
     """Who may use a namespace may not move it; its owner may rename it, and move it where they may make one."""
     for name in ("a", "c"):
         node.done("POST", SCHEMAS, {"name": name})
@@ -106,7 +106,7 @@ def test_moving_takes_ownership_and_a_place_to_go(node: Node) -> None:
     assert [answer.status for answer in (user, renamed, elsewhere, allowed)] == [403, 200, 403, 200]
 
 
-def test_grants_go_along(node: Node) -> None:
+def test_grants_go_along(node: DriverNode) -> None:
     """A grant on a namespace counts under its new name at the next request."""
     node.done("POST", SCHEMAS, {"name": "a"})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import OWN, Node
+from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_space
 
 NAMES = f"{OWN}/metalakes/lake/catalogs/main/names"
 CHANGES = f"{NAMES}/changes"
 
 
-def furnish(node: Node) -> None:
+def furnish(node: DriverNode) -> None:
     """Make three names that hold a semicolon, at several depths."""
     for levels in (("a;b",), ("c", "d;e"), ("f;g;h",)):
         make_space(node, *levels[:1])
@@ -19,7 +19,7 @@ def furnish(node: Node) -> None:
             make_space(node, *levels)
 
 
-def test_names_are_checked_planned_changed_and_undone(node: Node) -> None:
+def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
     """Each answer tells how far it is; pages follow each other."""
     furnish(node)
 
@@ -49,7 +49,7 @@ def test_names_are_checked_planned_changed_and_undone(node: Node) -> None:
     ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
-def test_bad_input_is_told(node: Node, method: str, path: str, body: object, said: str) -> None:
+def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
     """What is wrong is named, with 400."""
     answer = node.ask(method, path, body)
 
@@ -57,7 +57,7 @@ def test_bad_input_is_told(node: Node, method: str, path: str, body: object, sai
     assert said in answer.json()["error"]["message"]
 
 
-def test_nothing_planned(node: Node) -> None:
+def test_nothing_planned(node: DriverNode) -> None:
     """Showing, changing and confirming ask for a plan, with the words that make one."""
     for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
         answer = node.ask(method, CHANGES, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.http.admin.numbers import ID_MAX, number_of
-from tests.http.driver import OWN, Node
+from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_space, make_table
 
 LAKE = f"{OWN}/metalakes/lake"
@@ -48,7 +48,7 @@ def test_number_of(text: str, most: int, number: int | None) -> None:
         ("POST", f"{MAIN}/trash/%s/undrop", 404),
     ],
 )
-def test_numbers_behind_zeros(node: Node, method: str, address: str, status: int, number: str) -> None:
+def test_numbers_behind_zeros(node: DriverNode, method: str, address: str, status: int, number: str) -> None:
     """A number that begins with many zeros and is none that any store has is refused, not met in the store."""
     make_space(node, "a")
     make_table(node, "a", "t")

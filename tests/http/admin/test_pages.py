@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 from limnos.http.admin import pages
-from tests.http.driver import OWN, Node
+from tests.http.driver import OWN, DriverNode
 
 FOLDER = Path(__file__).parents[3] / "openapi"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-def test_first_page_says_what_is_where(node: Node) -> None:
+def test_first_page_says_what_is_where(node: DriverNode) -> None:
     """The root answers anyone with the addresses of the protocols, as plain text."""
     answer = node.get("/", user=None)
 
@@ -25,7 +25,7 @@ def test_first_page_says_what_is_where(node: Node) -> None:
     )
 
 
-def test_a_browser_gets_links_that_answer(node: Node) -> None:
+def test_a_browser_gets_links_that_answer(node: DriverNode) -> None:
     """HTML without scripts that names the same roots; each link is answered, without a credential."""
     answer = node.get("/", user=None, accept=BROWSER)
     text = answer.body.decode()
@@ -41,7 +41,7 @@ def test_a_browser_gets_links_that_answer(node: Node) -> None:
     )
 
 
-def test_the_contracts_are_served_as_one_document(node: Node) -> None:
+def test_the_contracts_are_served_as_one_document(node: DriverNode) -> None:
     """Each path of each committed document is in it, references lead somewhere, no operation is named twice."""
     answer = node.get("/openapi.json", user=None)
     text, whole = answer.body.decode(), answer.json()
@@ -55,7 +55,7 @@ def test_the_contracts_are_served_as_one_document(node: Node) -> None:
         assert name in whole["components"][group]
 
 
-def test_the_document_is_asked_for_again_by_its_tag(node: Node) -> None:
+def test_the_document_is_asked_for_again_by_its_tag(node: DriverNode) -> None:
     """304 while it is the same; any cache may keep it, and asks first."""
     first = node.get("/openapi.json", user=None)
     again = node.get("/openapi.json", user=None, if_none_match=f'"x", {first.headers["etag"]}')

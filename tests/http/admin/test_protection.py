@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     SPACES,
@@ -25,27 +25,27 @@ def of(kind: str, name: str) -> str:
     return f"{LAKE}/objects/{kind}/{name}/protection"
 
 
-def furnish(node: Node) -> None:
+def furnish(node: DriverNode) -> None:
     """Make a table, a view and a metadata file."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     make_table(node, "a", "x")
 
 
-def words(answer: Answer) -> str:
+def words(answer: DriverAnswer) -> str:
     """The message of a failure, whatever protocol it is of."""
     body = answer.json()
     return str(body.get("message") or body["error"]["message"])
 
 
-def transaction(node: Node, *path: str) -> Answer:
+def transaction(node: DriverNode, *path: str) -> DriverAnswer:
     """Drop a table in a transaction."""
     body = {"operations": [{"do": "drop-table", "path": list(path)}]}
     return node.post(f"{LAKE}/catalogs/main/transactions", body)
 
 
 @pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
-def test_protected_table_stays_over_every_protocol(node: Node, at: str, below: bool) -> None:
+def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
     """Drop, purge, unregister, a transaction, an overwrite and forced drops above it: all 409 with the words that end it."""
     furnish(node)
     location = node.post(f"{table_path('a', 'x')}/unregister").json()["metadata-location"]
@@ -68,7 +68,7 @@ def test_protected_table_stays_over_every_protocol(node: Node, at: str, below: b
     assert node.delete(table_path("a", "t")).status == 204
 
 
-def test_namespace_and_view(node: Node) -> None:
+def test_namespace_and_view(node: DriverNode) -> None:
     """A namespace and a view are protected as tables are, a schema of Gravitino being the same thing; below is not the default."""
     furnish(node)
     node.done("POST", SPACES, {"namespace": ["empty"]})
@@ -85,7 +85,7 @@ def test_namespace_and_view(node: Node) -> None:
     assert node.delete(table_path("a", "t")).status == 204
 
 
-def test_what_protects_is_told(node: Node) -> None:
+def test_what_protects_is_told(node: DriverNode) -> None:
     """An object says what protects it, the nearest first; setting it again makes it no narrower, and a tag cannot have it."""
     furnish(node)
     node.done("POST", f"{API}/lake/tags", {"name": "red"})
@@ -102,7 +102,7 @@ def test_what_protects_is_told(node: Node) -> None:
     assert node.done("DELETE", of("TABLE", "main.a.t")) == {"removed": False}
 
 
-def test_owner_may_set_it_and_not_end_it(node: Node) -> None:
+def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
     """Who owns a table protects it and is refused to end that; who owns its namespace may."""
     furnish(node)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -121,7 +121,7 @@ def test_owner_may_set_it_and_not_end_it(node: Node) -> None:
 
 
 @pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
-def test_moving_ends_no_protection(node: Node, kind: str) -> None:
+def test_moving_ends_no_protection(node: DriverNode, kind: str) -> None:
     """Who owns a protected object moves it into nothing of their own, where they could end its protection; alone or in a transaction."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
@@ -135,7 +135,7 @@ def test_moving_ends_no_protection(node: Node, kind: str) -> None:
     node.done("PUT", of(kind, at))
     transactions = f"{LAKE}/catalogs/main/transactions"
 
-    def move(user: str, *target: str) -> Answer:
+    def move(user: str, *target: str) -> DriverAnswer:
         step = {"do": f"move-{word}", "source": ["a", name], "target": list(target)}
         return node.post(transactions, {"operations": [step]}, user=user)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.http.admin.test_runs import RUNS, code, declare, finish, started
 from tests.http.admin.test_transactions import Operation, message, together
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_table, metadata_of, set_properties
 
 
@@ -22,19 +22,19 @@ def commit(name: str = "t", **properties: str) -> Operation:
     return {"do": "commit-table", "path": ["a", name], "updates": [set_properties(**properties)]}
 
 
-def property_of(node: Node, name: str = "t") -> object:
+def property_of(node: DriverNode, name: str = "t") -> object:
     """What the table's property `by` is."""
     properties: dict[str, object] = metadata_of(node, "a", name)["properties"]  # type: ignore[assignment]
     return properties.get("by")
 
 
-def state(node: Node, run: str) -> str:
+def state(node: DriverNode, run: str) -> str:
     """A run's state."""
     return str(node.get(f"{RUNS}/{run}")["state"])
 
 
 @pytest.fixture
-def lake(node: Node) -> Node:
+def lake(node: DriverNode) -> DriverNode:
     """Two tables."""
     for name in ("t", "u"):
         make_table(node, "a", name)
@@ -42,7 +42,7 @@ def lake(node: Node) -> Node:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_run_is_published_with_its_tables(lake: Node, first: bool) -> None:
+def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> None:
     """Wherever the operation stands in the transaction, tables and run change at one revision, which the run keeps."""
     run = started(lake)
     commits = [commit("t", by="run"), commit("u", by="run")]
@@ -58,7 +58,7 @@ def test_a_run_is_published_with_its_tables(lake: Node, first: bool) -> None:
 
 
 @pytest.mark.parametrize("ended", ["failed", "cancelled", "discarded"])
-def test_nothing_moves_when_the_run_may_not_be_published(lake: Node, ended: str) -> None:
+def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended: str) -> None:
     """A run that ended otherwise is not published, and no table of the transaction changes."""
     run = started(lake)
     finish(lake, run, ended)
@@ -70,7 +70,7 @@ def test_nothing_moves_when_the_run_may_not_be_published(lake: Node, ended: str)
     assert (property_of(lake), state(lake, run)) == (None, ended)
 
 
-def test_the_run_stays_when_a_table_is_refused(lake: Node) -> None:
+def test_the_run_stays_when_a_table_is_refused(lake: DriverNode) -> None:
     """A requirement that does not hold refuses the run's publishing with the tables."""
     run = started(lake)
     lost = commit(by="run") | {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]}
@@ -81,7 +81,7 @@ def test_the_run_stays_when_a_table_is_refused(lake: Node) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "running")
 
 
-def test_a_superseded_attempt_publishes_nothing(lake: Node) -> None:
+def test_a_superseded_attempt_publishes_nothing(lake: DriverNode) -> None:
     """Only the newest attempt publishes; the process of an earlier one is told so."""
     run = started(lake)
     finish(lake, run, "failed")
@@ -95,7 +95,7 @@ def test_a_superseded_attempt_publishes_nothing(lake: Node) -> None:
     assert (property_of(lake), state(lake, run)) == ("new", "published")
 
 
-def test_what_is_being_cancelled_is_not_published(lake: Node) -> None:
+def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
     """Who was told to stop comes too late; and what is published is cancelled no more."""
     run = started(lake)
     lake.done("POST", f"{RUNS}/{run}/cancel")
@@ -110,7 +110,7 @@ def test_what_is_being_cancelled_is_not_published(lake: Node) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "published")
 
 
-def test_it_is_published_once(lake: Node) -> None:
+def test_it_is_published_once(lake: DriverNode) -> None:
     """The same again is refused; under a key it is answered as the first time."""
     run = started(lake)
     key = "01912345-0000-7000-8000-000000000001"
@@ -125,7 +125,7 @@ def test_it_is_published_once(lake: Node) -> None:
 RIGHTS = "run_job use_job_template use_catalog use_schema modify_table"
 
 
-def begun_by(node: Node, user: str) -> tuple[str, str]:
+def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
     """Let somebody who may run the pipeline and change tables start a run; returns it, and the role with the rights."""
     declare(node)
     role = grant(node, user, RIGHTS, kind="METALAKE", on="lake")
@@ -137,7 +137,7 @@ def begun_by(node: Node, user: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
-def test_a_right_that_has_gone_publishes_nothing(lake: Node, lost: str) -> None:
+def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) -> None:
     """Who loses a right while the run works, to run the pipeline or to change a table, publishes nothing of it."""
     run, role = begun_by(lake, "ana")
     rule = {"privileges": [{"name": lost, "condition": "allow"}]}
@@ -150,7 +150,7 @@ def test_a_right_that_has_gone_publishes_nothing(lake: Node, lost: str) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "running")
 
 
-def test_a_running_run_is_its_users_own(lake: Node) -> None:
+def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
     """Nobody else publishes what a process is still at work on, not even who owns the metalake."""
     run, _ = begun_by(lake, "ana")
 
@@ -158,7 +158,7 @@ def test_a_running_run_is_its_users_own(lake: Node) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "running")
 
 
-def test_a_held_run_is_published_by_who_answers_for_it(lake: Node) -> None:
+def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None:
     """A run that was held for a look is published by an owner of its pipeline, and not by somebody who may only run that."""
     run, _ = begun_by(lake, "ana")
     assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
@@ -171,7 +171,7 @@ def test_a_held_run_is_published_by_who_answers_for_it(lake: Node) -> None:
     assert (property_of(lake), state(lake, run)) == ("admin", "published")
 
 
-def test_no_such_run(lake: Node) -> None:
+def test_no_such_run(lake: DriverNode) -> None:
     """Who may know that there is none is told so, others what they are told of one that is there."""
     missing = publishing(str(uuid.UUID(int=7)))
     run = started(lake)

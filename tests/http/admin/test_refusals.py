@@ -6,39 +6,39 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.http import cells
+from tests.http import refusal_tables
 from tests.http.admin import refusals
-from tests.http.cells import CALLERS, Pair, Row
-from tests.http.driver import Answer
+from tests.http.driver import DriverAnswer
 from tests.http.iceberg import wire
+from tests.http.refusal_tables import CALLERS, Pair, Row
 
-WRITTEN = dict(cells.written(refusals.TABLE))
+WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
-        cells.prepare(node)
-        yield cells.answers(node, refusals.cases)
+        refusal_tables.prepare(node)
+        yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has each route that asks who is calling, and no row that is not asked."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
+@pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not, and may load neither, gets the same answer for both, to the word."""
     route, there, _ = pair
-    for who, first, second in cells.refused_both(asked, pair, CALLERS):
+    for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if not refusals.may_know(asked, (route, there), who):
             assert refusals.same_words(first, who) == refusals.same_words(second, who), who

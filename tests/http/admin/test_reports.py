@@ -6,7 +6,7 @@ import pytest
 
 from limnos.services.iceberg.reports import REPORTS
 from limnos.store import reports as store_reports
-from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
 
 ROUTE = f"{OWN}/metalakes/lake/catalogs/main/reports"
@@ -21,12 +21,12 @@ COMMIT = {
 }  # fmt: skip
 
 
-def report(node: Node, body: object, *, user: str = "admin", name: str = "t") -> Answer:
+def report(node: DriverNode, body: object, *, user: str = "admin", name: str = "t") -> DriverAnswer:
     """Send a report."""
     return node.post(f"{table_path('a', name)}/metrics", body, user=user)
 
 
-def shown(node: Node, query: str = "", *, user: str = "admin") -> dict:
+def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
     """Write what is waiting, and list it."""
     node.runner.run(REPORTS.of(node.built.services).flush())
     answer = node.get(f"{ROUTE}?table=a.t{query}", user=user)
@@ -34,7 +34,7 @@ def shown(node: Node, query: str = "", *, user: str = "admin") -> dict:
     return answer.json()
 
 
-def test_reports_are_kept_and_shown(node: Node) -> None:
+def test_reports_are_kept_and_shown(node: DriverNode) -> None:
     """Newest first, with who sent each, as it was sent; by type, by pages; a table of its name that comes after has none."""
     make_table(node, "a", "t")
     assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
@@ -51,7 +51,7 @@ def test_reports_are_kept_and_shown(node: Node) -> None:
     assert shown(node)["reports"] == []
 
 
-def test_types_are_told_apart(node: Node) -> None:
+def test_types_are_told_apart(node: DriverNode) -> None:
     """One type alone is listed when it is asked for."""
     make_table(node, "a", "t")
     for body in (SCAN, COMMIT):
@@ -68,7 +68,7 @@ def test_types_are_told_apart(node: Node) -> None:
         {**SCAN, "snapshot-id": 2**63}, [],
     ],
 )  # fmt: skip
-def test_what_is_no_report_is_refused(node: Node, body: object) -> None:
+def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
     """A report says what it is about in the right types, else it is 400 and not kept."""
     make_table(node, "a", "t")
 
@@ -76,14 +76,14 @@ def test_what_is_no_report_is_refused(node: Node, body: object) -> None:
     assert shown(node)["reports"] == []
 
 
-def test_large_one_is_refused(node: Node) -> None:
+def test_large_one_is_refused(node: DriverNode) -> None:
     """A report of more than 256 KiB is 413."""
     make_table(node, "a", "t")
 
     assert report(node, {**SCAN, "filler": "x" * (257 << 10)}).status == 413
 
 
-def test_who_may(node: Node) -> None:
+def test_who_may(node: DriverNode) -> None:
     """A reader's is kept and a creator's is not, though both are answered; a reader does not see them, a writer does."""
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -97,7 +97,7 @@ def test_who_may(node: Node) -> None:
     assert [each["user"] for each in shown(node, user="eve")["reports"]] == ["ana"]
 
 
-def test_a_reader_whom_a_restriction_binds_tells_nothing(node: Node) -> None:
+def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> None:
     """Their report is answered and not kept, as they may not load the table."""
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -108,7 +108,7 @@ def test_a_reader_whom_a_restriction_binds_tells_nothing(node: Node) -> None:
     assert shown(node)["reports"] == []
 
 
-def test_number_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table's reports the newest stay."""
     monkeypatch.setattr(store_reports, "PER_TABLE_MAX", 3)
     make_table(node, "a", "t")
@@ -118,7 +118,7 @@ def test_number_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each["snapshot_id"] for each in shown(node)["reports"]] == [4, 3, 2]
 
 
-def test_crowd_is_let_go_and_slows_nobody(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into what may wait is answered 204 and lost; commits go on; nothing is written in a request."""
     monkeypatch.setattr("limnos.services.iceberg.reports.WAITING_BYTES_MAX", 1000)
     make_table(node, "a", "t")
@@ -132,7 +132,7 @@ def test_crowd_is_let_go_and_slows_nobody(node: Node, monkeypatch: pytest.Monkey
     assert 0 < len(shown(node)["reports"]) < 20
 
 
-def test_kept_long_enough_they_go(node: Node) -> None:
+def test_kept_long_enough_they_go(node: DriverNode) -> None:
     """The sweep takes those whose time is over; with a retention of nothing none is kept."""
     make_table(node, "a", "t")
     reports = REPORTS.of(node.built.services)
@@ -147,14 +147,14 @@ def test_kept_long_enough_they_go(node: Node) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
-def test_bad_questions(node: Node, query: str) -> None:
+def test_bad_questions(node: DriverNode, query: str) -> None:
     """No table, a type, limit or id that is none: 400."""
     make_table(node, "a", "t")
 
     assert node.get(f"{ROUTE}{query}").status == 400
 
 
-def test_an_answer_has_some_megabytes_at_most(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large reports come a few at a time, one at least, and the answer says where to go on."""
     monkeypatch.setattr(store_reports, "PAGE_BYTES_MAX", 100_000)
     make_table(node, "a", "t")
@@ -170,7 +170,7 @@ def test_an_answer_has_some_megabytes_at_most(node: Node, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
-def test_what_nobody_could_read_is_no_report(node: Node, inner: bytes) -> None:
+def test_what_nobody_could_read_is_no_report(node: DriverNode, inner: bytes) -> None:
     """A report is shown as it was sent, among others: one that is no JSON in a part that nobody looks at is 400, too."""
     make_table(node, "a", "t")
     body = b'{"report-type":"scan-report","filter":' + inner + b"}"

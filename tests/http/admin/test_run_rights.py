@@ -8,28 +8,28 @@ import pytest
 
 from tests.http.admin.test_publishing import RIGHTS, begun_by, state
 from tests.http.admin.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 
-def pass_time(node: Node, patch: pytest.MonkeyPatch, seconds: float) -> None:
+def pass_time(node: DriverNode, patch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let the store's time pass."""
     time = node.built.services.store.time
     now_ms = time.now_ms()
     patch.setattr(time, "now_ms", lambda: now_ms + round(seconds * 1000))
 
 
-def resume(node: Node, run: str, *, user: str = "admin", **more: object) -> Answer:
+def resume(node: DriverNode, run: str, *, user: str = "admin", **more: object) -> DriverAnswer:
     """Begin the next attempt."""
     return node.post(f"{RUNS}/{run}/resume", {"holder": "host:2"} | more, user=user)
 
 
-def own(node: Node, user: str, name: str = "nyc") -> None:
+def own(node: DriverNode, user: str, name: str = "nyc") -> None:
     """Make somebody the owner of a pipeline."""
     node.ask("POST", f"{API}/lake/users", {"name": user})
     node.done("PUT", f"{API}/lake/owners/JOB_TEMPLATE/{name}", {"name": user, "type": "USER"})
 
 
-def test_a_run_without_a_sign_of_life_is_lost(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once its lease is out it is shown as lost and is resumed; a beat in time keeps it."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
@@ -45,7 +45,7 @@ def test_a_run_without_a_sign_of_life_is_lost(node: Node, monkeypatch: pytest.Mo
     assert (resumed.status, resumed["attempt"], resumed["state"]) == (200, 2, "running")
 
 
-def test_another_start_fails_what_was_lost(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new run takes the place of a lost one, whose process is told so when it wakes, and publishes nothing."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 31)
@@ -60,7 +60,7 @@ def test_another_start_fails_what_was_lost(node: Node, monkeypatch: pytest.Monke
     assert code(resume(node, run)) == (409, "pipeline-busy")
 
 
-def test_a_late_beat_keeps_what_nobody_took(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was away too long goes on where nobody has taken its run meanwhile."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 100)
@@ -71,7 +71,7 @@ def test_a_late_beat_keeps_what_nobody_took(node: Node, monkeypatch: pytest.Monk
     assert code(begin(node)) == (409, "pipeline-busy")
 
 
-def test_what_nobody_holds_is_cancelled_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost run has no process to be told; neither has one that was lost while it was being cancelled."""
     run, other = started(node, lease_s=30), ""
     pass_time(node, monkeypatch, 31)
@@ -85,7 +85,7 @@ def test_what_nobody_holds_is_cancelled_at_once(node: Node, monkeypatch: pytest.
     assert (first, second) == ("cancelled", "cancelled")
 
 
-def test_an_owner_of_the_pipeline_answers_for_its_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who owns the pipeline sees, cancels and discards its runs, but neither tells of them nor goes on with them."""
     run, _ = begun_by(node, "ana")
     own(node, "olga")
@@ -110,7 +110,7 @@ def test_an_owner_of_the_pipeline_answers_for_its_runs(node: Node, monkeypatch: 
     assert node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga").status == 200
 
 
-def test_going_on_takes_the_right_to_run(node: Node) -> None:
+def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
     """Who may not run the pipeline any longer still tells what became of a run, but begins no other attempt."""
     run, role = begun_by(node, "ana")
     rule = {"privileges": [{"name": "run_job", "condition": "allow"}]}
@@ -124,7 +124,7 @@ def test_going_on_takes_the_right_to_run(node: Node) -> None:
     assert "RUN_JOB" in again.json()["error"]["message"]
 
 
-def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Node) -> None:
+def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: DriverNode) -> None:
     """A start with a version is refused for the right, whether or not there is such a version."""
     declare(node)
     grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
@@ -135,7 +135,7 @@ def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Node
         assert answer.status == 403, answer.body
 
 
-def test_a_successor_of_the_same_name_inherits_no_run(node: Node) -> None:
+def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
     """A user who was removed and added anew is another one: the run is not theirs."""
     run, _ = begun_by(node, "ana")
     node.done("DELETE", f"{API}/lake/users/ana")
@@ -145,7 +145,7 @@ def test_a_successor_of_the_same_name_inherits_no_run(node: Node) -> None:
     assert node.post(f"{RUNS}/{run}/beat", {"attempt": 1}, user="ana").status == 403
 
 
-def test_everybody_lists_their_own(node: Node) -> None:
+def test_everybody_lists_their_own(node: DriverNode) -> None:
     """Runs and findings of others are not listed to who may only run the pipeline; to its owner, all are."""
     declare(node)
     runs = {}
@@ -168,7 +168,7 @@ def test_everybody_lists_their_own(node: Node) -> None:
     assert listed("olga") == listed("admin") == [set(runs.values())] * 3
 
 
-def test_the_feed_tells_of_runs(node: Node) -> None:
+def test_the_feed_tells_of_runs(node: DriverNode) -> None:
     """Starts and ends are told to who sees the run, beats and steps to nobody; a publish comes with the catalog's changes."""
     run, _ = begun_by(node, "ana")
     node.done("POST", f"{API}/lake/users", {"name": "zoe"})
@@ -190,7 +190,7 @@ def test_the_feed_tells_of_runs(node: Node) -> None:
     assert told("zoe") == []
 
 
-def test_a_renamed_pipeline_keeps_its_runs(node: Node) -> None:
+def test_a_renamed_pipeline_keeps_its_runs(node: DriverNode) -> None:
     """Runs are the pipeline's whatever it is called; the answer has the name that it has now."""
     run = started(node)
     finish(node, run, "failed")

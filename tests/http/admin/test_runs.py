@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from limnos.services.runs import runners, runs
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 LAKE = f"{OWN}/metalakes/lake"
 PIPES = f"{LAKE}/pipelines"
@@ -20,18 +20,18 @@ FINDING = {
 }  # fmt: skip
 
 
-def declare(node: Node, name: str = "nyc", declaration: object = DECLARATION) -> dict:
+def declare(node: DriverNode, name: str = "nyc", declaration: object = DECLARATION) -> dict:
     """Declare a pipeline."""
     return node.done("PUT", f"{PIPES}/{name}", {"declaration": declaration})
 
 
-def begin(node: Node, name: str = "nyc", **more: object) -> Answer:
+def begin(node: DriverNode, name: str = "nyc", **more: object) -> DriverAnswer:
     """Start a run."""
     body = {"id": str(uuid.uuid4()), "holder": "host:1", "steps": STEPS} | more
     return node.post(f"{PIPES}/{name}/runs", body)
 
 
-def started(node: Node, **more: object) -> str:
+def started(node: DriverNode, **more: object) -> str:
     """Declare a pipeline, start a run of it, and return its id."""
     declare(node)
     answer = begin(node, **more)
@@ -39,17 +39,17 @@ def started(node: Node, **more: object) -> str:
     return str(answer["id"])
 
 
-def finish(node: Node, run: str, state: str, attempt: int = 1) -> Answer:
+def finish(node: DriverNode, run: str, state: str, attempt: int = 1) -> DriverAnswer:
     """Say what became of a run."""
     return node.post(f"{RUNS}/{run}/finish", {"attempt": attempt, "state": state, "message": "so"})
 
 
-def code(answer: Answer) -> tuple[int, str]:
+def code(answer: DriverAnswer) -> tuple[int, str]:
     """A refusal's status and code."""
     return answer.status, answer.json()["error"]["code"]
 
 
-def test_a_pipeline_keeps_what_it_declares(node: Node) -> None:
+def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
     """Another declaration is another version; the same one, in whatever order of keys, changes nothing; old versions can be read."""
     first = declare(node)
     same = declare(node, declaration={"a": 1, "b": 2, "steps": DECLARATION["steps"]})
@@ -64,7 +64,7 @@ def test_a_pipeline_keeps_what_it_declares(node: Node) -> None:
     assert node.get(f"{PIPES}/nyc?version=9").status == 404
 
 
-def test_a_run_is_told_of_and_read(node: Node) -> None:
+def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
     """What a runner tells of its steps is what is read, with its findings; what is left out stays."""
     run = started(node, parameters={"day": "2024-01-01"})
     path = f"{RUNS}/{run}/steps/raw"
@@ -91,7 +91,7 @@ def test_a_run_is_told_of_and_read(node: Node) -> None:
     assert told["findings"] == [{"step": "raw", **FINDING, "at": told["findings"][0]["at"]}]
 
 
-def test_phases_are_told_of_steps_and_after_the_end(node: Node) -> None:
+def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
     """Seconds by phase stand in a step and in its run, also when they are told after its end; another attempt begins anew."""
     run = started(node)
     beat, step = f"{RUNS}/{run}/beat", f"{RUNS}/{run}/steps/raw"
@@ -114,7 +114,7 @@ def test_phases_are_told_of_steps_and_after_the_end(node: Node) -> None:
     assert code(superseded) == (409, "attempt-superseded")
 
 
-def test_one_run_at_a_time(node: Node) -> None:
+def test_one_run_at_a_time(node: DriverNode) -> None:
     """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is the same run."""
     run = started(node)
     again = begin(node, id=run)
@@ -128,7 +128,7 @@ def test_one_run_at_a_time(node: Node) -> None:
     assert begin(node).status == 200
 
 
-def test_an_id_is_one_run(node: Node) -> None:
+def test_an_id_is_one_run(node: DriverNode) -> None:
     """An id that is another pipeline's run is refused, and so is what is no id."""
     run = started(node)
     declare(node, "other")
@@ -137,7 +137,7 @@ def test_an_id_is_one_run(node: Node) -> None:
     assert code(begin(node, "other", id="mine")) == (400, "bad-request")
 
 
-def test_another_attempt_takes_over(node: Node) -> None:
+def test_another_attempt_takes_over(node: DriverNode) -> None:
     """After a resume the old process is told that it is superseded, whatever it tells; a repeated resume begins no other attempt."""
     run = started(node)
     finish(node, run, "failed")
@@ -156,7 +156,7 @@ def test_another_attempt_takes_over(node: Node) -> None:
     assert code(node.post(f"{RUNS}/{run}/resume", {"holder": "host:3"})) == (409, "pipeline-busy")
 
 
-def test_cancelling_is_told_by_the_next_beat(node: Node) -> None:
+def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
     """Who holds the run learns by its beat that it is to stop, and says when it has."""
     run = started(node)
     cancelled = node.done("POST", f"{RUNS}/{run}/cancel")
@@ -177,7 +177,7 @@ def test_cancelling_is_told_by_the_next_beat(node: Node) -> None:
         ("held", "failed", False), ("failed", "held", False), ("failed", "failed", True), ("discarded", "discarded", True),
     ],
 )  # fmt: skip
-def test_states_follow_one_another(node: Node, first: str, then: str, ok: bool) -> None:
+def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: bool) -> None:
     """What became of a run changes as its states allow, and the same again changes nothing; else the refusal says what to do."""
     run = started(node)
     assert finish(node, run, first).status == 200
@@ -192,7 +192,7 @@ def test_states_follow_one_another(node: Node, first: str, then: str, ok: bool) 
         )
 
 
-def test_runs_are_listed_newest_first(node: Node) -> None:
+def test_runs_are_listed_newest_first(node: DriverNode) -> None:
     """By pipeline and state, a page at a time."""
     runs = [started(node)]
     finish(node, runs[0], "failed")
@@ -210,7 +210,7 @@ def test_runs_are_listed_newest_first(node: Node) -> None:
     assert node.get(f"{RUNS}?state=odd").status == 400
 
 
-def test_findings_are_a_trend(node: Node) -> None:
+def test_findings_are_a_trend(node: DriverNode) -> None:
     """What a rule found in each run is told newest first, with the run; what is told again takes the place of what was."""
     runs = []
     for broken in (1, 2):
@@ -232,7 +232,7 @@ def test_findings_are_a_trend(node: Node) -> None:
     assert node.get(f"{PIPES}/nyc/findings?step=mart").json() == {"findings": [], "next": None}
 
 
-def test_a_pipeline_is_dropped_with_its_runs(node: Node) -> None:
+def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
     """Not while somebody holds one; then its runs are gone with it."""
     run = started(node)
     busy = node.delete(f"{PIPES}/nyc")
@@ -264,7 +264,7 @@ def test_a_pipeline_is_dropped_with_its_runs(node: Node) -> None:
         ("GET", "pipelines/nyc?version=x", None),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused(node: Node, method: str, path: str, body: object) -> None:
+def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: object) -> None:
     """What is no declaration, id, lease, attempt, state, time or page is refused with 400, and changes nothing."""
     run = started(node)
     before = node.get(f"{RUNS}/{run}").json()
@@ -276,14 +276,14 @@ def test_bad_input_is_refused(node: Node, method: str, path: str, body: object) 
     assert node.get(f"{RUNS}/{run}").json() == before
 
 
-def test_no_such_step(node: Node) -> None:
+def test_no_such_step(node: DriverNode) -> None:
     """A step that the run was not started with is none of its steps."""
     run = started(node)
 
     assert node.ask("PUT", f"{RUNS}/{run}/steps/gone", {"attempt": 1, "state": "done"}).status == 404
 
 
-def test_a_page_of_runs_is_bounded(node: Node) -> None:
+def test_a_page_of_runs_is_bounded(node: DriverNode) -> None:
     """Parameters are short, and options are told of one run alone: a thousand runs are one answer."""
     long = begin_with(node, parameters={"day": "x" * 20_000})
     run = started(node, parameters={"day": "x"}, options={"pins": ["y"]})
@@ -295,18 +295,18 @@ def test_a_page_of_runs_is_bounded(node: Node) -> None:
     assert node.get(f"{RUNS}/{run}")["options"] == {"pins": ["y"]}
 
 
-def begin_with(node: Node, **more: object) -> Answer:
+def begin_with(node: DriverNode, **more: object) -> DriverAnswer:
     """Declare a pipeline and try to start a run."""
     declare(node)
     return begin(node, **more)
 
 
-def test_what_is_told_of_a_run_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A finding is short, and all that a run's steps are told with has a limit; what would pass it changes nothing, what is little goes on."""
     run = started(node)
     monkeypatch.setattr(runners, "RUN_MAX", 50_000)
 
-    def put(step: str, **more: object) -> Answer:
+    def put(step: str, **more: object) -> DriverAnswer:
         return node.put(f"{RUNS}/{run}/steps/{step}", {"attempt": 1, "state": "running", **more})
 
     one = put("raw", findings=[FINDING | {"sample": "x" * 20_000}])
@@ -320,7 +320,7 @@ def test_what_is_told_of_a_run_is_bounded(node: Node, monkeypatch: pytest.Monkey
     assert [each["step"] for each in node.get(f"{RUNS}/{run}").json()["findings"]] == ["raw"] * 3 + ["mart"]
 
 
-def test_an_id_is_its_users_alone(node: Node) -> None:
+def test_an_id_is_its_users_alone(node: DriverNode) -> None:
     """Another user who starts a run under the id of somebody's is refused, and told nothing of it; the same user gets the run again."""
     run = started(node)
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -334,15 +334,17 @@ def test_an_id_is_its_users_alone(node: Node) -> None:
     assert begin(node, id=run)["id"] == run
 
 
-def test_a_hidden_run_does_not_end_the_list(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that the caller ceases to see between the look and the decision is left out, and its page goes on as ever."""
     runs_started = []
     for _ in range(3):
         runs_started.append(started(node))
         finish(node, runs_started[-1], "failed")
-    sees = runs.sees
+    sees = runs.is_run_visible
     monkeypatch.setattr(
-        runs, "sees", lambda scene, run, **more: run.uuid != runs_started[1] and sees(scene, run, **more)
+        runs,
+        "is_run_visible",
+        lambda request_view, run, **more: run.uuid != runs_started[1] and sees(request_view, run, **more),
     )
 
     first = node.get(f"{RUNS}?limit=2").json()
@@ -351,7 +353,7 @@ def test_a_hidden_run_does_not_end_the_list(node: Node, monkeypatch: pytest.Monk
     assert [each["id"] for each in (*first["runs"], *second["runs"])] == [runs_started[2], runs_started[0]]
 
 
-def test_a_message_is_cut(node: Node) -> None:
+def test_a_message_is_cut(node: DriverNode) -> None:
     """What is said of a run's end is kept up to a bound."""
     run = started(node)
 
@@ -361,7 +363,7 @@ def test_a_message_is_cut(node: Node) -> None:
     assert len(node.get(f"{RUNS}/{run}").json()["message"]) == runs.MESSAGE_MAX
 
 
-def test_findings_of_the_attempt_before_go(node: Node) -> None:
+def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
     """The first word of a step in the next attempt takes away what the one before had found, findings or not."""
     run = started(node)
     path = f"{RUNS}/{run}/steps/raw"
@@ -375,7 +377,7 @@ def test_findings_of_the_attempt_before_go(node: Node) -> None:
     assert node.get(f"{RUNS}/{run}").json()["findings"] == []
 
 
-def test_a_successor_of_a_runs_user(node: Node) -> None:
+def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
     """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the run."""
     users = f"{API}/lake/users"
     declare(node)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import OWN, Node
+from tests.http.driver import OWN, DriverNode
 
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
-def test_health_at_the_root(node: Node, path: str) -> None:
+def test_health_at_the_root(node: DriverNode, path: str) -> None:
     """The aliases at the root answer as those below /api do, without a credential."""
     answer = node.get(path, user=None, authorization="Nonsense")
 
     assert (answer.status, answer["code"], answer["status"]) == (200, 0, "UP")
 
 
-def test_ready_asks_the_store(node: Node) -> None:
+def test_ready_asks_the_store(node: DriverNode) -> None:
     """Readiness asks the store each time, being alive does not; a store that fails is 503."""
     store = node.built.services.store
     before = store.statements
@@ -31,7 +31,7 @@ def test_ready_asks_the_store(node: Node) -> None:
     assert node.get("/health/ready", user=None).status == 503
 
 
-def test_metrics_count_requests(node: Node) -> None:
+def test_metrics_count_requests(node: DriverNode) -> None:
     """Metrics are Prometheus text, and hold the requests that were answered, by protocol and operation."""
     node.get("/api/version")
 
@@ -41,7 +41,7 @@ def test_metrics_count_requests(node: Node) -> None:
     assert b'limnos_requests_total{operation="get-version",protocol="gravitino",status="200"}' in answer.body
 
 
-def test_metrics_of_the_process_have_prometheus_names(node: Node) -> None:
+def test_metrics_of_the_process_have_prometheus_names(node: DriverNode) -> None:
     """What boards of other programs show: memory, CPU, open files, start."""
     lines = node.get("/metrics", user=None).body.decode().splitlines()
 
@@ -52,7 +52,7 @@ def test_metrics_of_the_process_have_prometheus_names(node: Node) -> None:
     assert "process_cpu_seconds_total" in found
 
 
-def test_configs_are_flat_and_public(node: Node, open_node: Node) -> None:
+def test_configs_are_flat_and_public(node: DriverNode, open_node: DriverNode) -> None:
     """The settings that clients read have Gravitino's names; the admins are among them with access control only."""
     on, off = node.get("/configs", user=None).json(), open_node.get("/configs", user=None).json()
 
@@ -66,7 +66,7 @@ def test_configs_are_flat_and_public(node: Node, open_node: Node) -> None:
     assert "gravitino.authorization.serviceAdmins" not in off
 
 
-def test_whoami(node: Node) -> None:
+def test_whoami(node: DriverNode) -> None:
     """The caller is the Basic user, the token's user, or anonymous."""
     token = (node.data / "admin.token").read_text().strip()
 
@@ -93,7 +93,7 @@ def test_whoami(node: Node) -> None:
     ],
     ids=str,
 )
-def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: Node, path: str, shape: str) -> None:
+def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: DriverNode, path: str, shape: str) -> None:
     """An address that is nobody's is 404 in the error shape of the protocol whose routes it follows furthest."""
     answer = node.get(path)
 
@@ -103,7 +103,7 @@ def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: Node, path:
     assert ("own" if "request_id" in told else "iceberg" if told else "gravitino") == shape
 
 
-def test_wrong_method_is_405(node: Node) -> None:
+def test_wrong_method_is_405(node: DriverNode) -> None:
     """A method that an address does not have is 405, in the own error shape."""
     answer = node.put(f"{OWN}/whoami")
 

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.http.iceberg.oauth import EXCHANGE
-from limnos.model.principals import Trust
+from limnos.model.principals import TokenTrust
 from tests.http.admin.test_logins import ask, whoami
-from tests.http.driver import API, Answer, Node, node_at
+from tests.http.driver import API, DriverAnswer, DriverNode, node_at
 
 OWN = "/api/limnos/v1"
 SECRETS = f"{OWN}/users/etl/secrets"
@@ -19,26 +19,26 @@ TOKENS = "/iceberg/v1/oauth/tokens"
 
 
 @pytest.fixture
-def node(tmp_path) -> Iterator[Node]:  # noqa: ANN001
+def node(tmp_path) -> Iterator[DriverNode]:  # noqa: ANN001
     """A server with a user of the metalake who is a program."""
     with node_at(tmp_path) as running:
         ask(running, "POST", f"{API}/lake/users", {"name": "etl"})
         yield running
 
 
-def made(node: Node, **fields: object) -> dict:
+def made(node: DriverNode, **fields: object) -> dict:
     """Make a secret."""
     answer = ask(node, "POST", SECRETS, fields)
     assert answer.status == 200, answer.body
     return answer.json()
 
 
-def end(node: Node, secret: dict) -> Answer:
+def end(node: DriverNode, secret: dict) -> DriverAnswer:
     """End a secret."""
     return ask(node, "DELETE", f"{SECRETS}/{secret['id']}")
 
 
-def form(node: Node, header: str | None = None, **fields: str) -> Answer:
+def form(node: DriverNode, header: str | None = None, **fields: str) -> DriverAnswer:
     """Ask for a token as OAuth's clients do."""
     headers = {} if header is None else {"authorization": header}
     return node.ask(
@@ -51,19 +51,19 @@ def form(node: Node, header: str | None = None, **fields: str) -> Answer:
     )
 
 
-def opened(node: Node, secret: dict) -> Answer:
+def opened(node: DriverNode, secret: dict) -> DriverAnswer:
     """Show a secret."""
     told = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
     return form(node, grant_type="client_credentials", scope="catalog", **told)
 
 
-def exchanged(node: Node, token: str, header: str | None = None) -> Answer:
+def exchanged(node: DriverNode, token: str, header: str | None = None) -> DriverAnswer:
     """Show a token to get the next one, as Iceberg's Java client does before the end."""
     told = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
     return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
 
 
-def test_a_secret_opens_a_while_of_access(node: Node) -> None:
+def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
     """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list shows any of them."""
     secret = made(node)
     answer = opened(node, secret)
@@ -80,7 +80,7 @@ def test_a_secret_opens_a_while_of_access(node: Node) -> None:
     assert secret["client_secret"] not in str(listed)
 
 
-def test_secrets_rotate(node: Node) -> None:
+def test_secrets_rotate(node: DriverNode) -> None:
     """Two count at a time; the old one is ended by command, with what it opened, while the new one's goes on."""
     old = made(node)
     before = str(opened(node, old)["access_token"])
@@ -98,7 +98,7 @@ def test_secrets_rotate(node: Node) -> None:
     assert made(node)["client_id"] == "etl"
 
 
-def test_what_was_made_with_it_ends_with_it(node: Node) -> None:
+def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
     """An API token that the program made for itself is of the secret's line, too: who stole a token keeps nothing."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -110,7 +110,7 @@ def test_what_was_made_with_it_ends_with_it(node: Node) -> None:
     assert whoami(node, kept).status == 401
 
 
-def test_a_token_is_exchanged_before_its_end(node: Node) -> None:
+def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
     """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is exchanged."""
     secret = made(node)
     first = str(opened(node, secret)["access_token"])
@@ -123,7 +123,7 @@ def test_a_token_is_exchanged_before_its_end(node: Node) -> None:
     assert exchanged(node, first[:-2]).status == 401
 
 
-def test_a_token_that_is_over_is_exchanged_by_the_secret(node: Node) -> None:
+def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> None:
     """So Iceberg's Java client goes on after a sleep: Basic with the client's secret, the ended token as subject."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -140,14 +140,14 @@ def test_a_token_that_is_over_is_exchanged_by_the_secret(node: Node) -> None:
     assert [exchanged(node, access, f"Basic {each}").status for each in (wrong, other)] == [401, 401]
 
 
-def test_ends_with_its_secret(node: Node) -> None:
+def test_ends_with_its_secret(node: DriverNode) -> None:
     """A secret that ends soon opens nothing beyond that."""
     answer = opened(node, made(node, expires_in_s=60))
 
     assert 0 < int(str(answer["expires_in"])) <= 60
 
 
-def test_only_service_admins(node: Node) -> None:
+def test_only_service_admins(node: DriverNode) -> None:
     """Neither others nor the service account make, see or end secrets; nobody makes themself one."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -162,7 +162,7 @@ def test_only_service_admins(node: Node) -> None:
     assert opened(node, secret).status == 200
 
 
-def test_a_password_or_secrets(node: Node) -> None:
+def test_a_password_or_secrets(node: DriverNode) -> None:
     """Who has the one is not given the other; taking a password away that is none ends no secret."""
     words = {"password": "a few words of my own"}
     secret = made(node)
@@ -176,7 +176,7 @@ def test_a_password_or_secrets(node: Node) -> None:
     assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 200
 
 
-def test_bad_input(node: Node) -> None:
+def test_bad_input(node: DriverNode) -> None:
     """Names with a colon, lives that are none, ids that are none or another's, unknown fields."""
     secret = made(node)
     bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
@@ -190,7 +190,7 @@ def test_bad_input(node: Node) -> None:
     assert [opened(node, each).status for each in (secret, bob)] == [200, 200]
 
 
-def test_a_successor_of_the_name_gets_nothing(node: Node) -> None:
+def test_a_successor_of_the_name_gets_nothing(node: DriverNode) -> None:
     """Removed and added again: what the old secret opens is void for the new user."""
     secret = made(node)
     ask(node, "DELETE", f"{API}/lake/users/etl")
@@ -202,7 +202,7 @@ def test_a_successor_of_the_name_gets_nothing(node: Node) -> None:
     assert ask(node, "GET", f"{API}/lake", token=str(opened(node, made(node))["access_token"])).status == 200
 
 
-def test_a_disabled_service_account_is_refused(node: Node) -> None:
+def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
     """At the next request, whatever it was given before; and its secret opens nothing until it is enabled again."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -217,7 +217,7 @@ def test_a_disabled_service_account_is_refused(node: Node) -> None:
     assert opened(node, secret).status == 200
 
 
-def test_a_secret_is_worth_what_its_makers_word_was(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made by somebody who only said who they were, it opens nothing where only tokens count; a password likewise."""
     believed = node.post(SECRETS, {}, user="admin").json()
     proven = made(node)
@@ -226,13 +226,13 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: Node, monkeypatch: pyt
     assert [opened(node, each).status for each in (believed, proven)] == [200, 200]
     services = node.built.services
 
-    monkeypatch.setattr(services, "rules", services.rules._replace(trusts=frozenset({Trust.PROVEN})))
+    monkeypatch.setattr(services, "rules", services.rules._replace(trusts=frozenset({TokenTrust.PROVEN})))
 
     assert [opened(node, each).status for each in (believed, proven)] == [401, 200]
     assert node.post(f"{OWN}/login", {"user": "ana", **words}, user=None).status == 401
 
 
-def test_another_text_under_the_id_of_a_secret(node: Node) -> None:
+def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
     """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an exchange."""
     secret, other = made(node), made(node)
     text = str(secret["client_secret"])

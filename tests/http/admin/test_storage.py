@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, OWN, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
-from tests.objects import BUCKET, Objects, Trouble, objects
+from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
 pytestmark = pytest.mark.integration  # an object store is served
 ROOT = "/iceberg/v1/lake.cloud"
@@ -24,36 +24,36 @@ ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
     with objects() as found:
         yield found
 
 
 @pytest.fixture
-def storage(store: Objects) -> Storage:
+def storage(store: ObjectStoreServer) -> StorageSection:
     """Settings that let catalogs use it, and name it as a storage."""
     store.is_away, store.is_lax, store.trouble = False, False, None
     named = {"locations": "s3://lake/named", **store.properties}
-    return Storage(
+    return StorageSection(
         allowed_roots=("s3://lake/free",), allowed_endpoints=(store.uri,), timeout_s=60.0,
         named={"big": named, "ours": {**named, "metalakes": "pond, lake"}, "theirs": {**named, "metalakes": "pond"}},
     )  # fmt: skip
 
 
-def make_catalog(node: Node, name: str = "cloud", **properties: str) -> None:
+def make_catalog(node: DriverNode, name: str = "cloud", **properties: str) -> None:
     """Make an Iceberg catalog."""
     body = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
-def make_table(node: Node, root: str = ROOT) -> None:
+def make_table(node: DriverNode, root: str = ROOT) -> None:
     """Make the table `a.t`."""
     node.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
     node.done("POST", f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
 
 
-def owned(store: Objects) -> dict[str, str]:
+def owned(store: ObjectStoreServer) -> dict[str, str]:
     """Properties of a catalog that has keys of its own; the store takes any secret."""
     return {**store.properties, "s3.secret-access-key": SECRET, "warehouse": "s3://lake/free/w"}
 
@@ -63,7 +63,7 @@ def everything_in(data: Path) -> bytes:
     return b"".join(each.read_bytes() for each in sorted(data.iterdir()) if each.is_file())
 
 
-def test_no_file_holds_a_secret(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """Not the database, not its log; made, altered and imported catalogs alike. The key's file is for the server alone, and the next start reads it."""
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
@@ -91,7 +91,7 @@ def test_no_file_holds_a_secret(store: Objects, storage: Storage, tmp_path: Path
     assert SECRET.encode() not in everything_in(data)
 
 
-def test_a_rotation_puts_all_under_a_new_key(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """Secrets that an earlier release left in clear, too; nothing else of a catalog changes, and a second rotation is another."""
     data, none = tmp_path / "data", tmp_path / "none"
     none.touch(0o600)
@@ -115,7 +115,9 @@ def test_a_rotation_puts_all_under_a_new_key(store: Objects, storage: Storage, t
         )
 
 
-def test_a_lost_key_is_named_and_hurts_nobody_else(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_lost_key_is_named_and_hurts_nobody_else(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """Its catalog's files are not reached, by the key's name; other catalogs go on; setting the secrets anew mends it."""
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
@@ -144,7 +146,7 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(store: Objects, storage: Stor
         assert node.get(KEYS).json()["lacking"] == []
 
 
-def test_a_catalog_names_a_storage(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """Its tables lie below the storage's locations, under its keys, and give out credentials; nobody sees how, the database holds none of it."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="ours")
@@ -181,7 +183,7 @@ def test_a_catalog_names_a_storage(store: Objects, storage: Storage, tmp_path: P
         ({"storage": "big", "warehouse": "s3://lake/named/w", "allowed-locations": "s3://lake/free"}, "not below a root"),
     ],
 )  # fmt: skip
-def test_a_storage_is_not_bent(storage: Storage, tmp_path: Path, properties: dict[str, str], said: str) -> None:
+def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str) -> None:
     """Neither when a catalog is made, nor later, property by property."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
@@ -193,7 +195,7 @@ def test_a_storage_is_not_bent(storage: Storage, tmp_path: Path, properties: dic
         assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
 
 
-def test_a_storage_that_is_gone_is_named(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_storage_that_is_gone_is_named(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """When the settings name it no more, its catalogs say so, and reach nothing by other keys."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="big")
@@ -204,14 +206,14 @@ def test_a_storage_that_is_gone_is_named(store: Objects, storage: Storage, tmp_p
         assert (refused.status, "names storage 'big'" in refused.body.decode()) == (400, True), refused.body
 
 
-def outcomes(node: Node) -> dict[str, str]:
+def outcomes(node: DriverNode) -> dict[str, str]:
     """What came of each step of a check."""
     answer = node.post(CHECK)
     assert answer.status == 200, answer.body
     return {step["name"]: step["outcome"] for step in answer.json()["steps"]}
 
 
-def test_a_check_tries_everything(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """With the catalog's keys and with credentials for one place, which don't open the one beside; nothing is left."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
@@ -230,12 +232,12 @@ def test_a_check_tries_everything(store: Objects, storage: Storage, tmp_path: Pa
     ],
 )  # fmt: skip
 def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
-    store: Objects, storage: Storage, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
 ) -> None:
     """Each refusal is told with the statement of a policy that lacks."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **{key: value for key, value in owned(store).items() if "role" not in key})
-        store.trouble = Trouble(*trouble, "403 Forbidden")
+        store.trouble = RequestFault(*trouble, "403 Forbidden")
         answer = node.post(CHECK).json()
         store.trouble = None
     told = {each["name"]: each for each in answer["steps"]}
@@ -245,7 +247,9 @@ def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
     assert statement["Resource"] == (f"arn:aws:s3:::{BUCKET}" if step == "list" else f"arn:aws:s3:::{BUCKET}/free/w/*")
 
 
-def test_a_check_tells_of_a_store_that_knows_no_sessions(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_check_tells_of_a_store_that_knows_no_sessions(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """Where credentials for one place open the one beside, no role may be named."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
@@ -256,7 +260,9 @@ def test_a_check_tells_of_a_store_that_knows_no_sessions(store: Objects, storage
     }
 
 
-def test_a_check_tells_of_a_token_service_that_is_away(store: Objects, storage: Storage, tmp_path: Path) -> None:
+def test_a_check_tells_of_a_token_service_that_is_away(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """The rest is told all the same as far as it was tried, and nothing is left."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))

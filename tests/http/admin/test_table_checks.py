@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from limnos.config.storage import Storage
+from limnos.config.storage import StorageSection
 from limnos.services.iceberg import table_checks
-from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_added_files import Writer
 from tests.http.iceberg.test_plans import steer
 from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
-from tests.objects import BUCKET, Objects, Trouble, objects
+from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
 CHECK = f"{OWN}/metalakes/lake/catalogs/main/tables/check"
 Finding = tuple[str, str, str]
@@ -37,14 +37,14 @@ def table(tmp_path: Path) -> Iterator[Writer]:
         yield made
 
 
-def checked(node: Node, query: str = "", *, table: str = "a.t") -> dict[str, Any]:
+def checked(node: DriverNode, query: str = "", *, table: str = "a.t") -> dict[str, Any]:
     """What a slice of the check answers."""
     answer = node.get(f"{CHECK}?table={table}{query}")
     assert answer.status == 200, answer.body
     return answer.json()  # type: ignore[no-any-return]
 
 
-def findings(node: Node, query: str = "", *, table: str = "a.t") -> list[Finding]:
+def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[Finding]:
     """What the check finds: kinds, problems and names."""
     found = checked(node, query, table=table)["findings"]
     assert all(each["told"] for each in found)
@@ -190,7 +190,7 @@ def test_tables_of_other_formats(table: Writer) -> None:
 def test_on_an_object_store(tmp_path: Path) -> None:
     """Files of a table on S3 are looked for in the same way; a store that refuses to answer is an error, and no finding."""
     with objects() as store:
-        storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+        storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
         with node_at(tmp_path / "data", storage=storage) as node:
             properties = {**store.properties, "warehouse": "s3://lake/checked"}
             body = {"name": "cloud", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
@@ -207,11 +207,11 @@ def test_on_an_object_store(tmp_path: Path) -> None:
                 ("size", f"{place}/data/cut.parquet"), ("missing", f"{place}/data/gone.parquet"),
             ]  # fmt: skip
             assert found["files"] == 6
-            store.trouble = Trouble("HEAD", "data/a.parquet", "403 Forbidden")
+            store.trouble = RequestFault("HEAD", "data/a.parquet", "403 Forbidden")
             assert node.get(check).status == 502
 
 
-def _commit_to(store: Objects, node: Node, *, place: str, path: str) -> None:
+def _commit_to(store: ObjectStoreServer, node: DriverNode, *, place: str, path: str) -> None:
     """Add a snapshot of three files to a table: one is there, one is longer than it was, one is not there."""
 
     def put(name: str, data: bytes) -> str:

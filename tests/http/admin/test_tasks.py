@@ -10,16 +10,16 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from limnos.app.building import DATABASE_FILE
+from limnos.app.node_builder import DATABASE_FILE
 from limnos.app.upkeep import WAITING
 from limnos.formats.avro import BLOCK_BYTES_MAX
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import commit, local, make_table, point, snapshot, table_path
 
 TRIES = 5
 
 
-def poisoned(node: Node) -> Path:
+def poisoned(node: DriverNode) -> Path:
     """Drop a table with purge whose manifest list, among its own files, is no such thing; returns it."""
     home = local(make_table(node, "a", "t")["metadata"]["location"])
     listed = home / "metadata" / "snap-1.avro"
@@ -29,7 +29,7 @@ def poisoned(node: Node) -> Path:
     return listed
 
 
-def work(node: Node) -> int:
+def work(node: DriverNode) -> int:
     """Run what is due, as if no time had to pass between the tries; returns how many tries that were."""
     tries = 0
     while node.runner.run(node.built.upkeep.run_one()):
@@ -40,7 +40,7 @@ def work(node: Node) -> int:
     return tries
 
 
-def test_poisoned_task_is_given_up(node: Node) -> None:
+def test_poisoned_task_is_given_up(node: DriverNode) -> None:
     """After a few tries nobody tries it again; it stays to be seen, and in the metric."""
     poisoned(node)
 
@@ -58,7 +58,7 @@ def test_poisoned_task_is_given_up(node: Node) -> None:
     assert node.get(f"{OWN}/tasks?after={dead['id']}").json() == {"tasks": []}
 
 
-def test_bomb_is_given_up(node: Node) -> None:
+def test_bomb_is_given_up(node: DriverNode) -> None:
     """A manifest list that unpacks without end is no more than a task that is given up, and says why."""
     schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
     data = io.BytesIO()
@@ -74,7 +74,7 @@ def test_bomb_is_given_up(node: Node) -> None:
     assert listed.exists()
 
 
-def test_dead_task_is_tried_again(node: Node) -> None:
+def test_dead_task_is_tried_again(node: DriverNode) -> None:
     """Once what was wrong is mended, a retry does the rest."""
     listed = poisoned(node)
     work(node)
@@ -92,7 +92,7 @@ def test_dead_task_is_tried_again(node: Node) -> None:
     assert node.post(f"{OWN}/tasks/{dead['id']}/retry").status == 404
 
 
-def test_what_a_purge_kept_is_told(node: Node) -> None:
+def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
     """Files that a purge kept are named in its result."""
     home = make_table(node, "a", "t")["metadata"]["location"]
     statistics = {
@@ -117,7 +117,7 @@ def test_what_a_purge_kept_is_told(node: Node) -> None:
     assert (node.data / "admin.token").exists()
 
 
-def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: Node) -> None:
+def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> None:
     """A task that only another release knows is neither done nor given up."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("INSERT INTO task VALUES (7, 'new', '{}', 0, 0, 500, 0, NULL, NULL, NULL, NULL)")
@@ -129,18 +129,18 @@ def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: Node) -> None:
 
 
 @pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
-def test_malformed_lists(node: Node, target: str) -> None:
+def test_malformed_lists(node: DriverNode, target: str) -> None:
     """A state that is none, or a page that begins nowhere, is 400."""
     assert node.get(f"{OWN}/{target}").status == 400
 
 
 @pytest.mark.parametrize("task_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
-def test_no_such_task(node: Node, task_id: str) -> None:
+def test_no_such_task(node: DriverNode, task_id: str) -> None:
     """What is no task's id is 404 like one that is free."""
     assert node.get(f"{OWN}/tasks/{task_id}").status == node.post(f"{OWN}/tasks/{task_id}/retry").status == 404
 
 
-def test_tasks_are_for_service_admins(node: Node) -> None:
+def test_tasks_are_for_service_admins(node: DriverNode) -> None:
     """Neither an owner of the metalake nor anybody else sees or moves the server's work."""
     poisoned(node)
     work(node)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API, OWN, Answer, Node, node_at
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
 
 TOKENS = f"{OWN}/tokens"
 
 
-def whoami(node: Node, token: str) -> Answer:
+def whoami(node: DriverNode, token: str) -> DriverAnswer:
     """Ask who the bearer of a token is."""
     return node.get(f"{OWN}/whoami", user=None, authorization=f"Bearer {token}")
 
 
-def test_token_speaks_for_its_user(node: Node) -> None:
+def test_token_speaks_for_its_user(node: DriverNode) -> None:
     """A new token's text is answered once; it speaks for its maker, and no list ever shows it."""
     made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
 
@@ -29,7 +29,7 @@ def test_token_speaks_for_its_user(node: Node) -> None:
     assert made["token"].encode() not in listed.body
 
 
-def test_revoked_token_is_refused_at_the_next_request(node: Node) -> None:
+def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
     """Revoking answers whether the token was valid; it is 401 from then on, and stays listed as revoked."""
     made = node.done("POST", TOKENS, {}, user="ana")
 
@@ -40,7 +40,7 @@ def test_revoked_token_is_refused_at_the_next_request(node: Node) -> None:
     assert [token["revoked"] for token in node.get(TOKENS, user="ana").json()["tokens"]] == [True]
 
 
-def test_expiry_is_told_in_utc(node: Node) -> None:
+def test_expiry_is_told_in_utc(node: DriverNode) -> None:
     """A token that expires says when, an hour after it was made."""
     made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
@@ -51,7 +51,7 @@ def test_expiry_is_told_in_utc(node: Node) -> None:
 @pytest.mark.parametrize(
     "body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}]
 )
-def test_bad_tokens_are_400(node: Node, body: object) -> None:
+def test_bad_tokens_are_400(node: DriverNode, body: object) -> None:
     """A lifetime or a user that will not do is refused, and no token is made."""
     answer = node.post(TOKENS, body)
 
@@ -59,7 +59,7 @@ def test_bad_tokens_are_400(node: Node, body: object) -> None:
     assert len(node.get(TOKENS).json()["tokens"]) == 1
 
 
-def test_others_tokens_are_for_service_admins(node: Node) -> None:
+def test_others_tokens_are_for_service_admins(node: DriverNode) -> None:
     """A service admin makes, lists and revokes anybody's tokens; nobody else does."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     made = node.done("POST", TOKENS, {"user": "ana"})
@@ -78,18 +78,18 @@ def test_others_tokens_are_for_service_admins(node: Node) -> None:
     assert node.delete(f"{TOKENS}/{made['id']}").json() == {"revoked": True}
 
 
-def test_anonymous_has_no_tokens(node: Node) -> None:
+def test_anonymous_has_no_tokens(node: DriverNode) -> None:
     """Who does not say who they are gets no token."""
     assert [node.post(TOKENS, {}, user=None).status, node.get(TOKENS, user=None).status] == [403, 403]
 
 
 @pytest.mark.parametrize("token_id", ["77", "x", "9" * 30, "-1", "%C2%B2"])
-def test_unknown_token_is_404(node: Node, token_id: str) -> None:
+def test_unknown_token_is_404(node: DriverNode, token_id: str) -> None:
     """An id that no token has, or that is no number, is 404 for a service admin."""
     assert node.delete(f"{TOKENS}/{token_id}").status == 404
 
 
-def test_user_and_all_are_not_asked_for_together(node: Node) -> None:
+def test_user_and_all_are_not_asked_for_together(node: DriverNode) -> None:
     """The two ask for different tokens: 400."""
     assert node.get(f"{TOKENS}?user=ana&all=true").status == 400
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.store import nodes as store_nodes
-from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     SCHEMA,
     creation,
@@ -28,24 +28,24 @@ PATH = f"{OWN}/metalakes/lake/catalogs/main/transactions"
 Operation = dict[str, object]
 
 
-def together(node: Node, *operations: Operation, user: str = "admin") -> Answer:
+def together(node: DriverNode, *operations: Operation, user: str = "admin") -> DriverAnswer:
     """Send operations."""
     return node.ask("POST", PATH, {"operations": list(operations)}, user=user)
 
 
-def message(answer: Answer) -> tuple[int, str, str]:
+def message(answer: DriverAnswer) -> tuple[int, str, str]:
     """Status, code and words of a refusal."""
     error = answer.json()["error"]
     return answer.status, error["code"], error["message"]
 
 
-def is_there(node: Node, *levels: str) -> bool:
+def is_there(node: DriverNode, *levels: str) -> bool:
     """Say whether a table exists."""
     return node.ask("HEAD", table_path(*levels)).status == 204
 
 
 @pytest.fixture
-def lake(node: Node) -> Node:
+def lake(node: DriverNode) -> DriverNode:
     """Two namespaces, and two tables in the first."""
     for name in ("t", "u"):
         make_table(node, "a", name)
@@ -53,7 +53,7 @@ def lake(node: Node) -> Node:
     return node
 
 
-def test_each_kind_in_one(lake: Node) -> None:
+def test_each_kind_in_one(lake: DriverNode) -> None:
     """A namespace is made, a table made in it, one moved there and committed to, one dropped, and the namespace moved: one revision."""
     answer = together(
         lake,
@@ -82,7 +82,7 @@ def test_each_kind_in_one(lake: Node) -> None:
     assert again.json()["revision"] == told["revision"] + 1
 
 
-def test_views_with_their_tables(lake: Node) -> None:
+def test_views_with_their_tables(lake: DriverNode) -> None:
     """A view is made beside the table that it reads, one moved, one written anew, one dropped, with the tables' own changes."""
     for name in ("old", "moved", "gone"):
         make_view(lake, "a", name)
@@ -131,7 +131,7 @@ def test_views_with_their_tables(lake: Node) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )  # fmt: skip
-def test_refusal_of_a_view_undoes_all(lake: Node, last: Operation, told: tuple[int, str, str]) -> None:
+def test_refusal_of_a_view_undoes_all(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
     """What is refused about a view undoes the tables' and views' changes before it, files and all."""
     for name in ("v", "w"):
         make_view(lake, "a", name)
@@ -151,7 +151,7 @@ def test_refusal_of_a_view_undoes_all(lake: Node, last: Operation, told: tuple[i
     assert told[2] in words
 
 
-def test_swap_of_two_tables(lake: Node) -> None:
+def test_swap_of_two_tables(lake: DriverNode) -> None:
     """Two tables take each other's names by way of a third."""
     uuids = [metadata_of(lake, "a", name)["table-uuid"] for name in ("t", "u")]
 
@@ -193,7 +193,7 @@ def test_swap_of_two_tables(lake: Node) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_refusal_undoes_what_came_before(lake: Node, last: Operation, told: tuple[int, str, str]) -> None:
+def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
     """Whatever the last operation is refused for, nothing of the earlier ones is done, and no file is left."""
     with nothing_done(lake):
         answer = together(
@@ -209,7 +209,7 @@ def test_refusal_undoes_what_came_before(lake: Node, last: Operation, told: tupl
     assert told[2] in words
 
 
-def test_what_one_started_from_is_asserted(lake: Node) -> None:
+def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
     """A set is published only if each table is what its maker started from: uuid, snapshot, or that there is none yet."""
     uuid = metadata_of(lake, "a", "t")["table-uuid"]
     asserts = [
@@ -230,7 +230,7 @@ def test_what_one_started_from_is_asserted(lake: Node) -> None:
     assert message(answer)[:2] == (409, "commit-conflict")
 
 
-def test_purge_of_a_dropped_table(lake: Node) -> None:
+def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
     """A drop with purge leaves its task in the same transaction; what is refused leaves none."""
     refused = together(
         lake, {"do": "drop-table", "path": ["a", "t"], "purge": True}, {"do": "drop-table", "path": ["a", "none"]}
@@ -244,7 +244,7 @@ def test_purge_of_a_dropped_table(lake: Node) -> None:
     assert [each["kind"] for each in lake.get(f"{OWN}/tasks?state=waiting").json()["tasks"]] == ["purge-table"]
 
 
-def test_each_operation_needs_its_own_right(lake: Node) -> None:
+def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
     """Who may commit but not drop is refused both; what one makes oneself one may change, as if sent one after the other."""
     grant(lake, "bob", "use_catalog use_schema modify_table create_schema create_table", kind="CATALOG", on="main")
     commit = {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="b")]}
@@ -269,7 +269,7 @@ def test_each_operation_needs_its_own_right(lake: Node) -> None:
     assert is_there(lake, "mine", "m")
 
 
-def test_rights_follow_what_is_moved(lake: Node) -> None:
+def test_rights_follow_what_is_moved(lake: DriverNode) -> None:
     """A right on a namespace ends, within the transaction too, for what an earlier operation has moved out of it."""
     grant(lake, "bob", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "bob", "use_schema modify_table create_table", kind="SCHEMA", on="main.a")
@@ -307,7 +307,7 @@ def test_rights_follow_what_is_moved(lake: Node) -> None:
      {"operations": [{"do": "drop-table", "path": ["a", "t"]}] * 1001}],
     ids=str,
 )  # fmt: skip
-def test_bad_bodies(lake: Node, body: object) -> None:
+def test_bad_bodies(lake: DriverNode, body: object) -> None:
     """A body that is not understood is 400, and nothing is done."""
     with nothing_done(lake):
         answer = lake.ask("POST", PATH, body)
@@ -315,7 +315,7 @@ def test_bad_bodies(lake: Node, body: object) -> None:
     assert answer.status == 400
 
 
-def test_failed_file_leaves_nothing(lake: Node) -> None:
+def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
     """A location outside the catalog's roots refuses the set, and the files of its other tables go."""
     files = files_of(lake)
 
@@ -332,7 +332,7 @@ def test_failed_file_leaves_nothing(lake: Node) -> None:
 KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
-def test_key_makes_it_once(lake: Node) -> None:
+def test_key_makes_it_once(lake: DriverNode) -> None:
     """Under its key a transaction is carried out once and told again as it was, revision and all; another one is refused."""
     operations = [
         {"do": "create-table", "path": ["b", "n"], "schema": SCHEMA},
@@ -350,7 +350,7 @@ def test_key_makes_it_once(lake: Node) -> None:
     assert message(other)[:2] == (400, "idempotency-key-reused")
 
 
-def test_refusal_under_a_key_is_final(lake: Node) -> None:
+def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
     """What was refused stays so under its key, with the request id under which it was refused; without the key it is not."""
     operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
     first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)
@@ -362,7 +362,7 @@ def test_refusal_under_a_key_is_final(lake: Node) -> None:
     assert together(lake, operation).status == 200
 
 
-def test_protected_table_stays(lake: Node) -> None:
+def test_protected_table_stays(lake: DriverNode) -> None:
     """What is protected is not dropped by a transaction either, which is refused whole."""
     lake.done("PUT", f"{OWN}/metalakes/lake/objects/table/main.a.u/protection", {})
 
@@ -377,7 +377,7 @@ def test_protected_table_stays(lake: Node) -> None:
     assert is_there(lake, "a", "u")
 
 
-def test_moves_down_read_so_much(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moves_down_read_so_much(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full namespace is not moved down again and again in one transaction: each time all of it is looked through."""
     monkeypatch.setattr(store_nodes, "BELOW_MAX", 5)
     for name in ("n", "m"):

@@ -8,7 +8,7 @@ import pytest
 
 from limnos.services.upkeep import trash
 from tests.http.asterix.wire import rows
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import (
     SPACES,
     files_of,
@@ -25,20 +25,20 @@ from tests.http.test_coverage import FUNCTION
 TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
 
-def dropped(node: Node, *levels: str) -> int:
+def dropped(node: DriverNode, *levels: str) -> int:
     """Make a table, drop it, and return its id in the trash."""
     make_table(node, *levels)
     assert node.delete(table_path(*levels)).status == 204
     return int(str(node.get(TRASH).json()["trash"][0]["id"]))
 
 
-def undrop(node: Node, number: object, **body: object) -> tuple[int, dict]:
+def undrop(node: DriverNode, number: object, **body: object) -> tuple[int, dict]:
     """Bring something back; returns the status and the answer."""
     answer = node.post(f"{TRASH}/{number}/undrop", body)
     return answer.status, answer.json()
 
 
-def test_table_comes_back_with_its_files(node: Node) -> None:
+def test_table_comes_back_with_its_files(node: DriverNode) -> None:
     """The metadata is the one that was dropped, the list tells what is there and for how long, and its ETag still holds."""
     make_table(node, "a", "t")
     before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
@@ -54,7 +54,7 @@ def test_table_comes_back_with_its_files(node: Node) -> None:
     assert node.get(TRASH).json() == {"trash": [], "before": None}
 
 
-def test_pages_and_paths(node: Node) -> None:
+def test_pages_and_paths(node: DriverNode) -> None:
     """A page is as long as it is asked to be, the next begins at its mark; below a path there is what was dropped there."""
     for name in ("t", "u"):
         dropped(node, "a", name)
@@ -69,12 +69,12 @@ def test_pages_and_paths(node: Node) -> None:
 
 
 @pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
-def test_bad_questions(node: Node, query: str) -> None:
+def test_bad_questions(node: DriverNode, query: str) -> None:
     """A mark, a limit or a path that is none is the caller's mistake."""
     assert node.get(f"{TRASH}?{query}").status == 400
 
 
-def test_bad_answers_leave_it_in_the_trash(node: Node) -> None:
+def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
     """No such id, a name that is taken, a place that is none: each its status and words, and nothing is done."""
     number = dropped(node, "a", "t")
     make_table(node, "a", "t")
@@ -97,7 +97,7 @@ def test_bad_answers_leave_it_in_the_trash(node: Node) -> None:
     assert undrop(node, number, to=["a", "u"])[0] == 200
 
 
-def test_same_metadata_is_registered_again(node: Node) -> None:
+def test_same_metadata_is_registered_again(node: DriverNode) -> None:
     """Who dropped a table may register its metadata file, as the compatibility kit does; then it is in the trash no more."""
     location = make_table(node, "a", "t")["metadata-location"]
     node.delete(table_path("a", "t"))
@@ -107,7 +107,7 @@ def test_same_metadata_is_registered_again(node: Node) -> None:
     assert node.get(TRASH).json()["trash"] == []
 
 
-def test_namespace_that_is_not_empty_stays(node: Node) -> None:
+def test_namespace_that_is_not_empty_stays(node: DriverNode) -> None:
     """A namespace whose tables are in the trash is empty and may go; it comes back with them."""
     make_space(node, "a", k="v")
     dropped(node, "a", "t")
@@ -122,7 +122,7 @@ def test_namespace_that_is_not_empty_stays(node: Node) -> None:
     assert node.get(f"{SPACES}/a").json()["properties"]["k"] == "v"
 
 
-def test_place_of_what_one_lets_go_is_free(node: Node) -> None:
+def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
     """Once it is let go it can't be brought back, and anybody may lie at its place; its files stay."""
     make_space(node, "a")
     location = str(make_table(node, "a", "t")["metadata"]["location"])  # type: ignore[index]
@@ -136,7 +136,7 @@ def test_place_of_what_one_lets_go_is_free(node: Node) -> None:
     assert make_table(node, "a", "u", location=location)
 
 
-def test_view_comes_back(node: Node) -> None:
+def test_view_comes_back(node: DriverNode) -> None:
     """A view lies in the trash as a table does, and is the same when it comes back."""
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
@@ -148,7 +148,7 @@ def test_view_comes_back(node: Node) -> None:
     assert node.get(view_path("a", "v")).json() == before
 
 
-def test_purged_files_are_gone(node: Node, tmp_path: Path) -> None:
+def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
     """What was dropped with its files is not in the trash."""
     make_table(node, "a", "t")
     node.delete(f"{table_path('a', 't')}?purgeRequested=true")
@@ -158,7 +158,7 @@ def test_purged_files_are_gone(node: Node, tmp_path: Path) -> None:
     assert files_of(node) == []
 
 
-def test_pages_tell_nothing_of_what_is_hidden(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages begin and end with what is shown: who may bring back little learns nothing of what lies between, nor that it is there."""
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -187,7 +187,7 @@ CATALOGS = {"fileset": "fileset", "topic": "messaging", "model": "model"}
 MAKES = "create_table create_view create_fileset create_topic register_model register_function"
 
 
-def test_who_may_not_make_such_a_thing_brings_none_back(node: Node, tmp_path: Path) -> None:
+def test_who_may_not_make_such_a_thing_brings_none_back(node: DriverNode, tmp_path: Path) -> None:
     """Who owns what was dropped needs the right to make one where it goes, too: to list what is there is not enough."""
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 
 
-def test_disabled_user_is_refused_at_the_next_request(node: Node) -> None:
+def test_disabled_user_is_refused_at_the_next_request(node: DriverNode) -> None:
     """A disabled user is refused in every protocol, and let in again once enabled; again is fine."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     path = f"{OWN}/metalakes/lake/users/ana"
@@ -19,7 +19,7 @@ def test_disabled_user_is_refused_at_the_next_request(node: Node) -> None:
     assert statuses == [200, 403, 403, 200]
 
 
-def test_disabled_user_stays_in_lists(node: Node) -> None:
+def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
     """The user keeps roles and name, and is shown as disabled; their own list of metalakes is empty."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
@@ -28,7 +28,7 @@ def test_disabled_user_stays_in_lists(node: Node) -> None:
     assert node.get(API, user="ana").json()["metalakes"] == []
 
 
-def test_owner_of_the_metalake_cannot_be_disabled(node: Node) -> None:
+def test_owner_of_the_metalake_cannot_be_disabled(node: DriverNode) -> None:
     """Who owns the metalake is not locked out of it: 400 says to hand it over first."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", {"enabled": False})
 
@@ -36,12 +36,12 @@ def test_owner_of_the_metalake_cannot_be_disabled(node: Node) -> None:
     assert "another owner" in answer.json()["error"]["message"]
 
 
-def test_unknown_user_is_404(node: Node) -> None:
+def test_unknown_user_is_404(node: DriverNode) -> None:
     """A user that does not exist is told to who manages users."""
     assert node.patch(f"{OWN}/metalakes/lake/users/none", {"enabled": False}).status == 404
 
 
-def test_disabling_takes_manage_users(node: Node) -> None:
+def test_disabling_takes_manage_users(node: DriverNode) -> None:
     """A member may disable nobody, not even themselves."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

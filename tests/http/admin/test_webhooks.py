@@ -8,15 +8,15 @@ import pytest
 from limnos.model.errors import BadRequest
 from limnos.services.activity import webhooks
 from limnos.services.activity.webhooks import url_check
-from limnos.services.request.positions import position_of
-from tests.http.driver import API, OWN, Node
+from limnos.services.request.feed_positions import position_of
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import make_space
 
 HOOKS = f"{OWN}/metalakes/lake/webhooks"
 URL = "https://hooks.example.com/limnos"
 
 
-def test_a_webhook_comes_and_goes(node: Node) -> None:
+def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
     """Its secret is in the answer to its making alone; the list tells how far behind it is."""
     made = node.done("POST", HOOKS, {"url": URL})
     make_space(node, "a")
@@ -35,7 +35,7 @@ def test_a_webhook_comes_and_goes(node: Node) -> None:
     assert node.get(HOOKS).json() == {"webhooks": []}
 
 
-def test_from_the_oldest(node: Node) -> None:
+def test_from_the_oldest(node: DriverNode) -> None:
     """It may begin with what is kept already."""
     make_space(node, "a")
     node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
@@ -68,7 +68,7 @@ def test_from_the_oldest(node: Node) -> None:
     ],
     ids=str,
 )
-def test_refused(node: Node, body: dict[str, object]) -> None:
+def test_refused(node: DriverNode, body: dict[str, object]) -> None:
     """An address that the server's settings do not allow, or that is none, is 400."""
     assert node.post(HOOKS, body).status == 400
     assert node.get(HOOKS).json() == {"webhooks": []}
@@ -105,7 +105,7 @@ def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
             url_check(url, allowed)
 
 
-def test_only_the_owner_of_the_metalake(node: Node) -> None:
+def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
     """A webhook sends what happens to somewhere else: members, and owners of a catalog, neither see nor make one."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
@@ -121,7 +121,7 @@ def test_only_the_owner_of_the_metalake(node: Node) -> None:
     assert [answer.status for answer in answers] == [403] * 4
 
 
-def test_webhooks_of_another_metalake(node: Node) -> None:
+def test_webhooks_of_another_metalake(node: DriverNode) -> None:
     """An id of another metalake's webhook is that of none."""
     node.done("POST", API, {"name": "other"})
     made = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
@@ -132,12 +132,12 @@ def test_webhooks_of_another_metalake(node: Node) -> None:
 
 
 @pytest.mark.parametrize("webhook_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
-def test_no_such_webhook(node: Node, webhook_id: str) -> None:
+def test_no_such_webhook(node: DriverNode, webhook_id: str) -> None:
     """What is no webhook's id is 404."""
     assert node.delete(f"{HOOKS}/{webhook_id}").status == node.post(f"{HOOKS}/{webhook_id}/retry").status == 404
 
 
-def test_position_that_names_others(node: Node) -> None:
+def test_position_that_names_others(node: DriverNode) -> None:
     """A position that somebody made up tells nothing of how busy another metalake is."""
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
@@ -150,7 +150,7 @@ def test_position_that_names_others(node: Node) -> None:
     assert [each["behind"] for each in node.get(HOOKS).json()["webhooks"]] == [0]
 
 
-def test_a_position_of_another_metalake_starts_no_webhook(node: Node) -> None:
+def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> None:
     """Neither a new webhook nor one that is tried again goes on from where another metalake's changes are."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
@@ -163,7 +163,7 @@ def test_a_position_of_another_metalake_starts_no_webhook(node: Node) -> None:
     assert len(node.get(HOOKS).json()["webhooks"]) == 1
 
 
-def test_so_many_and_no_more(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metalake has a limited number of webhooks, so that it leaves room for those of others."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with access control on."""
     with node_over(tmp_path_factory.mktemp("shared")) as running:
         yield running

@@ -13,24 +13,24 @@ from contextlib import closing
 from pathlib import Path
 
 from limnos.http.asterix.protocol import routes as all_routes
-from tests.http import cells
+from tests.http import refusal_tables
 from tests.http.asterix.wire import SERVICE, ask, rows
-from tests.http.cells import Case, Request, Row, own
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
+from tests.http.refusal_tables import RefusalCase, RefusalRequest, Row, own
 
 CALLERS: dict[str, tuple[str, str]] = {
-    **cells.CALLERS,
-    "author": ("", f"{cells.USE} register_function"),
-    "executor": ("", f"{cells.USE} execute_function"),
-    "editor": ("", f"{cells.USE} modify_function"),
+    **refusal_tables.CALLERS,
+    "author": ("", f"{refusal_tables.USE} register_function"),
+    "executor": ("", f"{refusal_tables.USE} execute_function"),
+    "editor": ("", f"{refusal_tables.USE} modify_function"),
 }
 """Who asks: those of every protocol, and three who have a right on functions."""
 TABLE = Path(__file__).with_name("refusals.md")
 POST = f"POST {SERVICE}"
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make everybody and everything that the rows speak of."""
     for who in CALLERS:
         if who not in ("nobody", "stranger", "admin"):
@@ -65,7 +65,7 @@ def prepare(node: Node) -> None:
         ask(node, "select value 1", user="keeper", mode="deferred", client_context_id=who)
 
 
-def _handle(node: Node, who: str) -> str:
+def _handle(node: DriverNode, who: str) -> str:
     """The handle of a result of keeper's, one for each caller."""
     with closing(sqlite3.connect(node.data / "limnos.db")) as file:
         ((found,),) = file.execute("SELECT handle FROM sqlpp_request WHERE client_context_id = ?", (who,))
@@ -73,25 +73,31 @@ def _handle(node: Node, who: str) -> str:
     return found
 
 
-def cases(node: Node, who: str) -> Iterator[Case]:
+def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows for a caller."""
     handle = _handle(node, who)
     for method, what in (("GET", "status"), ("GET", "result"), ("DELETE", "result")):
         for thing, asked in (("keeper's", handle), ("none", "none")):
-            yield Case(
-                f"{method} {SERVICE}/{what}/{{handle}}", thing, Request(method, f"{SERVICE}/{what}/{asked}", None)
+            yield RefusalCase(
+                f"{method} {SERVICE}/{what}/{{handle}}",
+                thing,
+                RefusalRequest(method, f"{SERVICE}/{what}/{asked}", None),
             )
     for thing, statement in _reading().items():
-        yield Case(f"GET {SERVICE}", thing, Request("GET", f"{SERVICE}?statement={statement.replace(' ', '+')}", None))
+        yield RefusalCase(
+            f"GET {SERVICE}", thing, RefusalRequest("GET", f"{SERVICE}?statement={statement.replace(' ', '+')}", None)
+        )
     for thing, statement in statements(who).items():
-        yield Case(POST, thing, Request("POST", SERVICE, {"statement": statement}))
+        yield RefusalCase(POST, thing, RefusalRequest("POST", SERVICE, {"statement": statement}))
     for thing, name in (("dataset", "d"), ("no dataset", "gone")):
         target = f"/connector?dataverseName=there&datasetName={name}"
-        yield Case("GET /connector", thing, Request("GET", target, None))
+        yield RefusalCase("GET /connector", thing, RefusalRequest("GET", target, None))
     for path in ("version", "cluster", "udf", "requests/running"):
-        yield Case(f"GET /admin/{path}", "all", Request("GET", f"/admin/{path}", None))
-    yield Case(
-        "DELETE /admin/requests/running", "none", Request("DELETE", "/admin/requests/running?request_id=none", None)
+        yield RefusalCase(f"GET /admin/{path}", "all", RefusalRequest("GET", f"/admin/{path}", None))
+    yield RefusalCase(
+        "DELETE /admin/requests/running",
+        "none",
+        RefusalRequest("DELETE", "/admin/requests/running?request_id=none", None),
     )
 
 
@@ -157,7 +163,7 @@ def routes() -> set[str]:
     return {f"{route.method} {route.path}" for route in all_routes(1.0)}
 
 
-def cell(answer: Answer) -> str:
+def cell(answer: DriverAnswer) -> str:
     """A status; of results how many, of a refusal the number."""
     body = answer.json()
     if isinstance(body, list):
@@ -168,7 +174,7 @@ def cell(answer: Answer) -> str:
     return f"200:{len(body['results'])}" if "results" in body else "200"
 
 
-def render(found: dict[Row, dict[str, Answer]]) -> str:
+def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
     """The table of answers."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
@@ -182,7 +188,7 @@ def main() -> None:
     """Write the table as the code answers now."""
     with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
         prepare(node)
-        table = render(cells.answers(node, cases, callers=CALLERS))
+        table = render(refusal_tables.answers(node, cases, callers=CALLERS))
     words = TABLE.read_text(encoding="utf-8").partition("| route |")[0]
     TABLE.write_text(f"{words}{table}\n", encoding="utf-8")
 

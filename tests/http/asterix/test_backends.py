@@ -9,18 +9,18 @@ import pytest
 
 from tests.backends import Database
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 
 
 @pytest.fixture
-def lake(database: Database, tmp_path: Path) -> Iterator[Node]:
+def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
     """A node with access control on, over SQLite and over PostgreSQL."""
     with node_over(tmp_path, database=None if database.kind == "sqlite" else database.address) as running:
         yield running
 
 
-def test_a_dataverses_life(lake: Node) -> None:
+def test_a_dataverses_life(lake: DriverNode) -> None:
     """What is made is told, what is needed stays, what is dropped is gone with what was left for it alone."""
     rows(
         lake,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.asterix.wire import SERVICE, ask, refusal, rows, told
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 
 ROOT = Path(__file__).parents[3]
@@ -74,18 +74,18 @@ MORE = {
     "ASX1148": [("drop dataset x.y.d", "Cannot drop dataset x.y.d being used by view other.w (in line 1, at column 14)")],
 }  # fmt: skip
 ELSEWHERE = {
-    "ASX0041": "tests/http/asterix/test_handles.py::test_an_async_request_is_ended_by_its_clients_id",
+    "ASX0041": "tests/http/asterix/test_result_handles.py::test_an_async_request_is_ended_by_its_clients_id",
     "ASX0044": "tests/http/asterix/test_service.py::test_reading_requests_make_nothing",
     "ASX0047": "tests/http/asterix/test_service.py::test_a_parameter_that_is_wrong_is_named",
     "ASX0048": "tests/http/asterix/test_service.py::test_json_that_is_none_is_refused",
     "ASX0049": "tests/http/asterix/test_codes.py::test_a_parameter_that_is_missing_is_named",
-    "ASX1039": "tests/services/sqlpp/test_locking.py::test_what_is_asked_of_locks_out_of_turn",
+    "ASX1039": "tests/services/sqlpp/test_statement_locks.py::test_what_is_asked_of_locks_out_of_turn",
     "ASX1045": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1046": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1047": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1048": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1049": "tests/sqlpp/test_locks.py::test_wishes_that_do_not_go_together",
-    "ASX3102": "tests/http/asterix/test_handles.py::test_what_a_dead_node_ran_has_failed",
+    "ASX3102": "tests/http/asterix/test_result_handles.py::test_what_a_dead_node_ran_has_failed",
     "ASX3109": "tests/http/asterix/test_refusals.py::test_cells",
     "HYR0033": "tests/engine/test_writing.py::test_a_key_twice_is_refused",
 }
@@ -104,7 +104,7 @@ NAMED = {
 
 
 @pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with something of each kind."""
     with node_over(tmp_path_factory.mktemp("codes")) as node:
         rows(node, SEED)
@@ -130,12 +130,12 @@ CASES += [(code, *vector) for code, more in MORE.items() for vector in more]
 
 
 @pytest.mark.parametrize("code, statement, words", CASES, ids=lambda value: None if " " in value else value)
-def test_its_words_and_its_place(seeded: Node, code: str, statement: str, words: str) -> None:
+def test_its_words_and_its_place(seeded: DriverNode, code: str, statement: str, words: str) -> None:
     """400, the code, AsterixDB's words, line and column; nothing was done."""
     assert refusal(seeded, statement) == (400, f"{code}: {words}")
 
 
-def test_a_parameter_that_is_missing_is_named(seeded: Node) -> None:
+def test_a_parameter_that_is_missing_is_named(seeded: DriverNode) -> None:
     """ASX0049, at the routes that can't do without."""
     connector = told(seeded.get("/connector?dataverseName=x"))
     cancel = told(seeded.delete("/admin/requests/running"))
@@ -162,7 +162,7 @@ RESOLVED = [
 
 
 @pytest.mark.parametrize("statement, found, why", RESOLVED)
-def test_what_a_chain_of_names_means(seeded: Node, statement: str, found: list, why: str) -> None:
+def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: list, why: str) -> None:
     """The leftmost name first: a variable, in FROM a dataset with its whole dataverse, elsewhere a field."""
     assert rows(seeded, statement) == found, why
 
@@ -177,12 +177,12 @@ def test_what_a_chain_of_names_means(seeded: Node, statement: str, found: list, 
         ("select value p from [1] t, [2] u", "ASX1074: Cannot resolve ambiguous alias reference for identifier p (in line 1, at column 14)"),
     ],
 )  # fmt: skip
-def test_what_a_chain_of_names_does_not_mean(seeded: Node, statement: str, message: str) -> None:
+def test_what_a_chain_of_names_does_not_mean(seeded: DriverNode, statement: str, message: str) -> None:
     """No shorter prefix, no fallback to a field, no field of an outer block, no field after GROUP BY."""
     assert refusal(seeded, statement) == (400, message)
 
 
-def test_get_reads_the_same_codes(seeded: Node) -> None:
+def test_get_reads_the_same_codes(seeded: DriverNode) -> None:
     """Whatever way a statement comes."""
     answer = seeded.get(f"{SERVICE}?statement=use+gone.away")
 

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.sqlpp.compaction import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
-from limnos.services.sqlpp.engine import ENGINE, NoEngine
+from limnos.services.sqlpp.compaction_requests import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
+from limnos.services.sqlpp.engine import ENGINE, NoSqlppEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import point, snapshot, table_path
 
 INSERT = "insert into heaps ({'id': 1})"
@@ -31,12 +31,12 @@ PATIENCE_S = 60.0
 class Counting:
     """An engine whose commits say of how many files a dataset is, as Spark's do; a compaction leaves `left`."""
 
-    def __init__(self, node: Node, files: int, *, left: int = 1) -> None:
+    def __init__(self, node: DriverNode, files: int, *, left: int = 1) -> None:
         self.node = node
         self.files = files
         self.left = left
         self.jobs: list[EngineJob] = []
-        self.answers: list[Answer] = []
+        self.answers: list[DriverAnswer] = []
         self._numbers = itertools.count(1)
 
     async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
@@ -61,7 +61,7 @@ class Counting:
         """Nothing is there."""
 
 
-class Broken(NoEngine):
+class Broken(NoSqlppEngine):
     """An engine that ends in the middle of each job."""
 
     async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ class Broken(NoEngine):
 
 
 @pytest.fixture
-def lake(shared: Node) -> Iterator[Node]:
+def lake(shared: DriverNode) -> Iterator[DriverNode]:
     """A node with a dataset."""
     services = shared.built.services
     engine = ENGINE.of(services)
@@ -84,25 +84,25 @@ def lake(shared: Node) -> Iterator[Node]:
     TENDED.of(services).clear()
 
 
-def with_engine(node: Node, files: int = MANY + 1, *, left: int = 1) -> Counting:
+def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Counting:
     """Give the node such an engine."""
     engine = Counting(node, files, left=left)
     ENGINE.put(node.built.services, engine)
     return engine
 
 
-def sql(node: Node, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
     """A statement of the test's own to the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
 
-def tasks(node: Node) -> list[tuple[str | None, str | None, int | None]]:
+def tasks(node: DriverNode) -> list[tuple[str | None, str | None, int | None]]:
     """The tasks of compactions: error, result, when they ended."""
     return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
 
 
-def worked(node: Node) -> None:
+def worked(node: DriverNode) -> None:
     """Let the node do the tasks that are due."""
     while node.runner.run(node.built.upkeep.run_one(among_long=True)):
         pass
@@ -119,7 +119,7 @@ def test_what_is_counted() -> None:
     assert files_of(b'{"snapshots": []}') == 0
 
 
-def test_few_files_ask_for_nothing(lake: Node) -> None:
+def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
     """Below the number of the setting there is no task."""
     with_engine(lake, MANY)
 
@@ -128,7 +128,7 @@ def test_few_files_ask_for_nothing(lake: Node) -> None:
     assert tasks(lake) == []
 
 
-def test_many_files_are_compacted_once(lake: Node) -> None:
+def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     """A dataset has one task however many statements ask; its commit shows the lock, in the writer's name, with a token that ends with it."""
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -148,7 +148,7 @@ def test_many_files_are_compacted_once(lake: Node) -> None:
     assert with_token.status == 401
 
 
-def test_a_long_compaction_holds_nothing_up(lake: Node) -> None:
+def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
     """While a dataset is compacted the node does its other work, and keeps the task for itself."""
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -178,7 +178,7 @@ def test_a_long_compaction_holds_nothing_up(lake: Node) -> None:
     sql(lake, "DELETE FROM task WHERE kind = ?", OTHER)
 
 
-def test_what_stays_many_is_not_tried_again_and_again(lake: Node) -> None:
+def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
     """A compaction after which there are as many files is asked for again when there are twice as many."""
     engine = with_engine(lake, left=MANY + 1)
     rows(lake, INSERT)
@@ -196,7 +196,7 @@ def test_what_stays_many_is_not_tried_again_and_again(lake: Node) -> None:
     assert tasks(lake) == []
 
 
-def test_who_lost_the_right_compacts_nothing(lake: Node) -> None:
+def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
     """The task has the rights of who wrote, at the moment when it is done."""
     engine = with_engine(lake)
     grant(lake, "writer", "use_catalog use_schema select_table", kind="catalog", on="main")
@@ -210,7 +210,7 @@ def test_who_lost_the_right_compacts_nothing(lake: Node) -> None:
     assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["left as it is: Us"]
 
 
-def test_a_dataset_that_has_gone(lake: Node) -> None:
+def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
     """Its task is done, also where another has its name."""
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -222,11 +222,11 @@ def test_a_dataset_that_has_gone(lake: Node) -> None:
     assert [job.kind for job in engine.jobs] == ["insert"]
 
 
-def test_a_node_without_an_engine(lake: Node) -> None:
+def test_a_node_without_an_engine(lake: DriverNode) -> None:
     """The task is kept for one that has an engine."""
     with_engine(lake)
     rows(lake, INSERT)
-    ENGINE.put(lake.built.services, NoEngine())
+    ENGINE.put(lake.built.services, NoSqlppEngine())
 
     lake.runner.run(lake.built.upkeep.run_one(among_long=True))
 
@@ -235,7 +235,7 @@ def test_a_node_without_an_engine(lake: Node) -> None:
     assert ended_at is None
 
 
-def test_what_killed_statements_leave_is_looked_after(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first statement writes, a task is left for when its files would be of age, also where it comes to nothing; later ones leave none until it covers them no more."""
     with_engine(lake, 1)
     services = lake.built.services
@@ -255,7 +255,7 @@ def test_what_killed_statements_leave_is_looked_after(lake: Node, monkeypatch: p
     assert dues[1:] == [covers_ms + 1 + first_due]
 
 
-def test_a_dataset_is_tended_when_it_is_due(lake: Node) -> None:
+def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
     """The task is a compaction, in the name of who wrote; it leaves nothing, however many files stay."""
     engine = with_engine(lake, 2, left=2)
     rows(lake, INSERT)
@@ -270,7 +270,7 @@ def test_a_dataset_is_tended_when_it_is_due(lake: Node) -> None:
     assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", TEND) == []
 
 
-def test_where_nothing_is_compacted_nothing_is_tended(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either setting turns it off; a table of others is left alone."""
     services = lake.built.services
     with_engine(lake, 1)

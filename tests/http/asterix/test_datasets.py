@@ -10,7 +10,7 @@ import pytest
 from limnos.services.sqlpp.engine import ENGINE
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 SEED = (
@@ -42,7 +42,7 @@ class Heard:
 
 
 @pytest.fixture
-def heard(node: Node) -> Heard:
+def heard(node: DriverNode) -> Heard:
     """An engine in a node that has the datasets of the seed."""
     rows(node, SEED)
     engine = Heard(b'{"oid":100}', b'{"oid":101}')
@@ -50,7 +50,7 @@ def heard(node: Node) -> Heard:
     return engine
 
 
-def test_a_dataset_is_an_iceberg_table(node: Node) -> None:
+def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
     """Seen by Iceberg's users under the same name, with its key and a column for what is not declared."""
     rows(node, SEED)
 
@@ -67,7 +67,7 @@ def test_a_dataset_is_an_iceberg_table(node: Node) -> None:
     assert told[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 
 
-def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: Node) -> None:
+def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: DriverNode) -> None:
     """By a column of that type in a table of the third version; the engine is told."""
     rows(node, "create dataset sales.east.loose(sales.east.orderType) primary key oid with {'open-part': 'variant'}")
     rows(node, "insert into sales.east.loose ({'oid': 1})")
@@ -82,7 +82,7 @@ def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: Node) 
     assert job.target.variant
 
 
-def test_types_are_needed_by_datasets(node: Node) -> None:
+def test_types_are_needed_by_datasets(node: DriverNode) -> None:
     """A dataset keeps its type from being dropped, and is dropped by itself."""
     rows(node, SEED)
 
@@ -120,7 +120,7 @@ def test_types_are_needed_by_datasets(node: Node) -> None:
         ("select * from d0, Metadata.`Dataset` d", "ASX1079: Compilation error: A query over data can't read"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(made: Node, statement: str, message: str) -> None:
+def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
     """With its number, and nothing is changed."""
     status, told = refusal(made, statement)
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_is_told(made: Node, statement: str, message: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def made(shared: Node) -> Node:
+def made(shared: DriverNode) -> DriverNode:
     """A node with a dataset."""
     rows(
         shared,
@@ -138,7 +138,7 @@ def made(shared: Node) -> Node:
     return shared
 
 
-def test_indexes_are_told(node: Node) -> None:
+def test_indexes_are_told(node: DriverNode) -> None:
     """The dataset's own and those that were made; they go one by one."""
     rows(
         node,
@@ -158,7 +158,7 @@ def test_indexes_are_told(node: Node) -> None:
     assert rows(node, "select value i.IndexName from Metadata.`Index` i where not i.IsPrimary") == ["primary_idx_d"]
 
 
-def test_an_index_that_is_asked_is_told(node: Node) -> None:
+def test_an_index_that_is_asked_is_told(node: DriverNode) -> None:
     """EXPLAIN names the index; another structure, one of elements, and one that has been dropped are not asked."""
     rows(
         node,
@@ -178,7 +178,7 @@ def test_an_index_that_is_asked_is_told(node: Node) -> None:
     assert told["plan"] == after["plan"]
 
 
-def test_tables_of_others_are_datasets_without_a_key(node: Node) -> None:
+def test_tables_of_others_are_datasets_without_a_key(node: DriverNode) -> None:
     """And take no indexes."""
     iceberg.make_table(node, "a", "t")
 
@@ -191,7 +191,7 @@ def test_tables_of_others_are_datasets_without_a_key(node: Node) -> None:
     assert refusal(node, "create index i on a.t(x)")[1].startswith("ASX1079: ")
 
 
-def test_queries_over_data_go_to_the_engine(node: Node, heard: Heard) -> None:
+def test_queries_over_data_go_to_the_engine(node: DriverNode, heard: Heard) -> None:
     """With a plan, what it reads, and a token of the caller's that ends with the statement."""
     found = rows(node, "use sales.east; select value o from orders o, sales.west.orders w where o.oid = w.oid")
 
@@ -204,7 +204,7 @@ def test_queries_over_data_go_to_the_engine(node: Node, heard: Heard) -> None:
     assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {job.credential}").status == 401
 
 
-def test_statements_that_write_go_to_the_engine(node: Node, heard: Heard) -> None:
+def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) -> None:
     """Each with its target; results are what RETURNING says."""
     assert rows(node, "use sales.east; insert into orders ({'oid': 100})") == []
     assert rows(node, "upsert into sales.east.orders as o ([{'oid': 1}]) returning o.oid + oid") == [
@@ -221,7 +221,7 @@ def test_statements_that_write_go_to_the_engine(node: Node, heard: Heard) -> Non
     assert [ref.path[2] for ref in heard.jobs[4].reads] == ["west"]
 
 
-def test_files_are_read_below_a_root_that_was_named(node: Node, heard: Heard, tmp_path: Path) -> None:
+def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Heard, tmp_path: Path) -> None:
     """Never elsewhere, never by a way around."""
     defaults = node.built.services.defaults
     node.built.services.defaults = defaults._replace(file_roots=(f"file://{tmp_path}",))
@@ -260,7 +260,7 @@ def test_files_are_read_below_a_root_that_was_named(node: Node, heard: Heard, tm
     rows(node, "drop dataset sales.east.files")
 
 
-def test_who_may_do_what_to_a_dataset(node: Node, heard: Heard) -> None:
+def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
     """Reading takes SELECT_TABLE, writing MODIFY_TABLE, making CREATE_TABLE, dropping ownership; decided before the engine is asked."""
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -279,7 +279,7 @@ def test_who_may_do_what_to_a_dataset(node: Node, heard: Heard) -> None:
     assert [job.kind for job in heard.jobs] == ["query", "insert"]
 
 
-def test_connectors_are_told_of_a_dataset(node: Node) -> None:
+def test_connectors_are_told_of_a_dataset(node: DriverNode) -> None:
     """Its key, type and location, by its parts; what is not there, or not named, is 400."""
     rows(node, SEED)
 

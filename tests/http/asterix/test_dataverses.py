@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Node, grant
+from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 OWN = "/api/limnos/v1/metalakes/lake/catalogs/main"
 NAMES = "select value d.DataverseName from Metadata.`Dataverse` d order by d.DataverseName"
 
 
-def names(node: Node, user: str = "admin") -> list:
+def names(node: DriverNode, user: str = "admin") -> list:
     """The dataverses that somebody sees, but for those that are built in."""
     return [name for name in rows(node, NAMES, user=user) if name not in ("Default", "Metadata")]
 
 
-def test_a_dataverse_is_flat(node: Node) -> None:
+def test_a_dataverse_is_flat(node: DriverNode) -> None:
     """To make `sales.east` makes no dataverse `sales`, though its namespace is there; to create that marks it."""
     rows(node, "create dataverse sales.east")
 
@@ -30,7 +30,7 @@ def test_a_dataverse_is_flat(node: Node) -> None:
     )  # fmt: skip
 
 
-def test_drop_leaves_what_lies_below(node: Node) -> None:
+def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
     """A parent with dataverses below it is only unmarked; implicit parents that are left empty go."""
     rows(node, "create dataverse a.b.c; create dataverse a; drop dataverse a")
 
@@ -43,7 +43,7 @@ def test_drop_leaves_what_lies_below(node: Node) -> None:
     assert iceberg_names(node) == []
 
 
-def test_what_iceberg_made_on_purpose_is_a_dataverse(node: Node) -> None:
+def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
     """One tree: namespaces made over Iceberg REST are dataverses, dataverses are namespaces."""
     iceberg.make_space(node, "x", "y")
     rows(node, "create dataverse z")
@@ -53,7 +53,7 @@ def test_what_iceberg_made_on_purpose_is_a_dataverse(node: Node) -> None:
     rows(node, "use x.y")
 
 
-def test_drop_is_refused_over_what_sqlpp_did_not_make(node: Node) -> None:
+def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
     """By name, and nothing is gone."""
     iceberg.make_table(node, "x", "t")
 
@@ -67,7 +67,7 @@ def test_drop_is_refused_over_what_sqlpp_did_not_make(node: Node) -> None:
 @pytest.mark.parametrize(
     "spelled", ["Metadata.x", "`Metadata`.`x`.y", "if not exists Metadata.x", "Metadata.`Dataset`"]
 )
-def test_nothing_is_made_below_metadata(shared: Node, spelled: str) -> None:
+def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> None:
     """What would lie in the dataverse of the metadata is refused as that itself is."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
@@ -75,7 +75,7 @@ def test_nothing_is_made_below_metadata(shared: Node, spelled: str) -> None:
     assert message.startswith("ASX1079: Compilation error: Invalid operation - Cannot create dataverse: Metadata.")
 
 
-def test_no_protocol_makes_a_namespace_of_the_metadata(node: Node) -> None:
+def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None:
     """Where dataverses lie no protocol creates `Metadata`, what lies in it, or moves a namespace there; elsewhere it is a name like any other."""
     iceberg.make_space(node, "plain")
     rows(node, "create dataverse `Metadata.x`; create dataverse metadata.x; create dataverse x.Metadata")
@@ -95,7 +95,7 @@ def test_no_protocol_makes_a_namespace_of_the_metadata(node: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
-def test_builtin_names_are_not_made(shared: Node, name: str) -> None:
+def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
     """ASX1079; nor are those that are there dropped."""
     assert refusal(shared, f"create dataverse {name}")[1].startswith(
         f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
@@ -110,7 +110,7 @@ def test_builtin_names_are_not_made(shared: Node, name: str) -> None:
         (".".join(["x" * 251] * 5), "'"), ("`a\\u0000b`", "'"),
     ],
 )  # fmt: skip
-def test_names_that_nothing_may_have(shared: Node, spelled: str, shown: str) -> None:
+def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: str) -> None:
     """ASX1115 with the part that is wrong."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
@@ -122,7 +122,7 @@ def test_names_that_nothing_may_have(shared: Node, spelled: str, shown: str) -> 
 @pytest.mark.parametrize(
     "spelled", ["`a.b`.`c@d`", "`select`", "`a/b`", "`日本`.`東京`", ".".join(["x" * 251] * 4), "abc"]
 )
-def test_names_that_are_odd_and_right(shared: Node, spelled: str) -> None:
+def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
     """They are made, used, found by their canonical form, and dropped."""
     rows(shared, f"create dataverse {spelled}; use {spelled}")
 
@@ -133,7 +133,7 @@ def test_names_that_are_odd_and_right(shared: Node, spelled: str) -> None:
     assert names(shared) == []
 
 
-def test_who_may(node: Node) -> None:
+def test_who_may(node: DriverNode) -> None:
     """Making takes CREATE_SCHEMA, using USE_SCHEMA, dropping ownership; a list shows what one may see."""
     rows(node, "create dataverse a; create dataverse b")
     grant(node, "maker", "use_catalog create_schema", kind="CATALOG", on="main")
@@ -148,12 +148,12 @@ def test_who_may(node: Node) -> None:
     assert names(node, user="user") == ["a"]
 
 
-def iceberg_names(node: Node) -> list:
+def iceberg_names(node: DriverNode) -> list:
     """The namespaces at the top of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
-def test_parents_that_nobody_made_are_for_who_may(node: Node) -> None:
+def test_parents_that_nobody_made_are_for_who_may(node: DriverNode) -> None:
     """A namespace that is there for what lies below becomes a dataverse by who may make one, and goes by who may drop it."""
     rows(node, "create dataverse a.b")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")

@@ -10,14 +10,14 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp import data as sqlpp_data
+from limnos.services.sqlpp import data_statements as sqlpp_data
 from limnos.services.sqlpp.engine import ENGINE
-from limnos.services.sqlpp.locking import LOCKS, Held
+from limnos.services.sqlpp.statement_locks import LOCKS, HeldLocks
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from tests.http.asterix.wire import ask, refusal, rows
-from tests.http.driver import Answer, Node, grant
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     Document,
     commit,
@@ -42,7 +42,7 @@ ALLOW = set_properties(**{"sqlpp_outside-writers": "allowed"})
 
 
 @pytest.fixture
-def lake(shared: Node) -> Iterator[Node]:
+def lake(shared: DriverNode) -> Iterator[DriverNode]:
     """A node with two fresh datasets."""
     services = shared.built.services
     engine = ENGINE.of(services)
@@ -55,14 +55,14 @@ def lake(shared: Node) -> Iterator[Node]:
     )
 
 
-def appended(node: Node, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> Answer:  # fmt: skip
+def appended(node: DriverNode, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> DriverAnswer:  # fmt: skip
     """An append, as any engine commits it."""
     updates = [snapshot(number, parent=parent), point(number)]
     body = {"requirements": [], "updates": updates}
     return node.ask("POST", table_path(*path), body, user=user, **headers)
 
 
-def refused(answer: Answer, *words: str) -> None:
+def refused(answer: DriverAnswer, *words: str) -> None:
     """It was refused as a bad request, in words that have these."""
     status, kind, message = error_of(answer)
     assert (status, kind) == (400, "IllegalArgumentException"), message
@@ -70,7 +70,7 @@ def refused(answer: Answer, *words: str) -> None:
         assert word in message
 
 
-def test_rows_come_from_sqlpp_alone(lake: Node) -> None:
+def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
     """An append of others is refused in words that say what to do, by whomever; so is a set of commits in which it is."""
     change = {
         "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
@@ -83,7 +83,7 @@ def test_rows_come_from_sqlpp_alone(lake: Node) -> None:
         )  # fmt: skip
 
 
-def test_what_leaves_the_rows_alone_is_taken(lake: Node) -> None:
+def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
     """A branch, a tag, a property, a column more; none of it moves what SQL++ reads. To point `main` at the branch is an append again."""
     branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
     column = {"id": 99, "name": "more", "required": False, "type": "string"}
@@ -94,7 +94,7 @@ def test_what_leaves_the_rows_alone_is_taken(lake: Node) -> None:
     refused(commit(lake, *ITEMS, updates=[point(1)]), "takes rows from SQL++ alone")
 
 
-def with_schema(node: Node, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:
+def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:
     """The updates that give a table changed fields."""
     metadata = metadata_of(node, *ITEMS)
     schema = dict(metadata["schemas"][-1]) | more  # type: ignore[index]
@@ -130,7 +130,7 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
     ],
 )  # fmt: skip
 def test_a_schema_that_breaks_a_dataset_is_refused(
-    lake: Node, change: Callable[[list[Document]], list[Document]], more: Document, words: str
+    lake: DriverNode, change: Callable[[list[Document]], list[Document]], more: Document, words: str
 ) -> None:
     """By the name of what it would break; also where others may write."""
     assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
@@ -140,7 +140,7 @@ def test_a_schema_that_breaks_a_dataset_is_refused(
     refused(answer, "Default.items is a dataset of SQL++", words)
 
 
-def test_a_schema_is_described_freely(lake: Node) -> None:
+def test_a_schema_is_described_freely(lake: DriverNode) -> None:
     """What a field is said to be about, and the order of fields, change nothing of what they mean."""
     updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
 
@@ -156,13 +156,13 @@ def test_a_schema_is_described_freely(lake: Node) -> None:
         set_properties(**{"sqlpp_outside-writers": "perhaps"}),
     ],
 )
-def test_properties_that_keep_a_dataset_whole_stay(lake: Node, update: Document) -> None:
+def test_properties_that_keep_a_dataset_whole_stay(lake: DriverNode, update: Document) -> None:
     """They are refused by name."""
     names = update.get("removals") or list(update["updates"])  # type: ignore[call-overload]
     refused(commit(lake, *ITEMS, updates=[update]), names[0])
 
 
-def test_what_is_large_is_fenced_as_well(lake: Node) -> None:
+def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
     """A request and a document that other processes work on are looked at by what they leave, too."""
     large = set_properties(large="x" * 300_000)
 
@@ -173,7 +173,7 @@ def test_what_is_large_is_fenced_as_well(lake: Node) -> None:
     assert commit(lake, *ITEMS, updates=[set_properties(mine="1")]).status == 200
 
 
-def test_its_owner_may_let_others_write(lake: Node) -> None:
+def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
     """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken back."""
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
 
@@ -187,7 +187,7 @@ def test_its_owner_may_let_others_write(lake: Node) -> None:
     refused(appended(lake, 2, parent=1, user="ana"), "takes rows from SQL++ alone")
 
 
-def test_outside_writers_are_said_with_the_dataset(lake: Node) -> None:
+def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
     """WITH says it from the start; another word is refused."""
     rows(lake, "create dataset free(Item) primary key id with {'outside-writers': 'allowed'}")
 
@@ -198,7 +198,7 @@ def test_outside_writers_are_said_with_the_dataset(lake: Node) -> None:
     assert "outside-writers is refused" in message
 
 
-def test_a_dataset_is_not_pointed_at_other_metadata(lake: Node) -> None:
+def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
     """Register with overwrite would put any rows in; its own present metadata is no change."""
     other = lake.done("GET", table_path("Default", "others"))["metadata-location"]
     metadata_of(lake, *ITEMS)
@@ -212,7 +212,7 @@ def test_a_dataset_is_not_pointed_at_other_metadata(lake: Node) -> None:
     assert lake.post(f"{space_path('Default')}/register", body | {"metadata-location": mine}).status == 200
 
 
-def test_rename_and_drop_are_the_trees(lake: Node) -> None:
+def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
     """A dataset goes on under its new name, fenced as before; a drop takes it away."""
     body = {
         "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
@@ -227,14 +227,14 @@ def test_rename_and_drop_are_the_trees(lake: Node) -> None:
 # Statements and their locks.
 
 
-def held(node: Node, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> Held:
+def held(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
     """The lock of a statement that writes a dataset."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
-    return node.runner.run(LOCKS.of(node.built.services).acquire([LockWish(key, mode)], LONG_S))
+    return node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
 
 
-async def catalog_of(node: Node) -> int:
+async def catalog_of(node: DriverNode) -> int:
     """The id of the catalog."""
     from limnos.store.sql import Sql
 
@@ -244,7 +244,7 @@ async def catalog_of(node: Node) -> int:
     return int(found)
 
 
-def test_a_statement_shows_its_lock(lake: Node) -> None:
+def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
     """As long as it holds it its commits are taken, and not when it has been given back."""
     lock = held(lake)
 
@@ -256,7 +256,7 @@ def test_a_statement_shows_its_lock(lake: Node) -> None:
     assert "doesn't hold its lock" in message
 
 
-def test_a_lock_cannot_be_made_up(lake: Node) -> None:
+def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
     """Nor taken for another dataset, nor one that only reads; a number alone is worth nothing."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
     token, _, secret = lock.shown.partition(".")
@@ -270,7 +270,7 @@ def test_a_lock_cannot_be_made_up(lake: Node) -> None:
         lake.runner.run(each.release())
 
 
-def test_who_was_taken_for_dead_is_fenced(lake: Node) -> None:
+def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
     """What an engine commits for a node whose locks were taken away is refused, whoever has them now."""
     lock, locks = held(lake), LOCKS.of(lake.built.services)
     lake.runner.run(
@@ -286,7 +286,7 @@ def test_who_was_taken_for_dead_is_fenced(lake: Node) -> None:
     assert locks is LOCKS.of(lake.built.services)
 
 
-def test_a_table_without_a_key_takes_commits_of_all(lake: Node) -> None:
+def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
     """A statement's own rests on its lock there, too."""
     lake.done("POST", f"{space_path('Default')}/tables", {"name": "plain", "schema": {"type": "struct", "fields": []}})
     path = ("Default", "plain")
@@ -298,12 +298,12 @@ def test_a_table_without_a_key_takes_commits_of_all(lake: Node) -> None:
 class Committing:
     """An engine that commits over Iceberg REST as Spark does, and then may lose its answer."""
 
-    def __init__(self, node: Node, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
+    def __init__(self, node: DriverNode, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
         self.node = node
         self.hangs = hangs
         self.commits = commits
         self.error = error
-        self.answers: list[Answer] = []
+        self.answers: list[DriverAnswer] = []
 
     async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
         """Commit, give a row, fail."""
@@ -349,7 +349,7 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
     ],
 )  # fmt: skip
 def test_an_outcome_is_looked_up(
-    lake: Node, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
+    lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
     """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be sent again is 503."""
     status, told = expected
@@ -368,7 +368,7 @@ def test_an_outcome_is_looked_up(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_statement_that_is_ended_tells_what_it_left(lake: Node, commits: bool) -> None:
+def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits: bool) -> None:
     """Past its time it is ended, and its caller learns whether it was carried out."""
     ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
 
@@ -378,7 +378,7 @@ def test_a_statement_that_is_ended_tells_what_it_left(lake: Node, commits: bool)
 
 
 def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
-    lake: Node, monkeypatch: pytest.MonkeyPatch
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose time is over before it had the dataset's lock hears that nothing was changed."""
     engine = Committing(lake, commits=True, error=None)
@@ -389,7 +389,7 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
         await asyncio.Event().wait()
         yield
 
-    monkeypatch.setattr(sqlpp_data, "in_line", for_ever)
+    monkeypatch.setattr(sqlpp_data, "hold_dataset_lock", for_ever)
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="0.2s")
 
@@ -397,18 +397,18 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
     assert engine.answers == []
 
 
-def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the lock could not be given back a commit may still come: nobody says that nothing was changed."""
     ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
 
-    kept: set[Held] = set()
+    kept: set[HeldLocks] = set()
 
-    async def keep(held: Held) -> None:
+    async def keep(held: HeldLocks) -> None:
         """As when the store cannot be reached."""
         kept.add(held)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Held, "release", keep)
+        patched.setattr(HeldLocks, "release", keep)
         message = refusal(lake, "insert into items ({'id': 1})")[1]
     for each in kept:
         lake.runner.run(each.release())

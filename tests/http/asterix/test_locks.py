@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp.locking import LOCKS, Held
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.services.sqlpp.statement_locks import LOCKS, HeldLocks
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Answer, Node, grant
+from tests.http.driver import DriverAnswer, DriverNode, grant
 
 SEED = (
     "create dataverse sales.east; create type sales.east.orderType as { oid: bigint };"
@@ -24,28 +24,28 @@ LONG_S = 60.0
 
 
 @pytest.fixture
-def writing(node: Node) -> Held:
+def writing(node: DriverNode) -> HeldLocks:
     """A statement that writes the dataset of the seed, and is not done: the locks that it holds."""
     rows(node, SEED)
     (catalog_id,) = query(node, "SELECT id FROM node WHERE name = 'main' AND deleted = 0")
     wishes = [
-        LockWish(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.READ),
-        LockWish(LockKey(catalog_id, LockKind.DATASET, EAST, "orders"), LockMode.EXCLUSIVE_MODIFY),
+        LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.READ),
+        LockRequest(LockKey(catalog_id, LockKind.DATASET, EAST, "orders"), LockMode.EXCLUSIVE_MODIFY),
     ]
     return node.runner.run(LOCKS.of(node.built.services).acquire(wishes, LONG_S))
 
 
-def query(node: Node, statement: str) -> list[int]:
+def query(node: DriverNode, statement: str) -> list[int]:
     """The first column of some rows, behind the server's back."""
     with closing(sqlite3.connect(node.data / "limnos.db")) as file:
         return [row[0] for row in file.execute(statement)]
 
 
 @pytest.mark.parametrize("drop", DROPS)
-def test_drop_waits_for_who_writes(node: Node, writing: Held, drop: str) -> None:
+def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: str) -> None:
     """As long as a statement writes the dataset nothing is dropped; when it is done, the drop goes on."""
 
-    async def story() -> Answer:
+    async def story() -> DriverAnswer:
         dropping = asyncio.create_task(
             node._ask("POST", "/query/service", {"statement": drop}, "admin", {"content_type": "application/json"})
         )
@@ -63,7 +63,7 @@ def test_drop_waits_for_who_writes(node: Node, writing: Held, drop: str) -> None
 
 
 @pytest.mark.parametrize("drop", DROPS)
-def test_who_may_not_drop_does_not_wait(node: Node, writing: Held, drop: str) -> None:
+def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, drop: str) -> None:
     """It is refused while the other one writes; what is not there is told at once, too."""
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
@@ -73,7 +73,7 @@ def test_who_may_not_drop_does_not_wait(node: Node, writing: Held, drop: str) ->
     assert rows(node, "drop dataset sales.east.nope if exists;") == []
 
 
-def test_drop_that_waits_in_vain(node: Node, writing: Held) -> None:
+def test_drop_that_waits_in_vain(node: DriverNode, writing: HeldLocks) -> None:
     """At the end of its time it is ended, nothing was dropped, and it keeps nobody waiting any longer."""
     _, message = refusal(node, DROPS[0], timeout="100ms")
 

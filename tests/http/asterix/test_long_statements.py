@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.request.chores import OwnChores
-from limnos.services.sqlpp.lanes import SQLPP_CHORES
+from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp.names import TEXT_SHORT
-from limnos.sqlpp.chores import BIND, EVALUATE, PARSE
+from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
+from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARSE
 from tests.http.asterix.wire import ask, refusal, rows
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 
 ONE_LONG = "select value [" + ", ".join(["1"] * 2000) + "]"
 DOUBLING = "declare function f0(x) {x+x};" + "".join(
@@ -17,7 +17,7 @@ DOUBLING = "declare function f0(x) {x+x};" + "".join(
 )
 
 
-class Recorded(OwnChores):
+class Recorded(InlineOffloader):
     """Does chores here, and remembers which and for whom."""
 
     def __init__(self) -> None:
@@ -32,10 +32,10 @@ class Recorded(OwnChores):
 
 
 @pytest.fixture
-def recorded(node: Node) -> Recorded:
+def recorded(node: DriverNode) -> Recorded:
     """The chores of a node."""
     found = Recorded()
-    SQLPP_CHORES.put(node.built.services, found)
+    SQLPP_OFFLOADER.put(node.built.services, found)
     return found
 
 
@@ -54,7 +54,9 @@ def recorded(node: Node) -> Recorded:
         ("explain " + ONE_LONG, [PARSE, BIND]),
     ],
 )
-def test_work_goes_where_it_holds_up_nobody(node: Node, recorded: Recorded, text: str, expected: list[str]) -> None:
+def test_work_goes_where_it_holds_up_nobody(
+    node: DriverNode, recorded: Recorded, text: str, expected: list[str]
+) -> None:
     """By the length of the text, the expressions it comes to, and the units that it takes."""
     answer = ask(node, text)
 
@@ -63,7 +65,7 @@ def test_work_goes_where_it_holds_up_nobody(node: Node, recorded: Recorded, text
     assert recorded.callers <= {"admin"}
 
 
-def test_long_statements_mean_what_short_ones_mean(node: Node, recorded: Recorded) -> None:
+def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: Recorded) -> None:
     """Parameters, declared functions, dataverses in use, several statements: as if nothing had gone to a process."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
     rows(node, "create dataverse a; create view a.v as select value 41")
@@ -75,7 +77,7 @@ def test_long_statements_mean_what_short_ones_mean(node: Node, recorded: Recorde
     assert recorded.done == [PARSE, *[BIND] * recorded.done.count(BIND), EVALUATE]
 
 
-def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: Node, recorded: Recorded) -> None:
+def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNode, recorded: Recorded) -> None:
     """In the text that was sent."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
 
@@ -84,7 +86,7 @@ def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: Node, re
     assert recorded.done[0] == PARSE
 
 
-def test_a_long_view_is_parsed_by_a_process(node: Node, recorded: Recorded) -> None:
+def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
     """Its text is somebody else's, and whoever reads it pays nothing here for its length."""
     rows(node, f"create dataverse a; create view a.v as {ONE_LONG}")
     recorded.done.clear()
@@ -94,7 +96,7 @@ def test_a_long_view_is_parsed_by_a_process(node: Node, recorded: Recorded) -> N
     assert PARSE not in recorded.done
 
 
-def test_a_long_function_is_parsed_by_a_process(node: Node, recorded: Recorded) -> None:
+def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
     """So is a short one beside it under the same name, as all of a name's functions are one object."""
     rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
     recorded.done.clear()

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.building import DATABASE_FILE
-from limnos.services.request.chores import OwnChores
+from limnos.app.node_builder import DATABASE_FILE
+from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp import metadata as module
-from limnos.services.sqlpp.lanes import SQLPP_CHORES
-from limnos.sqlpp.chores import EVALUATE, SCANS
+from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
+from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.documents import document_bodies_read
 from limnos.store.nodes import live_nodes_read, span_read
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Node, grant, node_at
+from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire as iceberg
 
 MANY = 100_001
@@ -36,7 +36,7 @@ class Reads:
         self.turns = 0
 
 
-class Recorded(OwnChores):
+class Recorded(InlineOffloader):
     """Does chores here, and remembers which."""
 
     def __init__(self, reads: Reads) -> None:
@@ -49,7 +49,7 @@ class Recorded(OwnChores):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Node]:
+def large(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[DriverNode]:
     """A node with 100,001 tables in `big` and three in `small`."""
     data = tmp_path_factory.mktemp("large")
     shutil.copy(empty_database, data)
@@ -79,7 +79,7 @@ def _fill(database: Path) -> None:
         )
 
 
-def _id_of(node: Node, name: str) -> int:
+def _id_of(node: DriverNode, name: str) -> int:
     """The id of a namespace."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         ((found,),) = connection.execute("SELECT id FROM node WHERE name = ?", (name,))
@@ -87,7 +87,7 @@ def _id_of(node: Node, name: str) -> int:
 
 
 @pytest.fixture
-def reads(large: Node, monkeypatch: pytest.MonkeyPatch) -> Reads:
+def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
     """What is read from now on."""
     found = Reads()
     turn = asyncio.sleep
@@ -107,7 +107,7 @@ def reads(large: Node, monkeypatch: pytest.MonkeyPatch) -> Reads:
     monkeypatch.setattr(module, "live_nodes_read", nodes)
     monkeypatch.setattr("limnos.store.nodes.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    SQLPP_CHORES.put(large.built.services, Recorded(found))
+    SQLPP_OFFLOADER.put(large.built.services, Recorded(found))
     return found
 
 
@@ -125,7 +125,7 @@ def reads(large: Node, monkeypatch: pytest.MonkeyPatch) -> Reads:
     ],
 )
 def test_conditions_leave_little_to_read(
-    large: Node, reads: Reads, condition: str, expected: list[str], read: int
+    large: DriverNode, reads: Reads, condition: str, expected: list[str], read: int
 ) -> None:
     """Objects of dataverses that a condition fixes are read alone; objects of fixed names are looked up, whatever lies beside them."""
     found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
@@ -136,7 +136,7 @@ def test_conditions_leave_little_to_read(
     assert reads.chores == []
 
 
-def test_a_condition_of_functions_is_worked_out_by_a_process(large: Node, reads: Reads) -> None:
+def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, reads: Reads) -> None:
     """What it leaves is read alone, too."""
     found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
 
@@ -145,7 +145,7 @@ def test_a_condition_of_functions_is_worked_out_by_a_process(large: Node, reads:
     assert reads.chores == [SCANS, EVALUATE]
 
 
-def test_everything_is_read_in_slices(large: Node, reads: Reads) -> None:
+def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
     """Over 100,000 objects: no slice is large, others have their turn between two, and a process makes the records."""
     found = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
 
@@ -156,7 +156,7 @@ def test_everything_is_read_in_slices(large: Node, reads: Reads) -> None:
     assert reads.chores == [EVALUATE]
 
 
-def test_a_limit_ends_the_reading(large: Node, reads: Reads) -> None:
+def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
     """The first objects are enough for a query that takes them as they come."""
     found = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
 
@@ -164,7 +164,7 @@ def test_a_limit_ends_the_reading(large: Node, reads: Reads) -> None:
     assert sum(reads.slices) <= 3 * module.SLICE
 
 
-def test_too_much_names_the_condition(large: Node, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is what is gathered; a query that adds the condition is answered."""
     monkeypatch.setattr(module, "BYTES_MAX", 1 << 20)
 
@@ -186,7 +186,7 @@ def test_too_much_names_the_condition(large: Node, reads: Reads, monkeypatch: py
         ("d.DataverseName in ['small', 'hidden'] and d.DatasetName in ['a', 'b', 'secret']", ["a"]),
     ],
 )
-def test_what_is_hidden_stays_so(large: Node, reads: Reads, condition: str, expected: list[str]) -> None:
+def test_what_is_hidden_stays_so(large: DriverNode, reads: Reads, condition: str, expected: list[str]) -> None:
     """By its name, by its dataverse and among all: what the caller may not see is in no result."""
     assert rows(large, f"{NAMES}{condition} order by d.DatasetName", user="ana") == expected
     assert sum(reads.slices) <= len(expected) + 1  # and its dataverse
@@ -194,7 +194,7 @@ def test_what_is_hidden_stays_so(large: Node, reads: Reads, condition: str, expe
     assert sorted(names) == ["Default", "Metadata", "small"]
 
 
-def test_each_dataset_is_read_by_its_own_conditions(large: Node, reads: Reads) -> None:
+def test_each_dataset_is_read_by_its_own_conditions(large: DriverNode, reads: Reads) -> None:
     """Two scans of one statement are limited each by itself; a join through a field that is not fixed reads all."""
     text = (
         "select value [d.DatasetName, i.IndexName] from Metadata.`Dataset` d, Metadata.`Index` i"
@@ -205,7 +205,7 @@ def test_each_dataset_is_read_by_its_own_conditions(large: Node, reads: Reads) -
     assert sum(reads.slices) == 3 + 1
 
 
-def test_documents_of_views_are_read_where_they_are_shown(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A view's record has its definition; a query that does not look at it reads none."""
     rows(node, "create dataverse a; create view a.v as select value 41; create view a.w as select value 42")
     read: list[int] = []

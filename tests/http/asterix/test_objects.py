@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Node, grant
+from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 
-def test_a_type_is_made_told_and_dropped(node: Node) -> None:
+def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
     """With its fields, and a type of its own for what has no name."""
     rows(
         node,
@@ -70,7 +70,7 @@ def test_a_type_is_made_told_and_dropped(node: Node) -> None:
         ("drop dataset v", "ASX1050: "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(made: Node, statement: str, message: str) -> None:
+def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
     """With the number, the words and the place, and nothing is changed."""
     status, told = refusal(made, statement)
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_is_told(made: Node, statement: str, message: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def made(shared: Node) -> Node:
+def made(shared: DriverNode) -> DriverNode:
     """A node with one of each in `Default`."""
     rows(
         shared,
@@ -98,14 +98,14 @@ def made(shared: Node) -> Node:
         "drop function x@1 if exists", "drop function f@7 if exists", "drop dataset x if exists",
     ],
 )  # fmt: skip
-def test_if_exists_and_if_not_exists(made: Node, statement: str) -> None:
+def test_if_exists_and_if_not_exists(made: DriverNode, statement: str) -> None:
     """Nothing is changed, and nothing refused."""
     rows(made, statement)
 
     assert rows(made, "select value x from v x; f(1)") == [2, 3, 2]
 
 
-def test_functions_are_overloaded_by_arity(node: Node) -> None:
+def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
     """One object of the tree holds them; each is made, replaced, called and dropped by itself."""
     rows(
         node,
@@ -133,7 +133,7 @@ def test_functions_are_overloaded_by_arity(node: Node) -> None:
     assert refusal(node, "a.f(1)")[1].startswith("ASX1081: ")
 
 
-def test_what_functions_need(node: Node) -> None:
+def test_what_functions_need(node: DriverNode) -> None:
     """The metadata says which datasets, functions and synonyms a body names, of each number of parameters; with one replaced the others' stay."""
     rows(
         node,
@@ -161,7 +161,7 @@ def test_what_functions_need(node: Node) -> None:
     rows(node, "drop function dep.x.two(1); drop function dep.x.one(1); drop dataverse dep.x")
 
 
-def test_views_are_views_of_the_tree(node: Node) -> None:
+def test_views_are_views_of_the_tree(node: DriverNode) -> None:
     """Listed and loaded over Iceberg REST with their text; replaced; kept while something needs them."""
     rows(
         node,
@@ -184,14 +184,14 @@ def test_views_are_views_of_the_tree(node: Node) -> None:
     assert refusal(node, "select value x from a.three x")[1].startswith("ASX1077: ")
 
 
-def test_a_view_of_another_language_says_so(node: Node) -> None:
+def test_a_view_of_another_language_says_so(node: DriverNode) -> None:
     """And is not taken for SQL++."""
     iceberg.make_view(node, "a", "v")
 
     assert "has no text in SQL++" in refusal(node, "select * from a.v")[1]
 
 
-def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: Node) -> None:
+def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: DriverNode) -> None:
     """All of it, unless something elsewhere needs a part."""
     rows(
         node,
@@ -205,7 +205,7 @@ def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: Node) -> None:
     rows(node, "drop dataverse b; drop dataverse a; create dataverse a; create type a.t as {}")
 
 
-def test_default_is_made_at_first_use(node: Node) -> None:
+def test_default_is_made_at_first_use(node: DriverNode) -> None:
     """When something is made in it, and not before."""
     assert iceberg_names(node) == []
     rows(node, "create function f() { 1 }")
@@ -213,7 +213,7 @@ def test_default_is_made_at_first_use(node: Node) -> None:
     assert rows(node, "f()") == [1]
 
 
-def test_rights_on_functions(node: Node) -> None:
+def test_rights_on_functions(node: DriverNode) -> None:
     """Calling takes EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, making REGISTER_FUNCTION; dropping the last one ownership."""
     rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
     for user, right in (("caller", "execute_function"), ("changer", "modify_function"), ("maker", "register_function")):
@@ -236,7 +236,7 @@ def test_rights_on_functions(node: Node) -> None:
     assert rows(node, "a.f()") == [3]
 
 
-def test_what_one_may_not_see(node: Node) -> None:
+def test_what_one_may_not_see(node: DriverNode) -> None:
     """Is not there in the metadata, and refused or not found like what is not there."""
     rows(
         node,
@@ -262,12 +262,12 @@ def test_what_one_may_not_see(node: Node) -> None:
     assert refusal(node, "a.f()", user="user")[0] == 403
 
 
-def iceberg_names(node: Node) -> list:
+def iceberg_names(node: DriverNode) -> list:
     """The namespaces at the top of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
-def test_what_a_dataset_is_made_of(node: Node) -> None:
+def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
     """One row for each index; the dataverse is a string for one part, which is not split, or an array of parts."""
     rows(
         node,
@@ -308,7 +308,7 @@ def test_what_a_dataset_is_made_of(node: Node) -> None:
         ("storage_components('a')", "ASX1079: "),
     ],
 )
-def test_what_names_no_dataset_is_refused(shared: Node, call: str, message: str) -> None:
+def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message: str) -> None:
     """With what its arguments are."""
     status, told = refusal(shared, f"select value x from {call} x")
 
@@ -316,7 +316,7 @@ def test_what_names_no_dataset_is_refused(shared: Node, call: str, message: str)
     assert told.startswith(message)
 
 
-def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: Node) -> None:
+def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None:
     """As the dataset itself."""
     rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -327,7 +327,7 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: Node) -> None:
     assert len(rows(node, "select value r from dataset_resources('a', 'd') r", user="ana")) == 1
 
 
-def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: Node) -> None:
+def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> None:
     """To call functions, or to use schemas of a catalog that one may not use, opens none: each is as if it were not there, or refused by its own name."""
     rows(
         node,

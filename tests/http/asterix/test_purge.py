@@ -12,7 +12,7 @@ import pytest
 
 from limnos.services.storage.purges import PURGE, READERS_MS
 from tests.http.asterix.wire import rows
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import local, metadata_of, table_path
 
 GONE = ("Default", "gone")
@@ -20,7 +20,7 @@ MADE = "create type Thing as { id: bigint }; create dataset gone(Thing) primary 
 
 
 @pytest.fixture
-def lake(shared: Node) -> Iterator[Node]:
+def lake(shared: DriverNode) -> Iterator[DriverNode]:
     """A node with a dataset whose metadata file is on disk."""
     defaults = shared.built.services.defaults
     rows(shared, MADE)
@@ -31,29 +31,29 @@ def lake(shared: Node) -> Iterator[Node]:
     sql(shared, "DELETE FROM trash")
 
 
-def sql(node: Node, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
     """A statement of the test's own to the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
 
-def files(node: Node) -> Path:
+def files(node: DriverNode) -> Path:
     """Where the dataset's files lie."""
     return local(metadata_of(node, *GONE)["location"])
 
 
-def pass_by(node: Node) -> None:
+def pass_by(node: DriverNode) -> None:
     """The time in the trash is over, and the node looks."""
     sql(node, "UPDATE trash SET expires_at = 0")
     node.runner.run(node.built.upkeep.sweep())
 
 
-def purges(node: Node) -> list[int]:
+def purges(node: DriverNode) -> list[int]:
     """How long after it was left each purge is due, in ms."""
     return [due - made for made, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)]
 
 
-def purged(node: Node) -> None:
+def purged(node: DriverNode) -> None:
     """The time is over that readers have, too."""
     sql(node, "UPDATE task SET due_at = 0 WHERE kind = ?", PURGE)
     while node.runner.run(node.built.upkeep.run_one()):
@@ -61,7 +61,7 @@ def purged(node: Node) -> None:
 
 
 @pytest.mark.parametrize("statement", ["drop dataset gone", "drop dataverse D"])
-def test_files_go_when_they_leave_the_trash(lake: Node, statement: str) -> None:
+def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) -> None:
     """Not before, and not before those who read them may have ended."""
     path = GONE
     if "dataverse" in statement:
@@ -84,7 +84,7 @@ def test_files_go_when_they_leave_the_trash(lake: Node, statement: str) -> None:
     assert (place.exists(), purges(lake)) == (False, [])
 
 
-def test_what_came_back_keeps_its_files(lake: Node) -> None:
+def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
     """Brought back and dropped by others without its files, they stay."""
     place = files(lake)
     rows(lake, "drop dataset gone")
@@ -97,7 +97,7 @@ def test_what_came_back_keeps_its_files(lake: Node) -> None:
     assert (place.exists(), purges(lake)) == (True, [])
 
 
-def test_without_a_trash_they_go_after_a_while(lake: Node) -> None:
+def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
     """Where nothing is kept to be brought back, readers have their time all the same."""
     place = files(lake)
     lake.built.services.defaults = lake.built.services.defaults._replace(keep_dropped_ms=0)
@@ -109,7 +109,7 @@ def test_without_a_trash_they_go_after_a_while(lake: Node) -> None:
     assert not place.exists()
 
 
-def test_a_table_of_others_keeps_its_files(lake: Node) -> None:
+def test_a_table_of_others_keeps_its_files(lake: DriverNode) -> None:
     """DROP DATASET of what SQL++ did not make drops the table alone."""
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
     lake.done("POST", "/iceberg/v1/lake.main/namespaces/Default/tables", {"name": "plain", "schema": schema})

@@ -7,27 +7,27 @@ from collections.abc import Iterator
 
 import pytest
 
-from limnos.services.sqlpp.statements import kinds
+from limnos.services.sqlpp.statements import statement_kinds
 from limnos.sqlpp import parse, tree
-from tests.http import cells
+from tests.http import refusal_tables
 from tests.http.asterix import refusals
 from tests.http.asterix.refusals import CALLERS
-from tests.http.cells import Row
-from tests.http.driver import Answer
+from tests.http.driver import DriverAnswer
 from tests.http.iceberg import wire
+from tests.http.refusal_tables import Row
 
-WRITTEN = dict(cells.written(refusals.TABLE, callers=tuple(CALLERS)))
+WRITTEN = dict(refusal_tables.written(refusals.TABLE, callers=tuple(CALLERS)))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
-        yield cells.answers(node, refusals.cases, callers=CALLERS)
+        yield refusal_tables.answers(node, refusals.cases, callers=CALLERS)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has each route that is served, and no row that is not asked."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
@@ -39,11 +39,11 @@ def test_every_kind_of_statement_has_its_rows() -> None:
 
     there = {type(each).__name__ if not isinstance(each, tree.Drop) else f"Drop {each.kind}" for each in asked}
     spelled = {"".join(f" {each}" if each.isupper() else each for each in name).strip().upper() for name in there}
-    assert {word for word, _ in kinds()} <= {" ".join(each.split()) for each in spelled}
+    assert {word for word, _ in statement_kinds()} <= {" ".join(each.split()) for each in spelled}
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
@@ -53,7 +53,7 @@ PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop 
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str]) -> None:
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str]) -> None:
     """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name.
 
     The admin made the types and synonyms, and is told that it owns what it owns.
@@ -65,7 +65,7 @@ def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair
             assert first == second, who
 
 
-def _unnamed(answer: Answer, who: str) -> str:
+def _unnamed(answer: DriverAnswer, who: str) -> str:
     """The words of a refusal without the names in them."""
     text = answer.json()["errors"][0]["msg"]
     for name in (

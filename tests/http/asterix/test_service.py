@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.services.sqlpp.engine import ENGINE
-from limnos.services.sqlpp.requests import REQUESTS
+from limnos.services.sqlpp.running_requests import REQUESTS
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 
 
-def test_an_answer_has_asterixdbs_shape(shared: Node) -> None:
+def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
     """Results, status and metrics, under the request's id and the client's own."""
     answer = ask(shared, "select value x from [1, 'a', null, missing, 1.0, {'b': {{2}}}] x;", client_context_id="mine")
 
@@ -32,7 +32,7 @@ def test_an_answer_has_asterixdbs_shape(shared: Node) -> None:
     assert body["metrics"]["resultSize"] == len('1"a"nullnull1.0{"b":[2]}')
 
 
-def test_a_statement_comes_in_three_ways(shared: Node) -> None:
+def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
     """In the address, as a form, as JSON; the first of several values counts."""
     by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
     by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
@@ -43,14 +43,14 @@ def test_a_statement_comes_in_three_ways(shared: Node) -> None:
         assert answer.json()["results"] == [1], answer
 
 
-def test_several_statements_give_their_results_in_order(node: Node) -> None:
+def test_several_statements_give_their_results_in_order(node: DriverNode) -> None:
     """Later ones see what earlier ones made."""
     found = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
 
     assert found == [1, 2, 3]
 
 
-def test_a_request_that_only_makes_something_has_no_results(node: Node) -> None:
+def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) -> None:
     """As in AsterixDB."""
     body = ask(node, "create dataverse a").json()
 
@@ -66,7 +66,7 @@ def test_a_request_that_only_makes_something_has_no_results(node: Node) -> None:
         ({"$`a b`": 1, "$x": 3}, "$x", 3),
     ],
 )
-def test_parameters_are_values(shared: Node, sent: dict[str, object], asked: str, expected: object) -> None:
+def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], asked: str, expected: object) -> None:
     """`$x` and `args`, as JSON or as texts of JSON in a form."""
     as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
 
@@ -74,7 +74,7 @@ def test_parameters_are_values(shared: Node, sent: dict[str, object], asked: str
     assert as_form.json()["results"] == [expected]
 
 
-def test_pretty_results_are_indented_and_the_same(shared: Node) -> None:
+def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
     """Read again they are what they were."""
     answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
 
@@ -82,7 +82,7 @@ def test_pretty_results_are_indented_and_the_same(shared: Node) -> None:
     assert answer.json()["results"] == rows(shared, "[{'a': [1, 2]}, 'x']")
 
 
-def test_the_moment_is_one(shared: Node) -> None:
+def test_the_moment_is_one(shared: DriverNode) -> None:
     """All of a request's statements see the same time."""
     first, second = rows(shared, "current_datetime(); current_datetime();")
 
@@ -107,7 +107,7 @@ def test_the_moment_is_one(shared: Node) -> None:
         ("1 + 'a' + " + "1" * 40, "ASX1001: "),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_place(shared: Node, statement: str, message: str) -> None:
+def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str, message: str) -> None:
     """400, a number of AsterixDB's, its words."""
     status, told = refusal(shared, statement)
 
@@ -131,7 +131,7 @@ def test_what_is_wrong_is_told_with_its_place(shared: Node, statement: str, mess
         ({"statement": ["select 1"]}, "ASX0047: Invalid value for parameter 'statement': "),
     ],
 )
-def test_a_parameter_that_is_wrong_is_named(shared: Node, sent: dict[str, object], message: str) -> None:
+def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, object], message: str) -> None:
     """400 with its name and value."""
     status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
@@ -140,21 +140,21 @@ def test_a_parameter_that_is_wrong_is_named(shared: Node, sent: dict[str, object
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
-def test_json_that_is_none_is_refused(shared: Node, body: bytes) -> None:
+def test_json_that_is_none_is_refused(shared: DriverNode, body: bytes) -> None:
     """ASX0048."""
     status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
     assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
 
 
-def test_a_body_of_another_kind_is_refused(shared: Node) -> None:
+def test_a_body_of_another_kind_is_refused(shared: DriverNode) -> None:
     """415, with what to send."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
     assert told(answer)[0] == 415
 
 
-def test_reading_requests_make_nothing(node: Node) -> None:
+def test_reading_requests_make_nothing(node: DriverNode) -> None:
     """With GET, and with `readonly`, statements that write are refused before any is carried out."""
     by_get = node.get(f"{SERVICE}?{urlencode({'statement': 'create dataverse a; select value 1'})}")
 
@@ -164,7 +164,7 @@ def test_reading_requests_make_nothing(node: Node) -> None:
     assert refusal(node, "use a")[0] == refusal(node, "use b")[0] == 400
 
 
-def test_compiling_only_looks(node: Node) -> None:
+def test_compiling_only_looks(node: DriverNode) -> None:
     """Names are resolved and errors told; nothing is worked out or made."""
     assert rows(node, "select value x from range(1, 3) x", compile_only=True) == []
     assert refusal(node, "select * from x", compile_only=True)[0] == 400
@@ -172,7 +172,7 @@ def test_compiling_only_looks(node: Node) -> None:
     assert refusal(node, "use a")[0] == 400
 
 
-def test_the_dataverse_of_a_request_is_in_use(node: Node) -> None:
+def test_the_dataverse_of_a_request_is_in_use(node: DriverNode) -> None:
     """As a string of one part, an array, or a parameter that is repeated; one that is not there is a warning."""
     rows(node, "create dataverse a.b; create dataverse `a.b`")
 
@@ -203,7 +203,7 @@ CHANGES = (
 
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 @pytest.mark.parametrize("statement", CHANGES)
-def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: Node, statement: str, mode: str) -> None:
+def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, statement: str, mode: str) -> None:
     """A misspelt `dataverse` does not let a change go to `Default`: the request is refused before its first statement."""
     rows(node, "create dataverse here")
     before = node.get(f"{API}/lake/catalogs/main/schemas").json()
@@ -227,7 +227,7 @@ def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: Node, statem
     "statement",
     ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `x` `y`"],
 )  # fmt: skip
-def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: Node, statement: str) -> None:
+def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNode, statement: str) -> None:
     """A change after USE, and dataverses by their whole names, are carried out with a warning."""
     rows(node, "create dataverse here")
 
@@ -236,7 +236,7 @@ def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: Node, st
     assert (body["status"], body["warnings"][0]["msg"]) == ("success", "ASX1063: Cannot find dataverse with name heer")
 
 
-def test_a_long_query_is_worked_out_elsewhere(shared: Node) -> None:
+def test_a_long_query_is_worked_out_elsewhere(shared: DriverNode) -> None:
     """The same results from a process, its refusals too; a large answer comes in pieces."""
     many = rows(shared, "select value {'x': x, 'd': date('2020-01-01')} from range(1, 20000) x")
 
@@ -248,7 +248,7 @@ def test_a_long_query_is_worked_out_elsewhere(shared: Node) -> None:
     assert (status, message[:9]) == (400, "ASX0007: ")
 
 
-def test_a_request_ends_at_its_deadline(shared: Node) -> None:
+def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
     """With status 200 and `timeout`, as AsterixDB has it."""
     status, message = refusal(
         shared, "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c", timeout="200ms"
@@ -257,7 +257,7 @@ def test_a_request_ends_at_its_deadline(shared: Node) -> None:
     assert (status, message) == (200, "The request took longer than its time of 0.2 s, and was ended")
 
 
-def test_a_long_statement_is_read(shared: Node) -> None:
+def test_a_long_statement_is_read(shared: DriverNode) -> None:
     """Up to the server's limit of bodies, in a form as well."""
     long = "select value '" + "x" * 500_000 + "'"
 
@@ -266,14 +266,14 @@ def test_a_long_statement_is_read(shared: Node) -> None:
     assert shared.ask("POST", SERVICE, b" " * ((1 << 20) + 1), content_type=FORM).status == 413
 
 
-def test_who_is_no_user_is_refused(shared: Node) -> None:
+def test_who_is_no_user_is_refused(shared: DriverNode) -> None:
     """Nobody in particular with 401, a stranger with 403, before anything is read."""
     assert ask(shared, "select value 1", user=None).status == 401
     assert ask(shared, "select value 1", user="stranger").status == 403
     assert ask(shared, "selec", user="stranger").status == 403
 
 
-def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: Node) -> None:
+def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverNode) -> None:
     """There is none here: an unknown id is 404, none at all 400."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -282,7 +282,7 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: Node) -
     assert told(node.delete("/admin/requests/running", user="ana"))[0] == 400
 
 
-def test_a_statement_is_ended_by_its_own_user_alone(node: Node) -> None:
+def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
     """Another user neither sees nor ends it, by whichever id; its own does, and a service admin ends everybody's."""
     requests = REQUESTS.of(node.built.services)
     requests.reach_s = 0.0
@@ -329,11 +329,11 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
     "failure,message",
     [
         (LATER, "ASX3102: The engine ended in the middle of the statement: try again"),
-        (Unavailable("The store is busy"), "The store is busy"),
+        (ServiceUnavailable("The store is busy"), "The store is busy"),
         (RuntimeError("nobody foresaw it"), "Something unexpected happened; tell your administrator the request id "),
     ],
 )
-def test_a_result_that_fails_on_the_way_says_so(node: Node, failure: Exception, message: str) -> None:
+def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:
     """What was sent is sent, with status 200; the end of the body says that it is not whole, and why."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
@@ -346,7 +346,7 @@ def test_a_result_that_fails_on_the_way_says_so(node: Node, failure: Exception, 
     assert (body["metrics"]["resultCount"], body["metrics"]["errorCount"]) == (4, 1)
 
 
-def test_a_result_that_fails_before_it_is_sent_is_refused(node: Node) -> None:
+def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> None:
     """Few results are gathered, so that the status can still tell; none of them is given."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
@@ -358,7 +358,7 @@ def test_a_result_that_fails_before_it_is_sent_is_refused(node: Node) -> None:
 
 
 @pytest.mark.parametrize("given,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
-def test_what_is_gathered_is_bounded_by_its_bytes(node: Node, given: list[bytes], whole: bool) -> None:
+def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
     """Many small results are sent whole; a few large ones are sent as they come."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given(given))  # type: ignore[assignment]
@@ -369,14 +369,14 @@ def test_what_is_gathered_is_bounded_by_its_bytes(node: Node, given: list[bytes]
     assert ("content-length" in answer.headers) is whole
 
 
-def test_what_clients_of_asterixdb_ask_is_answered(shared: Node) -> None:
+def test_what_clients_of_asterixdb_ask_is_answered(shared: DriverNode) -> None:
     """The cluster is active, the version is told, there are no libraries."""
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []
 
 
-def test_another_catalog_is_named_in_words(shared: Node) -> None:
+def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
     """Who may use a catalog that SQL++ does not read is told so; who may not learns nothing of it."""
     grant(shared, "amy", "use_catalog use_schema", kind="catalog", on="main")
     words = "Cannot find dataverse with name lance.ml: lance is a catalog, and statements read only the catalog main"
@@ -386,7 +386,7 @@ def test_another_catalog_is_named_in_words(shared: Node) -> None:
     assert "is a catalog" not in refusal(shared, "select * from nowhere.ml.docs d")[1]
 
 
-def test_a_plan_in_two_formats(node: Node) -> None:
+def test_a_plan_in_two_formats(node: DriverNode) -> None:
     """JSON as it comes, one string when that is asked for."""
     (plan,) = rows(node, "explain select value x from [1] x")
     (text,) = rows(node, "explain select value x from [1] x", plan_format="string")

@@ -13,7 +13,7 @@ import pytest
 from limnos.services.sqlpp.engine import ENGINE
 from tests.http.asterix.test_datasets import Heard
 from tests.http.asterix.wire import ask, refusal, rows
-from tests.http.driver import Node, grant
+from tests.http.driver import DriverNode, grant
 
 SEED = (
     "create dataverse deep.east; create type deep.east.T as { id: bigint };"
@@ -22,14 +22,14 @@ SEED = (
 
 
 @pytest.fixture(scope="module")
-def lake(shared: Node) -> Node:
+def lake(shared: DriverNode) -> DriverNode:
     """A node with a dataset."""
     rows(shared, SEED)
     return shared
 
 
 @pytest.fixture
-def heard(lake: Node) -> Iterator[Heard]:
+def heard(lake: DriverNode) -> Iterator[Heard]:
     """An engine that takes note of what it is asked for."""
     services = lake.built.services
     before, engine = ENGINE.of(services), Heard(b'{"id":1}')
@@ -83,7 +83,7 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
-def test_no_trick_reaches_an_engine(lake: Node, heard: Heard, statement: str) -> None:
+def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: str) -> None:
     """Whatever rights one has: names are looked for on the tree and functions in our own table, and nothing is a file."""
     status, message = refusal(lake, statement.format(data=lake.data))
 
@@ -92,7 +92,7 @@ def test_no_trick_reaches_an_engine(lake: Node, heard: Heard, statement: str) ->
     assert heard.jobs == []
 
 
-def test_text_reaches_an_engine_as_values_alone(lake: Node, heard: Heard) -> None:
+def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) -> None:
     """What looks like another language's text is a name or a value in the plan, never a part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
@@ -103,7 +103,7 @@ def test_text_reaches_an_engine_as_values_alone(lake: Node, heard: Heard) -> Non
     assert evil.encode() in job.plan  # a literal of the plan, which is msgpack
 
 
-def test_the_credential_ends_with_the_statement(lake: Node, heard: Heard) -> None:
+def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) -> None:
     """The engine works with a token of the caller's own, which is void once the statement has ended; what it says is nowhere in an answer."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
@@ -116,7 +116,7 @@ def test_the_credential_ends_with_the_statement(lake: Node, heard: Heard) -> Non
     assert late.status == 401
 
 
-def test_a_huge_literal(lake: Node, heard: Heard) -> None:
+def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
     """A megabyte of text in a statement is refused or taken in the time of its length, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
@@ -125,7 +125,7 @@ def test_a_huge_literal(lake: Node, heard: Heard) -> None:
     assert len(heard.jobs) <= 1
 
 
-def test_refused_by_right(lake: Node, heard: Heard) -> None:
+def test_refused_by_right(lake: DriverNode, heard: Heard) -> None:
     """Who has no right to read hears nothing of what there is."""
     lake.ask("POST", "/api/metalakes/lake/users", {"name": "nobody"})
 

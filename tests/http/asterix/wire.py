@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 
 SERVICE = "/query/service"
 FORM = "application/x-www-form-urlencoded"
 
 
-def ask(node: Node, statement: str, *, user: str | None = "admin", **more: object) -> Answer:
+def ask(node: DriverNode, statement: str, *, user: str | None = "admin", **more: object) -> DriverAnswer:
     """Send statements as JSON; parameters with dashes are written with underscores."""
     body = {"statement": statement, **{_named(name): value for name, value in more.items()}}
     return node.ask("POST", SERVICE, body, user=user, content_type="application/json")
 
 
-def form(node: Node, *pairs: tuple[str, str], user: str = "admin") -> Answer:
+def form(node: DriverNode, *pairs: tuple[str, str], user: str = "admin") -> DriverAnswer:
     """Send a form."""
     return node.ask("POST", SERVICE, urlencode(pairs).encode(), user=user, content_type=FORM)
 
 
-def rows(node: Node, statement: str, *, user: str = "admin", **more: object) -> list:
+def rows(node: DriverNode, statement: str, *, user: str = "admin", **more: object) -> list:
     """The results of statements that a test takes for granted."""
     answer = ask(node, statement, user=user, **more)
     body = answer.json()
@@ -29,12 +29,12 @@ def rows(node: Node, statement: str, *, user: str = "admin", **more: object) -> 
     return body.get("results", [])
 
 
-def refusal(node: Node, statement: str, *, user: str = "admin", **more: object) -> tuple[int, str]:
+def refusal(node: DriverNode, statement: str, *, user: str = "admin", **more: object) -> tuple[int, str]:
     """Status and message of statements that are refused; the body must be AsterixDB's."""
     return told(ask(node, statement, user=user, **more))
 
 
-def told(answer: Answer) -> tuple[int, str]:
+def told(answer: DriverAnswer) -> tuple[int, str]:
     """Status and message of a refusal."""
     body = answer.json()
     assert body["status"] in ("fatal", "timeout"), body

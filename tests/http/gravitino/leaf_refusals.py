@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.http import cells
-from tests.http.cells import Case, own
-from tests.http.driver import API, Node
+from tests.http import refusal_tables
+from tests.http.driver import API, DriverNode
+from tests.http.refusal_tables import RefusalCase, own
 from tests.http.test_coverage import FUNCTION, POLICY
 
 TABLE = Path(__file__).with_suffix(".md")
@@ -61,10 +61,10 @@ PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]
 URI = {"uri": "s3://lake/churn"}
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make everybody and everything that the rows speak of."""
     lake = f"{API}/lake"
-    cells.hire(node, CALLERS)
+    refusal_tables.hire(node, CALLERS)
     for name, kind in CATALOGS.items():
         node.done("POST", f"{lake}/catalogs", {"name": name, "type": kind, "provider": kind})
     for name in ("main", *CATALOGS):
@@ -78,14 +78,14 @@ def prepare(node: Node) -> None:
             own(node, "leaf_owner", kind.upper(), f"{catalog}.there.{name}")
     for who, privileges in CALLERS.items():
         if privileges:
-            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
+            refusal_tables.grant(node, who, privileges, kind="METALAKE", on="lake")
     for name in ("main", *CATALOGS):
         own(node, "keeper", "SCHEMA", f"{name}.there")
         own(node, "owner", "CATALOG", name)
     own(node, "laker", "METALAKE", "lake")
 
 
-def prepare_models(node: Node) -> None:
+def prepare_models(node: DriverNode) -> None:
     """Make a model for everybody to look at, one for each to change, and one for each to drop."""
     path = f"{API}/lake/catalogs/models/schemas/there/models"
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
@@ -95,7 +95,7 @@ def prepare_models(node: Node) -> None:
         own(node, "leaf_owner", "MODEL", f"models.there.{name}")
 
 
-def prepare_hung(node: Node) -> None:
+def prepare_hung(node: DriverNode) -> None:
     """The same of functions and policies; some statistics, and users to remove."""
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", f"{API}/lake/catalogs/main/schemas/there/functions", {"name": name, **FUNCTION})
@@ -114,7 +114,7 @@ COLUMNS = [{"name": "id", "type": "long"}, {"name": "churn", "type": "long"}]
 COLUMN_POLICY = {"policyType": "custom", "content": {"supportedObjectTypes": ["COLUMN"]}}
 
 
-def prepare_tables(node: Node) -> None:
+def prepare_tables(node: DriverNode) -> None:
     """The same of tables."""
     path = f"{API}/lake/catalogs/main/schemas/there/tables"
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "rename", "drop") for who in CALLERS)):
@@ -122,11 +122,11 @@ def prepare_tables(node: Node) -> None:
         own(node, "leaf_owner", "TABLE", f"main.there.{name}")
 
 
-def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
-    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> RefusalCase:
+    return refusal_tables.case(route, thing, *names, root="/api", body=body, query=query)
 
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows, as a caller asks them."""
     yield from _of_models(who)
     yield from _of_tables(who)
@@ -143,7 +143,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
         yield _case(f"GET {one}/location", thing, "lake", "files", "there", name, query="?sub_path=a")
 
 
-def _of_models(who: str) -> Iterator[Case]:
+def _of_models(who: str) -> Iterator[RefusalCase]:
     models, at = f"{SCHEMAS}/models", ("lake", "models")
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"GET {models}", f"of {thing}", *at, name)
@@ -165,7 +165,7 @@ def _of_models(who: str) -> Iterator[Case]:
             yield _case(f"DELETE {one}/{part}", thing, *at, "there", changed, version)
 
 
-def _of_leaves(who: str, kind: str, *, catalog: str) -> Iterator[Case]:
+def _of_leaves(who: str, kind: str, *, catalog: str) -> Iterator[RefusalCase]:
     leaves, at = f"{SCHEMAS}/{kind}s", ("lake", catalog)
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"GET {leaves}", f"of {thing}", *at, name)
@@ -178,7 +178,7 @@ def _of_leaves(who: str, kind: str, *, catalog: str) -> Iterator[Case]:
         yield _case(f"DELETE {one}", thing, *at, "there", name if name == "gone" else f"drop_{who}")
 
 
-def _of_tables(who: str) -> Iterator[Case]:
+def _of_tables(who: str) -> Iterator[RefusalCase]:
     tables, at = f"{SCHEMAS}/tables", ("lake", "main")
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"POST {tables}", f"in {thing}", *at, name, body={"name": f"new_{who}", "columns": COLUMNS})
@@ -197,7 +197,7 @@ def _of_tables(who: str) -> Iterator[Case]:
         yield _case(f"DELETE {one}/partitions/{{p}}", thing, *at, "there", name, "p")
 
 
-def _of_functions(who: str) -> Iterator[Case]:
+def _of_functions(who: str) -> Iterator[RefusalCase]:
     functions, at = f"{SCHEMAS}/functions", ("lake", "main")
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"GET {functions}", f"of {thing}", *at, name)
@@ -212,7 +212,7 @@ def _of_functions(who: str) -> Iterator[Case]:
         yield _case(f"DELETE {one}", thing, *at, "there", name if name == "gone" else f"drop_{who}")
 
 
-def _of_policies(who: str) -> Iterator[Case]:
+def _of_policies(who: str) -> Iterator[RefusalCase]:
     policies, one = "/metalakes/{m}/policies", "/metalakes/{m}/policies/{policy}"
     yield _case(f"GET {policies}", "", "lake")
     yield _case(f"POST {policies}", "", "lake", body={"name": f"new_{who}", **POLICY})
@@ -239,7 +239,7 @@ def _of_policies(who: str) -> Iterator[Case]:
         yield _case(f"POST {OBJECTS}/policies", f"on {thing}", *at, body={"policiesToRemove": ["churn"]})
 
 
-def _of_objects() -> Iterator[Case]:
+def _of_objects() -> Iterator[RefusalCase]:
     parts = f"{OBJECTS}/statistics/partitions"
     for on, thing in (("churn", "table"), ("gone", "no table")):
         at = ("lake", "TABLE", f"main.there.{on}")
@@ -258,7 +258,7 @@ def _of_objects() -> Iterator[Case]:
         yield _case(f"GET {OBJECTS}/credentials", thing, "lake", "FILESET", f"files.there.{on}")
 
 
-def _of_columns(who: str) -> Iterator[Case]:
+def _of_columns(who: str) -> Iterator[RefusalCase]:
     """What hangs on columns: of a table for everybody to look at, and of one for each to change."""
     for on, column, thing in (
         ("churn", "churn", "column"),
@@ -283,7 +283,7 @@ def _of_columns(who: str) -> Iterator[Case]:
     yield _case("GET /metalakes/{m}/tags/{tag}/objects", "by value", "lake", "churn", query="?value=v")
 
 
-def _of_many(who: str) -> Iterator[Case]:
+def _of_many(who: str) -> Iterator[RefusalCase]:
     users = "/bulk/metalakes/{m}/users"
     yield _case(f"POST {users}/add", "", "lake", body={"users": [{"name": f"new_{who}"}]})
     yield _case(f"POST {users}/remove", "", "lake", body={"names": [f"drop_{who}"]})
@@ -297,4 +297,4 @@ def same_words(message: str, who: str) -> str:
 
 
 if __name__ == "__main__":
-    cells.write(TABLE, cases, CALLERS, make=prepare)
+    refusal_tables.write(TABLE, cases, CALLERS, make=prepare)

@@ -7,10 +7,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from limnos.http.gravitino.protocol import GravitinoProtocol
-from tests.http import cells
+from tests.http import refusal_tables
 from tests.http.admin import refusals as own_api
-from tests.http.cells import Case
-from tests.http.driver import API, PROGRAM, Answer, Node, let_jobs
+from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode, let_jobs
+from tests.http.refusal_tables import RefusalCase
 
 TABLE = Path(__file__).with_suffix(".md")
 OPEN = frozenset({"GET /health", "GET /health/live", "GET /health/ready"})
@@ -25,8 +25,8 @@ KINDS = (
 """Kinds of object, the one that is there, and one that is not."""
 
 
-def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
-    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> RefusalCase:
+    return refusal_tables.case(route, thing, *names, root="/api", body=body, query=query)
 
 
 def routes() -> set[str]:
@@ -34,7 +34,7 @@ def routes() -> set[str]:
     return {f"{route.method} {route.path}" for route in GravitinoProtocol().router.routes} - OPEN
 
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows, as a caller asks them."""
     yield from _of_metalakes(who)
     yield from _of_catalogs(who)
@@ -49,7 +49,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_tables()
 
 
-def _of_metalakes(who: str) -> Iterator[Case]:
+def _of_metalakes(who: str) -> Iterator[RefusalCase]:
     yield _case("GET /version", "")
     yield _case("GET /authn/me", "")
     yield _case("GET /metalakes", "all")
@@ -61,7 +61,7 @@ def _of_metalakes(who: str) -> Iterator[Case]:
         yield _case("DELETE /metalakes/{m}", thing, name)
 
 
-def _of_catalogs(who: str) -> Iterator[Case]:
+def _of_catalogs(who: str) -> Iterator[RefusalCase]:
     new = {"name": f"new_{who}", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}}
     yield _case("GET /metalakes/{m}/catalogs", "names", "lake")
     yield _case("GET /metalakes/{m}/catalogs", "details", "lake", query="?details=true")
@@ -78,7 +78,7 @@ def _of_catalogs(who: str) -> Iterator[Case]:
         yield _case("POST /metalakes/{m}/catalogs/{c}/testConnection", f"{thing}, changed", "lake", name, body=PROPERTY)
 
 
-def _of_schemas(who: str) -> Iterator[Case]:
+def _of_schemas(who: str) -> Iterator[RefusalCase]:
     spaces, one = "/metalakes/{m}/catalogs/{c}/schemas", "/metalakes/{m}/catalogs/{c}/schemas/{s}"
     yield _case(f"GET {spaces}", "all", "lake", "main")
     yield _case(f"GET {spaces}", "of a schema", "lake", "main", query="?parentSchema=there")
@@ -95,7 +95,7 @@ def _of_schemas(who: str) -> Iterator[Case]:
     yield _case(f"DELETE {one}", "no schema", "lake", "main", "gone")
 
 
-def _of_principals(who: str) -> Iterator[Case]:
+def _of_principals(who: str) -> Iterator[RefusalCase]:
     for kind, path, known in (("user", "users", "dummy"), ("group", "groups", "crew")):
         key = f"{{{kind[0]}}}"
         yield _case(f"GET /metalakes/{{m}}/{path}", "names", "lake")
@@ -109,7 +109,7 @@ def _of_principals(who: str) -> Iterator[Case]:
     yield _case("GET /metalakes/{m}/users/{u}", "oneself", "lake", who)
 
 
-def _of_roles(who: str) -> Iterator[Case]:
+def _of_roles(who: str) -> Iterator[RefusalCase]:
     def named(name: str, objects: list[object]) -> dict[str, object]:
         return {"name": name, "properties": {}, "securableObjects": objects}
 
@@ -133,7 +133,7 @@ def _of_roles(who: str) -> Iterator[Case]:
             )
 
 
-def _of_permissions() -> Iterator[Case]:
+def _of_permissions() -> Iterator[RefusalCase]:
     for verb in ("grant", "revoke"):
         for kind, path, names in (("user", "users", ("dummy", "idle")), ("group", "groups", ("dummys", "idles"))):
             route = f"PUT /metalakes/{{m}}/permissions/{path}/{{{kind[0]}}}/{verb}"
@@ -152,7 +152,7 @@ def _of_permissions() -> Iterator[Case]:
     yield _case(override, "no role", "lake", "gone", body={"overrides": []})
 
 
-def _of_owners() -> Iterator[Case]:
+def _of_owners() -> Iterator[RefusalCase]:
     owners = {
         "METALAKE": "laker",
         "CATALOG": "owner",
@@ -174,7 +174,7 @@ def _of_owners() -> Iterator[Case]:
     yield _case(f"PUT {route}", "to nobody", "lake", "CATALOG", "main", body={"name": "gone", "type": "USER"})
 
 
-def _of_tags(who: str) -> Iterator[Case]:
+def _of_tags(who: str) -> Iterator[RefusalCase]:
     yield _case("GET /metalakes/{m}/tags", "names", "lake")
     yield _case("GET /metalakes/{m}/tags", "details", "lake", query="?details=true")
     yield _case("POST /metalakes/{m}/tags", "new", "lake", body={"name": f"new_{who}"})
@@ -195,7 +195,7 @@ def _of_tags(who: str) -> Iterator[Case]:
         yield _case(f"GET {on}/{{tag}}", "no tag", "lake", "TABLE", "main.there.t", "gone")
 
 
-def _of_jobs(node: Node, who: str) -> Iterator[Case]:
+def _of_jobs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     templates, runs = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
     for name in ("there", f"shed_{who}"):
         own_api.declare(node, name)
@@ -227,11 +227,11 @@ def _of_jobs(node: Node, who: str) -> Iterator[Case]:
         yield _case(f"POST {runs}/{{job}}", thing, "lake", run)
 
 
-def _program_of(node: Node, name: str) -> str:
+def _program_of(node: DriverNode, name: str) -> str:
     """Register a program that `keeper` owns; returns its name."""
     let_jobs(node)
     node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
-    cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+    refusal_tables.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
     return name
 
 
@@ -241,7 +241,7 @@ def view_body(name: str) -> dict[str, object]:
     return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
 
 
-def _of_views(who: str) -> Iterator[Case]:
+def _of_views(who: str) -> Iterator[RefusalCase]:
     views = "/metalakes/{m}/catalogs/{c}/schemas/{s}/views"
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"GET {views}", f"of {thing}", "lake", "main", name)
@@ -257,7 +257,7 @@ def _of_views(who: str) -> Iterator[Case]:
         yield _case(f"DELETE {views}/{{v}}", thing, "lake", "main", "there", own)
 
 
-def _of_tables() -> Iterator[Case]:
+def _of_tables() -> Iterator[RefusalCase]:
     tables = "GET /metalakes/{m}/catalogs/{c}/schemas/{s}/tables"
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(tables, f"of {thing}", "lake", "main", name)
@@ -269,7 +269,7 @@ _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 """What is not there, and what stands for what is."""
 
 
-def same_words(answer: Answer, who: str) -> object:
+def same_words(answer: DriverAnswer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = own_api.RUN.sub("there", str(answer["message"]))
     own = (
@@ -302,4 +302,4 @@ def same_words(answer: Answer, who: str) -> object:
 
 
 if __name__ == "__main__":
-    cells.write(TABLE, cases)
+    refusal_tables.write(TABLE, cases)

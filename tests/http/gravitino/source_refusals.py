@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psycopg
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from tests.backends import PostgresServer, postgres_server
 from tests.bridges import bridge_to
-from tests.http import cells
-from tests.http.cells import Case, own
-from tests.http.driver import API, Node, node_at
+from tests.http import refusal_tables
+from tests.http.driver import API, DriverNode, node_at
+from tests.http.refusal_tables import RefusalCase, own
 
 TABLE = Path(__file__).with_suffix(".md")
 _USE = "use_catalog use_schema"
@@ -47,13 +47,13 @@ COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
 
 
 @contextmanager
-def node_over(folder: Path, server: PostgresServer) -> Iterator[Node]:
+def node_over(folder: Path, server: PostgresServer) -> Iterator[DriverNode]:
     """A node whose catalog `shop` shows a database of its own."""
     database = server.empty_database()
     with psycopg.connect(database) as connection:
         name, user = connection.info.dbname, connection.info.user
     with bridge_to(database) as bridge:
-        sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=30.0)
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=30.0)
         with node_at(folder, sources=sources) as node:
             properties = {
                 "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word",
@@ -63,24 +63,24 @@ def node_over(folder: Path, server: PostgresServer) -> Iterator[Node]:
             yield node
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make everybody and everything that the rows speak of; table `bare` has no shadow."""
     schemas = f"{API}/lake/catalogs/shop/schemas"
-    cells.hire(node, CALLERS)
+    refusal_tables.hire(node, CALLERS)
     for name in ("there", *(f"drop_{who}" for who in CALLERS)):
         node.done("POST", schemas, {"name": name})
         own(node, "keeper", "SCHEMA", f"shop.{name}")
     for name in ("t", *(f"{verb}_{who}" for verb in ("rename", "drop") for who in CALLERS)):
         node.done("POST", f"{schemas}/there/tables", {"name": name, "columns": COLUMNS})
         own(node, "table_owner", "TABLE", f"shop.there.{name}")
-    cells.endow(node, CALLERS, catalog="shop")
+    refusal_tables.endow(node, CALLERS, catalog="shop")
 
 
-def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
-    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> RefusalCase:
+    return refusal_tables.case(route, thing, *names, root="/api", body=body, query=query)
 
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows, as a caller asks them."""
     at = ("lake", "shop")
     yield _case(f"GET {SCHEMAS}", "of a source", *at)
@@ -119,4 +119,4 @@ if __name__ == "__main__":
         node_over(Path(place), database) as shown,
     ):
         prepare(shown)
-        cells.keep(TABLE, shown, cases=cases, callers=CALLERS)
+        refusal_tables.keep(TABLE, shown, cases=cases, callers=CALLERS)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from tests.brokers import KafkaServer, kafka_server
-from tests.http import cells
-from tests.http.cells import Case, own
-from tests.http.driver import API, Node, node_at
+from tests.http import refusal_tables
+from tests.http.driver import API, DriverNode, node_at
+from tests.http.refusal_tables import RefusalCase, own
 
 TABLE = Path(__file__).with_suffix(".md")
 _USE = "use_catalog use_schema"
@@ -44,31 +44,31 @@ SETTING = {"updates": [{"@type": "setProperty", "property": "retention.ms", "val
 
 
 @contextmanager
-def node_over(folder: Path, server: KafkaServer) -> Iterator[Node]:
+def node_over(folder: Path, server: KafkaServer) -> Iterator[DriverNode]:
     """A node whose catalog `bus` shows the cluster."""
     address = f"127.0.0.1:{server.port}"
-    with node_at(folder, sources=Sources(allowed_addresses=(address,), timeout_s=25.0)) as node:
+    with node_at(folder, sources=SourcesSection(allowed_addresses=(address,), timeout_s=25.0)) as node:
         body = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {"bootstrap.servers": address}}
         node.done("POST", f"{API}/lake/catalogs", body)
         yield node
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make everybody and everything that the rows speak of."""
     topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
-    cells.hire(node, CALLERS)
+    refusal_tables.hire(node, CALLERS)
     own(node, "keeper", "SCHEMA", "bus.default")
     for name in ("cells.t", *(f"cells.drop_{who}" for who in CALLERS)):
         node.done("POST", topics, {"name": name})
         own(node, "topic_owner", "TOPIC", f"bus.default.{name}")
-    cells.endow(node, CALLERS, catalog="bus")
+    refusal_tables.endow(node, CALLERS, catalog="bus")
 
 
-def _case(route: str, thing: str, *names: str, body: object = None) -> Case:
-    return cells.case(route, thing, *names, root="/api", body=body)
+def _case(route: str, thing: str, *names: str, body: object = None) -> RefusalCase:
+    return refusal_tables.case(route, thing, *names, root="/api", body=body)
 
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows, as a caller asks them."""
     at = ("lake", "bus")
     yield _case(f"POST {TOPICS}", "in schema", *at, "default", body={"name": f"cells.new_{who}"})
@@ -91,4 +91,4 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, kafka_server() as running, node_over(Path(place), running) as shown:
         prepare(shown)
-        cells.keep(TABLE, shown, cases=cases, callers=CALLERS)
+        refusal_tables.keep(TABLE, shown, cases=cases, callers=CALLERS)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Answer, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 
 ALL = f"{API}/lake/catalogs"
 NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "c", "properties": {}}
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
-def test_create_speaks_gravitinos_words(node: Node) -> None:
+def test_create_speaks_gravitinos_words(node: DriverNode) -> None:
     """The type comes back in lower case; upstream's backend properties are taken as they are."""
     properties = {
         "catalog-backend": "jdbc",
@@ -50,7 +50,9 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("properties,words", FOREIGN)
-def test_a_backend_elsewhere_is_refused_and_never_ignored(node: Node, properties: dict[str, str], words: str) -> None:
+def test_a_backend_elsewhere_is_refused_and_never_ignored(
+    node: DriverNode, properties: dict[str, str], words: str
+) -> None:
     """Create, test of a connection, and alter: each says which provider shows such a system."""
     node.done("POST", ALL, NEW)
     body = {**NEW, "name": "other", "properties": properties}
@@ -75,7 +77,7 @@ def test_a_backend_elsewhere_is_refused_and_never_ignored(node: Node, properties
 
 
 @pytest.mark.parametrize("backend", ["jdbc", "memory"])
-def test_a_backend_of_its_own_is_a_native_catalog(node: Node, backend: str) -> None:
+def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str) -> None:
     """What Gravitino keeps by itself the server keeps by itself; another edit asks nothing of a backend from before."""
     node.done("POST", f"{ALL}/testConnection", {**NEW, "properties": {"catalog-backend": backend}})
     node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
@@ -86,7 +88,7 @@ def test_a_backend_of_its_own_is_a_native_catalog(node: Node, backend: str) -> N
     assert made["properties"]["catalog-backend"] == backend
 
 
-def test_list_gives_names_or_everything(node: Node) -> None:
+def test_list_gives_names_or_everything(node: DriverNode) -> None:
     """A list has identifiers below the metalake; with `details`, in any case, whole catalogs."""
     node.done("POST", ALL, NEW)
 
@@ -97,7 +99,7 @@ def test_list_gives_names_or_everything(node: Node) -> None:
     assert told == [("lance", "lakehouse-generic"), ("main", "lakehouse-iceberg"), ("side", "lakehouse-iceberg")]
 
 
-def test_list_shrinks_to_what_one_may_use(node: Node) -> None:
+def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
     """A member sees the catalogs that USE_CATALOG was granted on."""
     node.done("POST", ALL, NEW)
     grant(node, "ana", "use_catalog", kind="catalog", on="side")
@@ -107,7 +109,7 @@ def test_list_shrinks_to_what_one_may_use(node: Node) -> None:
     assert [each["name"] for each in answer.json()["identifiers"]] == ["side"]
 
 
-def test_load_is_refused_alike_whether_it_exists(node: Node) -> None:
+def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
     """A member without USE_CATALOG gets 403 in the same words and the same body for a catalog that is not there."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -118,7 +120,7 @@ def test_load_is_refused_alike_whether_it_exists(node: Node) -> None:
     assert "needs USE_CATALOG on main" in str(real["message"])
 
 
-def test_who_may_know_gets_404(node: Node) -> None:
+def test_who_may_know_gets_404(node: DriverNode) -> None:
     """Whoever could use the catalog if it existed is told that it does not."""
     answer = node.get(f"{ALL}/none")
 
@@ -129,7 +131,7 @@ def test_who_may_know_gets_404(node: Node) -> None:
     )
 
 
-def test_alter_applies_all_changes(node: Node) -> None:
+def test_alter_applies_all_changes(node: DriverNode) -> None:
     """Rename, comment and properties change in one request."""
     updates = [
         {"@type": "rename", "newName": "prime"},
@@ -158,7 +160,7 @@ def test_alter_applies_all_changes(node: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_catalogs_are_400(node: Node, body: object) -> None:
+def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
     """A name, provider, type or property that will not do is 400 with code 1001, and nothing is made."""
     answer = node.post(ALL, body)
 
@@ -166,14 +168,14 @@ def test_bad_catalogs_are_400(node: Node, body: object) -> None:
     assert [each["name"] for each in node.get(ALL).json()["identifiers"]] == ["lance", "main"]
 
 
-def test_existing_name_is_409(node: Node) -> None:
+def test_existing_name_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004."""
     answer = node.post(ALL, {**NEW, "name": "main"})
 
     assert told(answer) == (409, 1004, "CatalogAlreadyExistsException")
 
 
-def test_creating_takes_create_catalog(node: Node) -> None:
+def test_creating_takes_create_catalog(node: DriverNode) -> None:
     """A member without CREATE_CATALOG is refused; with it the catalog is theirs."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -185,7 +187,7 @@ def test_creating_takes_create_catalog(node: Node) -> None:
     assert node.get(f"{API}/lake/owners/catalog/side")["owner"] == {"name": "ana", "type": "user"}
 
 
-def test_testing_a_new_catalog_makes_none(node: Node) -> None:
+def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
     """A test that succeeds answers code 0, and nothing was made."""
     body = {**NEW, "properties": {"warehouse": f"file://{node.data}/warehouse/w"}}
 
@@ -205,14 +207,14 @@ def test_testing_a_new_catalog_makes_none(node: Node) -> None:
     ],
     ids=str,
 )
-def test_failed_test_is_an_answer(node: Node, change: dict[str, object], code: int, name: str) -> None:
+def test_failed_test_is_an_answer(node: DriverNode, change: dict[str, object], code: int, name: str) -> None:
     """A test that fails answers 200 with an error body: that is how clients tell it from a refusal."""
     answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
 
     assert told(answer) == (200, code, name)
 
 
-def test_testing_takes_the_right_to_create(node: Node) -> None:
+def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
     """Who may not make a catalog may not test one: that is a real 403."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -221,7 +223,7 @@ def test_testing_takes_the_right_to_create(node: Node) -> None:
     assert told(answer) == (403, 1008, "ForbiddenException")
 
 
-def test_existing_catalog_can_be_tested(node: Node) -> None:
+def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
     """An empty body tests the catalog as it is, `updates` as it would be; nothing is kept."""
     plain = node.post(f"{ALL}/main/testConnection")
     bad = node.post(
@@ -236,7 +238,7 @@ def test_existing_catalog_can_be_tested(node: Node) -> None:
     assert "what" not in node.get(f"{ALL}/main").json()["catalog"]["properties"]["warehouse"]
 
 
-def test_disabled_catalog_refuses_what_is_below(node: Node) -> None:
+def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
     """Below a disabled catalog everything is 409 with code 1009; the catalog itself can be loaded and enabled."""
     node.done("PATCH", f"{ALL}/main", {"inUse": False})
 
@@ -248,7 +250,7 @@ def test_disabled_catalog_refuses_what_is_below(node: Node) -> None:
     assert node.get(f"{ALL}/main/schemas").status == 200
 
 
-def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: Node) -> None:
+def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> None:
     """Whoever may not is refused as before, and not told what has become of it."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
@@ -261,7 +263,7 @@ def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: Node) -> None:
     assert (again["eve"].status, "disabled" in str(again["eve"]["message"])) == (403, False)
 
 
-def test_drop_wants_an_empty_disabled_catalog(node: Node) -> None:
+def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
     """An enabled one is 1010, one with schemas 1005, `force` drops it, and a missing one is no failure."""
     node.done("POST", f"{ALL}/main/schemas", {"name": "a"})
 
@@ -275,7 +277,7 @@ def test_drop_wants_an_empty_disabled_catalog(node: Node) -> None:
     assert answers == [{"code": 0, "dropped": True}, {"code": 0, "dropped": False}]
 
 
-def test_flag_that_is_neither_true_nor_false_is_400(node: Node) -> None:
+def test_flag_that_is_neither_true_nor_false_is_400(node: DriverNode) -> None:
     """A query flag is true or false in any case; anything else is refused."""
     answer = node.delete(f"{ALL}/main?force=maybe")
 
@@ -289,7 +291,7 @@ HIDDEN = {
 
 
 @pytest.fixture
-def keeping(node: Node) -> Node:
+def keeping(node: DriverNode) -> DriverNode:
     """A node whose catalog `main` keeps secrets and a note of its owner's; ana may use it, ben owns it."""
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in HIDDEN.items()]
     updates += [{"@type": "setProperty", "property": "note", "value": "ours"}]
@@ -300,7 +302,7 @@ def keeping(node: Node) -> Node:
     return node
 
 
-def test_no_answer_holds_a_secret(keeping: Node) -> None:
+def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
     """Neither a reader nor an owner, a list nor a change, Gravitino's protocol nor Iceberg's gives a secret away."""
     change = {"updates": [{"@type": "setProperty", "property": "note", "value": "new"}]}
     answers = [
@@ -316,7 +318,7 @@ def test_no_answer_holds_a_secret(keeping: Node) -> None:
     assert [answer.body for answer in answers if b"T0psecret" in answer.body] == []
 
 
-def test_readers_get_what_engines_need(keeping: Node) -> None:
+def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
     """Who may use a catalog sees where it is, not what its owner noted; the owner sees all names, secrets masked."""
     shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
     listed = {user: keeping.get(f"{ALL}?details=true", user=user).json()["catalogs"] for user in ("ana", "ben")}
@@ -329,7 +331,7 @@ def test_readers_get_what_engines_need(keeping: Node) -> None:
     assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == shown
 
 
-def test_mask_is_no_value(keeping: Node) -> None:
+def test_mask_is_no_value(keeping: DriverNode) -> None:
     """Sending back what was read, mask and all, is refused and changes no secret."""
     change = {"updates": [{"@type": "setProperty", "property": "credential", "value": "******"}]}
     body = {**NEW, "properties": {"credential": "******"}}
@@ -350,7 +352,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("properties", OUTSIDE, ids=str)
-def test_roots_are_the_servers_to_allow(node: Node, properties: dict[str, str]) -> None:
+def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, str]) -> None:
     """A catalog that would reach beyond them is neither made, altered nor tested."""
     stated = {key: value.format(data=node.data) for key, value in properties.items()}
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
@@ -366,7 +368,7 @@ def test_roots_are_the_servers_to_allow(node: Node, properties: dict[str, str]) 
     assert node.get(f"{ALL}/side").status == 404
 
 
-def test_refused_root_names_the_flag(node: Node) -> None:
+def test_refused_root_names_the_flag(node: DriverNode) -> None:
     """Whoever is refused reads what to ask for."""
     answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
 
@@ -379,7 +381,7 @@ def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: 
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         ports = [each.getsockname()[1] for each in (listening, closed)]
-        with node_at(fresh("data"), storage=Storage(allowed_roots=("s3://",))) as node:
+        with node_at(fresh("data"), storage=StorageSection(allowed_roots=("s3://",))) as node:
             for port in ports:
                 stated = {"warehouse": "s3://b/w", name: f"http://127.0.0.1:{port}", "s3.region": "x"}
                 updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
@@ -411,11 +413,11 @@ def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path],
             },
         }[gone]
         with node_at(
-            data, storage=Storage(allowed_roots=("s3://", str(outside)), allowed_endpoints=(endpoint,))
+            data, storage=StorageSection(allowed_roots=("s3://", str(outside)), allowed_endpoints=(endpoint,))
         ) as node:
             node.done("POST", ALL, {**NEW, "properties": once})
 
-        with node_at(data, storage=Storage(allowed_roots=("s3://",))) as node:
+        with node_at(data, storage=StorageSection(allowed_roots=("s3://",))) as node:
             node.done("POST", "/iceberg/v1/lake.side/namespaces", {"namespace": ["a"]})
             asked = {"name": "t", "schema": {"type": "struct", "fields": []}}
             made = node.post("/iceberg/v1/lake.side/namespaces/a/tables", asked)

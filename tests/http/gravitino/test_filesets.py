@@ -10,14 +10,14 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.fileset_purges import FILESET_PURGE
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 
 CATALOG = f"{API}/lake/catalogs/files"
 FILESETS = f"{CATALOG}/schemas/raw/filesets"
 
 
 @pytest.fixture
-def files(node: Node) -> Node:
+def files(node: DriverNode) -> DriverNode:
     """A node with a catalog for filesets and a schema in it."""
     made = node.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})["catalog"]
     assert (made["type"], made["provider"]) == ("fileset", "fileset")
@@ -25,18 +25,18 @@ def files(node: Node) -> Node:
     return node
 
 
-def make(node: Node, **body: object) -> dict:
+def make(node: DriverNode, **body: object) -> dict:
     """Make a fileset."""
     return node.done("POST", FILESETS, {"name": "f", **body})["fileset"]
 
 
-def warehouse(node: Node) -> str:
+def warehouse(node: DriverNode) -> str:
     """A place that the catalog may use."""
     location = make(node, name="probe")["storageLocation"]
     return str(location).rpartition("/")[0]
 
 
-def test_a_fileset_itself(files: Node) -> None:
+def test_a_fileset_itself(files: DriverNode) -> None:
     """It is told, listed, changed, renamed, dropped and brought back; its directory is made, and stays."""
     made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
     directory = Path(str(made["storageLocation"]).removeprefix("file://"))
@@ -62,13 +62,13 @@ def test_a_fileset_itself(files: Node) -> None:
     assert files.done("GET", f"{FILESETS}/g")["fileset"]["storageLocations"] == made["storageLocations"]
 
 
-def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: Node) -> None:
+def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: DriverNode) -> None:
     """The Java client encodes the name inside the body as it does in a path."""
     assert make(files, name="day%3D1")["name"] == "day=1"
     assert files.done("GET", f"{FILESETS}/day%3D1")["fileset"]["name"] == "day=1"
 
 
-def test_locations_from_above_and_from_templates(files: Node) -> None:
+def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
     """The schema's location comes before the catalog's; placeholders are names, the caller and properties."""
     root = warehouse(files)
     properties = [{"@type": "setProperty", "property": "location", "value": f"{root}/cat"}]
@@ -88,7 +88,7 @@ def test_locations_from_above_and_from_templates(files: Node) -> None:
     )
 
 
-def test_several_locations(files: Node) -> None:
+def test_several_locations(files: DriverNode) -> None:
     """The default one is named by a property; another by the request; a name that is none is told as such."""
     root = warehouse(files)
     both = {"a": f"{root}/a", "b": f"{root}/b"}
@@ -106,7 +106,7 @@ def test_several_locations(files: Node) -> None:
     assert files.get(f"{FILESETS}/f/location").status == 400
 
 
-def test_who_may_make_none_leaves_no_directory(files: Node) -> None:
+def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
     """A fileset's directory is made before the fileset: for who may make one, and not for who may look at the schema."""
     place = Path(warehouse(files).removeprefix("file://"))
     grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
@@ -120,7 +120,7 @@ def test_who_may_make_none_leaves_no_directory(files: Node) -> None:
     assert len(list(place.iterdir())) == len(there) + 1
 
 
-def test_what_lies_in_it(files: Node, tmp_path: Path) -> None:
+def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
     """Directories first, then files with their sizes; links are neither, and nothing outside is shown."""
     directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))
     (directory / "day=1").mkdir()
@@ -151,7 +151,7 @@ def test_what_lies_in_it(files: Node, tmp_path: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_locations_that_are_refused(files: Node, body: dict) -> None:
+def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
     """What lies outside of the roots, or nowhere, is the caller's mistake; nothing is made."""
     answer = files.post(FILESETS, {"name": "f", **body})
 
@@ -159,7 +159,7 @@ def test_locations_that_are_refused(files: Node, body: dict) -> None:
     assert files.done("GET", FILESETS)["identifiers"] == []
 
 
-def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: Node) -> None:
+def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: DriverNode) -> None:
     """Neither when it is made nor when it is changed."""
     answers = [
         files.post(f"{API}/lake/catalogs", {"name": "x", "type": "fileset", "properties": {"location": "file:///etc"}}),
@@ -183,7 +183,7 @@ def fill(fileset: dict) -> Path:
     return directory
 
 
-def upkeep(node: Node) -> None:
+def upkeep(node: DriverNode) -> None:
     """Let time pass until nothing is kept in the trash, and do what is left to do then."""
     store = node.built.services.store
     node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql("UPDATE trash SET expires_at = 0"), {})))
@@ -192,13 +192,13 @@ def upkeep(node: Node) -> None:
         pass
 
 
-def kept(node: Node) -> list[str]:
+def kept(node: DriverNode) -> list[str]:
     """What tasks tell that deleted files of filesets."""
     found = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
     return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
 
 
-def test_files_go_when_a_managed_fileset_is_gone(files: Node) -> None:
+def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
     """Not while it can be brought back; those of an external one stay; links are not followed."""
     managed = fill(make(files, name="m"))
     root = managed.parent
@@ -223,7 +223,7 @@ def test_files_go_when_a_managed_fileset_is_gone(files: Node) -> None:
     assert (external / "e.csv").exists()
 
 
-def test_files_stay_where_others_lie(files: Node) -> None:
+def test_files_stay_where_others_lie(files: DriverNode) -> None:
     """Another fileset below, above or at the place keeps everything, and the task says so."""
     directory = fill(make(files, name="m"))
     make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
@@ -238,7 +238,7 @@ def test_files_stay_where_others_lie(files: Node) -> None:
     assert f"another fileset or a table lies at file://{directory}/day=1" in told
 
 
-def test_filesets_share_no_files(files: Node) -> None:
+def test_filesets_share_no_files(files: DriverNode) -> None:
     """One at, above or below the place of another one is refused, managed or external; external ones of one catalog may overlap."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
@@ -262,7 +262,7 @@ def test_filesets_share_no_files(files: Node) -> None:
     assert (len(shared), beside) == (2, "beside")
 
 
-def test_a_place_is_free_again(files: Node) -> None:
+def test_a_place_is_free_again(files: DriverNode) -> None:
     """Whoever dropped a fileset makes another one there, whose the files are then; nobody else does while it can be brought back."""
     root = warehouse(files)
     directory = fill(make(files, name="m", storageLocation=f"{root}/a"))
@@ -277,7 +277,7 @@ def test_a_place_is_free_again(files: Node) -> None:
     assert kept(files) == []
 
 
-def test_nothing_is_made_where_files_are_going(files: Node) -> None:
+def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
     """Until the task has ended, also no external fileset; after it the place is free."""
     made = make(files, name="m")
     directory = fill(made)
@@ -294,7 +294,7 @@ def test_nothing_is_made_where_files_are_going(files: Node) -> None:
     assert not (directory / "b.csv").exists()
 
 
-def test_topics(node: Node) -> None:
+def test_topics(node: DriverNode) -> None:
     """A topic is made, told, listed, changed and dropped; a rename is none of its changes."""
     node.done("POST", f"{API}/lake/catalogs", {"name": "bus", "type": "messaging"})
     node.done("POST", f"{API}/lake/catalogs/bus/schemas", {"name": "default"})
@@ -317,7 +317,7 @@ def test_topics(node: Node) -> None:
     assert node.get(f"{topics}/t")["type"] == "NoSuchTopicException"
 
 
-def test_a_taken_name_is_told_before_its_place(files: Node) -> None:
+def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
     """409 with Gravitino's exception, wherever the new one would lie; who may not make filesets is refused as ever."""
     made = make(files)
 
@@ -328,7 +328,7 @@ def test_a_taken_name_is_told_before_its_place(files: Node) -> None:
         assert files.post(FILESETS, body, user="ana").status == 403
 
 
-def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: Node, tmp_path: Path) -> None:
+def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, tmp_path: Path) -> None:
     """Both what the catalog's owner sets and what the server is started with, in one answer."""
     body = {"name": "e", "type": "external", "storageLocation": f"file://{tmp_path}/far"}
     answer = files.post(FILESETS, body)
@@ -338,7 +338,7 @@ def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: Node, tmp_pat
     assert f"--allow-root file://{tmp_path}/far (setting storage.allowed_roots)" in str(answer["message"])
 
 
-def test_who_may_make_no_fileset_has_no_directory_made(files: Node) -> None:
+def test_who_may_make_no_fileset_has_no_directory_made(files: DriverNode) -> None:
     """A fileset that is refused leaves nothing on the disk: to list those that are there is not enough."""
     place = Path(warehouse(files).removeprefix("file://"))
     before = sorted(place.rglob("*"))

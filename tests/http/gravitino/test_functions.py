@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 
 FUNCTIONS = f"{API}/lake/catalogs/main/schemas/f/functions"
 X, Y = (
@@ -27,19 +27,19 @@ BODY = {"name": "f", "functionType": "SCALAR", "deterministic": True, "comment":
 
 
 @pytest.fixture
-def made(node: Node) -> Node:
+def made(node: DriverNode) -> DriverNode:
     """A node with a function."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "f"})
     node.done("POST", FUNCTIONS, BODY)
     return node
 
 
-def alter(node: Node, *updates: dict[str, object]) -> dict:
+def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
     """Change the function."""
     return node.done("PUT", f"{FUNCTIONS}/f", {"updates": list(updates)})["function"]
 
 
-def test_a_function_itself(made: Node) -> None:
+def test_a_function_itself(made: DriverNode) -> None:
     """It is told as it was sent with its words in one case, listed, commented on, dropped and brought back."""
     loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
     names = made.done("GET", FUNCTIONS)["identifiers"]
@@ -64,7 +64,7 @@ def test_a_function_itself(made: Node) -> None:
     assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "d"
 
 
-def test_every_change(made: Node) -> None:
+def test_every_change(made: DriverNode) -> None:
     """Definitions come and go by their parameters, implementations by their runtimes; what is not named stays."""
     other = {"parameters": [X, Y], "returnType": "double", "impls": []}
     shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
@@ -85,7 +85,7 @@ def test_every_change(made: Node) -> None:
     assert left == [{"parameters": [{"name": "t", "dataType": "string"}], "returnType": "double", "impls": []}]
 
 
-def test_calls_that_could_mean_two_definitions(made: Node) -> None:
+def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
     """A definition whose call with fewer arguments is another's is refused, at once and as a change; nothing is done then."""
     both = {**DEFINITION, "parameters": [X, Y]}
     refused = [
@@ -117,7 +117,7 @@ def test_calls_that_could_mean_two_definitions(made: Node) -> None:
         ({"name": "a b"}, "a b"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(made: Node, wrong: dict[str, object], says: str) -> None:
+def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says: str) -> None:
     """A function that says nothing clear is refused with what to do."""
     answer = made.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_told(made: Node, wrong: dict[str, object], says: str) 
     assert says in answer.json()["message"]
 
 
-def test_functions_of_both_languages_share_their_names(made: Node) -> None:
+def test_functions_of_both_languages_share_their_names(made: DriverNode) -> None:
     """SQL++ sees none that was registered and replaces none; its own is told with its statements, changed by it alone, and stays while it is needed."""
     outcomes = [
         made.ask("POST", "/query/service", {"statement": text}).json()

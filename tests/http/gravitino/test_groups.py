@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 ALL = f"{API}/lake/groups"
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
-def test_added_group_is_answered_whole(node: Node) -> None:
+def test_added_group_is_answered_whole(node: DriverNode) -> None:
     """A new group has a name, no roles, an audit, and keeps the outside id; it has no `enabled`."""
     made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
 
@@ -20,7 +20,7 @@ def test_added_group_is_answered_whole(node: Node) -> None:
     assert "enabled" not in made
 
 
-def test_list_gives_names_or_everything(node: Node) -> None:
+def test_list_gives_names_or_everything(node: DriverNode) -> None:
     """A list has names; with `details` whole groups."""
     node.done("POST", ALL, {"name": "staff"})
 
@@ -28,7 +28,7 @@ def test_list_gives_names_or_everything(node: Node) -> None:
     assert [group["name"] for group in node.get(f"{ALL}?details=true").json()["groups"]] == ["staff"]
 
 
-def test_members_load_their_group(node: Node) -> None:
+def test_members_load_their_group(node: DriverNode) -> None:
     """A member sees the group; others are refused, whether it exists or not."""
     for name in ("ana", "ben"):
         node.done("POST", f"{API}/lake/users", {"name": name})
@@ -42,14 +42,14 @@ def test_members_load_their_group(node: Node) -> None:
     assert told(node.get(f"{ALL}/none")) == (404, 1003, "NoSuchGroupException")
 
 
-def test_existing_group_is_409(node: Node) -> None:
+def test_existing_group_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004; a user may have the same name."""
     node.done("POST", ALL, {"name": "admin"})
 
     assert told(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
 
 
-def test_removal_says_whether_there_was_one(node: Node) -> None:
+def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
     """Removing a group takes its roles from the members at once, and is answered with whether there was one."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", ALL, {"name": "staff"})
@@ -65,7 +65,7 @@ def test_removal_says_whether_there_was_one(node: Node) -> None:
     assert answers == [{"code": 0, "removed": True}, {"code": 0, "removed": False}]
 
 
-def test_managing_takes_manage_groups(node: Node) -> None:
+def test_managing_takes_manage_groups(node: DriverNode) -> None:
     """Without MANAGE_GROUPS a group can be neither added nor removed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

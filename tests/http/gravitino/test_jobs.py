@@ -7,12 +7,12 @@ import pytest
 from tests.http.admin.test_run_rights import pass_time
 from tests.http.admin.test_runs import PIPES, begin, declare, finish, started
 from tests.http.admin.test_transactions import together
-from tests.http.driver import API, PROGRAM, Answer, Node, let_jobs
+from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode, let_jobs
 
 TEMPLATES, JOBS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 
 
-def test_a_pipeline_is_a_template(node: Node) -> None:
+def test_a_pipeline_is_a_template(node: DriverNode) -> None:
     """It is one of Spark, whose custom fields say which pipeline it is, in which version."""
     declared = declare(node)
 
@@ -36,7 +36,7 @@ def test_a_pipeline_is_a_template(node: Node) -> None:
         ("discarded", "cancelled"), ("published", "succeeded"), ("lost", "failed"),
     ],
 )  # fmt: skip
-def test_states_in_its_words(node: Node, monkeypatch: pytest.MonkeyPatch, state: str, status: str) -> None:
+def test_states_in_its_words(node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str) -> None:
     """Each state of a run is a status of a job."""
     run = started(node)
     if state == "cancelling":
@@ -54,7 +54,7 @@ def test_states_in_its_words(node: Node, monkeypatch: pytest.MonkeyPatch, state:
     assert job["audit"]["creator"] == "admin"
 
 
-def test_jobs_are_listed_by_template(node: Node) -> None:
+def test_jobs_are_listed_by_template(node: DriverNode) -> None:
     """All, or those of a template."""
     run = started(node)
     declare(node, "other")
@@ -64,7 +64,7 @@ def test_jobs_are_listed_by_template(node: Node) -> None:
     assert [each["jobId"] for each in node.get(f"{JOBS}?jobTemplateName=nyc").json()["jobs"]] == [run]
 
 
-def test_what_is_done_elsewhere(node: Node) -> None:
+def test_what_is_done_elsewhere(node: DriverNode) -> None:
     """Changing what a pipeline runs, and starting a run of it, are refused with what to do instead; a busy template stays."""
     started(node)
     answers = [
@@ -87,12 +87,12 @@ SPARK = {
 }  # fmt: skip
 
 
-def altered(node: Node, name: str, **fields: object) -> Answer:
+def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
     """Change what a template runs."""
     return node.put(f"{TEMPLATES}/{name}", {"updates": [{"@type": "updateTemplate", "newTemplate": fields}]})
 
 
-def test_templates_of_programs_and_of_spark(node: Node) -> None:
+def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
     """They are told as they were registered, without what is of the other type; beside pipelines, which the own API lists alone."""
     declare(node)
     for each in (SPARK, {**PROGRAM, "name": "hello", "scripts": ["/srv/jobs/part.sh"]}):
@@ -110,7 +110,7 @@ def test_templates_of_programs_and_of_spark(node: Node) -> None:
     assert [each["name"] for each in node.get(PIPES).json()["pipelines"]] == ["nyc"]
 
 
-def test_a_template_is_altered(node: Node) -> None:
+def test_a_template_is_altered(node: DriverNode) -> None:
     """What is null stays; name and comment change with it; another type is refused."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello", "arguments": ["a"]}})
 
@@ -135,7 +135,7 @@ def test_a_template_is_altered(node: Node) -> None:
         ({"arguments": ["x" * 40_000]}, "32768"), ({"comment": 3}, "comment"),
     ],
 )  # fmt: skip
-def test_what_is_no_template(node: Node, fields: dict[str, object], words: str) -> None:
+def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words: str) -> None:
     """It is refused with what is wrong, and nothing is made."""
     answer = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"} | fields})
 
@@ -144,7 +144,7 @@ def test_what_is_no_template(node: Node, fields: dict[str, object], words: str) 
     assert node.get(TEMPLATES).json()["names"] == []
 
 
-def test_a_program_is_no_pipeline(node: Node) -> None:
+def test_a_program_is_no_pipeline(node: DriverNode) -> None:
     """The own API neither declares, shows, runs nor drops it, and says what it is; a taken name is told."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answers = [
@@ -157,7 +157,7 @@ def test_a_program_is_no_pipeline(node: Node) -> None:
     assert (again.status, again["type"]) == (409, "JobTemplateAlreadyExistsException")
 
 
-def test_a_server_runs_no_jobs_unless_it_is_told_to(node: Node) -> None:
+def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
     """Whoever asks for one hears which setting it takes; templates are kept all the same."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
@@ -166,7 +166,7 @@ def test_a_server_runs_no_jobs_unless_it_is_told_to(node: Node) -> None:
     assert "jobs.executor" in str(answer["message"])
 
 
-def test_jobs_of_both_sorts_are_listed(node: Node) -> None:
+def test_jobs_of_both_sorts_are_listed(node: DriverNode) -> None:
     """Runs of pipelines and jobs of programs, the newest first."""
     run = started(node)
     let_jobs(node)

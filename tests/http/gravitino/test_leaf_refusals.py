@@ -6,38 +6,38 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.http import cells
-from tests.http.cells import Pair, Row
-from tests.http.driver import Answer
+from tests.http import refusal_tables
+from tests.http.driver import DriverAnswer
 from tests.http.gravitino import leaf_refusals
 from tests.http.gravitino.leaf_refusals import CALLERS
 from tests.http.iceberg import wire
+from tests.http.refusal_tables import Pair, Row
 
-WRITTEN = dict(cells.written(leaf_refusals.TABLE, CALLERS))
+WRITTEN = dict(refusal_tables.written(leaf_refusals.TABLE, CALLERS))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("leaf_refusals")) as node:
         leaf_refusals.prepare(node)
-        yield cells.answers(node, leaf_refusals.cases, CALLERS)
+        yield refusal_tables.answers(node, leaf_refusals.cases, CALLERS)
 
 
-def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has no row that is not asked, and each one that is."""
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
+@pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
-    for who, *both in cells.refused_both(asked, pair, CALLERS):
+    for who, *both in refusal_tables.refused_both(asked, pair, CALLERS):
         first, second = (leaf_refusals.same_words(str(each["message"]), who) for each in both)
         assert first == second, who

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 
 
-def test_create_answers_the_whole_metalake(node: Node) -> None:
+def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
     """A new metalake has its comment, its properties with `in-use`, and an ISO time of creation."""
     made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
 
@@ -19,7 +19,7 @@ def test_create_answers_the_whole_metalake(node: Node) -> None:
     assert "lastModifier" not in made["audit"]
 
 
-def test_maker_is_its_first_user_and_owner(node: Node) -> None:
+def test_maker_is_its_first_user_and_owner(node: DriverNode) -> None:
     """Who made a metalake is a user of it, and owns it."""
     node.done("POST", API, {"name": "sea"})
 
@@ -29,7 +29,7 @@ def test_maker_is_its_first_user_and_owner(node: Node) -> None:
     assert owner["owner"] == {"name": "admin", "type": "user"}
 
 
-def test_only_service_admins_make_metalakes(node: Node) -> None:
+def test_only_service_admins_make_metalakes(node: DriverNode) -> None:
     """Anyone else is refused with the words that name what is needed."""
     answer = node.post(API, {"name": "sea"}, user="ana")
 
@@ -37,7 +37,7 @@ def test_only_service_admins_make_metalakes(node: Node) -> None:
     assert "needs a service admin" in str(answer["message"])
 
 
-def test_list_shows_metalakes_of_the_caller(node: Node) -> None:
+def test_list_shows_metalakes_of_the_caller(node: DriverNode) -> None:
     """The list holds the metalakes the caller is a user of, whole, and nothing else."""
     node.done("POST", API, {"name": "sea"})
     node.done("POST", f"{API}/sea/users", {"name": "ana"})
@@ -49,7 +49,7 @@ def test_list_shows_metalakes_of_the_caller(node: Node) -> None:
     assert names == [["lake", "sea"], ["sea"], []]
 
 
-def test_member_loads_a_metalake(node: Node) -> None:
+def test_member_loads_a_metalake(node: DriverNode) -> None:
     """Being a user is enough to load a metalake."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -59,7 +59,7 @@ def test_member_loads_a_metalake(node: Node) -> None:
     assert answer.json()["metalake"]["name"] == "lake"
 
 
-def test_missing_metalake_looks_like_one_of_others(node: Node) -> None:
+def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
     """With access control on a stranger gets 403 in the same words, whether the metalake exists or not; an admin too."""
     real, absent = node.get(f"{API}/lake", user="zoe"), node.get(f"{API}/none", user="zoe")
     admin = node.get(f"{API}/none")
@@ -71,7 +71,7 @@ def test_missing_metalake_looks_like_one_of_others(node: Node) -> None:
     )
 
 
-def test_missing_metalake_is_404_with_access_off(open_node: Node) -> None:
+def test_missing_metalake_is_404_with_access_off(open_node: DriverNode) -> None:
     """With access control off everyone may know: 404 with code 1003 and the exception clients look for."""
     answer = open_node.get(f"{API}/none")
 
@@ -81,7 +81,7 @@ def test_missing_metalake_is_404_with_access_off(open_node: Node) -> None:
     )
 
 
-def test_alter_applies_all_changes(node: Node) -> None:
+def test_alter_applies_all_changes(node: DriverNode) -> None:
     """Rename, comment and properties change in one request; the audit names who did it."""
     updates = [
         {"@type": "updateComment", "newComment": "x"},
@@ -98,7 +98,7 @@ def test_alter_applies_all_changes(node: Node) -> None:
     assert node.get(f"{API}/pond").status == 200
 
 
-def test_comment_can_be_cleared(node: Node) -> None:
+def test_comment_can_be_cleared(node: DriverNode) -> None:
     """A null comment takes the comment away; fields without a value are left out."""
     changed = node.done("PUT", f"{API}/lake", {"updates": [{"@type": "updateComment", "newComment": None}]})
 
@@ -121,7 +121,7 @@ def test_comment_can_be_cleared(node: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_updates_are_400_and_change_nothing(node: Node, body: object) -> None:
+def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) -> None:
     """What is not an update is refused with code 1001, and nothing is half done."""
     before = node.get(f"{API}/lake").body
 
@@ -131,7 +131,7 @@ def test_bad_updates_are_400_and_change_nothing(node: Node, body: object) -> Non
     assert node.get(f"{API}/lake").body == before
 
 
-def test_unknown_field_is_a_malformed_request(node: Node) -> None:
+def test_unknown_field_is_a_malformed_request(node: DriverNode) -> None:
     """An unknown field of a body is 400 with Gravitino's words, and the field's name."""
     answer = node.post(API, {"name": "sea", "colour": "blue"})
 
@@ -141,14 +141,14 @@ def test_unknown_field_is_a_malformed_request(node: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "system", "x" * 65, "é"])
-def test_illegal_names_are_refused(node: Node, name: str) -> None:
+def test_illegal_names_are_refused(node: DriverNode, name: str) -> None:
     """A metalake's name follows Gravitino's pattern."""
     answer = node.post(API, {"name": name})
 
     assert (answer.status, answer["code"], answer["type"]) == (400, 1001, "IllegalArgumentException")
 
 
-def test_existing_name_is_409(node: Node) -> None:
+def test_existing_name_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004."""
     answer = node.post(API, {"name": "lake"})
 
@@ -156,7 +156,7 @@ def test_existing_name_is_409(node: Node) -> None:
     assert str(answer["message"]).startswith("Failed to operate metalake(s) [lake] operation [CREATE], reason [")
 
 
-def test_disabled_metalake_refuses_what_is_below(node: Node) -> None:
+def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
     """Below a disabled metalake everything is 409 with code 1009; enabling it again works, and again is fine."""
     node.done("PATCH", f"{API}/lake", {"inUse": False})
 
@@ -171,7 +171,7 @@ def test_disabled_metalake_refuses_what_is_below(node: Node) -> None:
     assert node.get(f"{API}/lake/catalogs").status == 200
 
 
-def test_drop_wants_an_empty_disabled_metalake(node: Node) -> None:
+def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
     """An enabled one is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
     in_use = node.delete(f"{API}/lake")
     node.done("PATCH", f"{API}/lake", {"inUse": False})
@@ -183,21 +183,21 @@ def test_drop_wants_an_empty_disabled_metalake(node: Node) -> None:
     assert dropped.json() == {"code": 0, "dropped": True}
 
 
-def test_dropping_a_missing_metalake(node: Node) -> None:
+def test_dropping_a_missing_metalake(node: DriverNode) -> None:
     """With access control on a missing metalake is refused like any other that one is no user of."""
     answer = node.delete(f"{API}/none")
 
     assert (answer.status, answer["code"]) == (403, 1008)
 
 
-def test_dropping_a_missing_metalake_with_access_off(open_node: Node) -> None:
+def test_dropping_a_missing_metalake_with_access_off(open_node: DriverNode) -> None:
     """With access control off it is no failure: nothing was dropped."""
     answer = open_node.delete(f"{API}/none")
 
     assert answer.json() == {"code": 0, "dropped": False}
 
 
-def test_only_the_owner_alters(node: Node) -> None:
+def test_only_the_owner_alters(node: DriverNode) -> None:
     """A member who does not own the metalake may neither alter, disable nor drop it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

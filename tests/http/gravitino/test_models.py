@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import SCHEMA
 
 CATALOG = f"{API}/lake/catalogs/ml"
@@ -13,7 +13,7 @@ VERSIONS = f"{MODELS}/m/versions"
 
 
 @pytest.fixture
-def ml(node: Node) -> Node:
+def ml(node: DriverNode) -> DriverNode:
     """A node with a catalog for models, made without a provider, and a model in it."""
     made = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
     assert (made["type"], made["provider"]) == ("model", "model")
@@ -22,12 +22,12 @@ def ml(node: Node) -> Node:
     return node
 
 
-def link(node: Node, *aliases: str, **uris: str) -> None:
+def link(node: DriverNode, *aliases: str, **uris: str) -> None:
     """Link a version."""
     node.done("POST", VERSIONS, {"uris": uris, "aliases": list(aliases), "comment": "of " + ",".join(uris)})
 
 
-def test_model_itself(ml: Node) -> None:
+def test_model_itself(ml: DriverNode) -> None:
     """A model is told as it was sent, listed, changed, renamed with its versions, dropped and brought back with them."""
     link(ml, "new", unknown="s3://lake/0")
 
@@ -52,7 +52,7 @@ def test_model_itself(ml: Node) -> None:
     assert again["uris"] == {"unknown": "s3://lake/0"}
 
 
-def test_versions_count_from_0_and_no_number_comes_again(ml: Node) -> None:
+def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None:
     """Numbers go on after a version was deleted; a version is found by its number and by each alias."""
     link(ml, "first", unknown="s3://lake/0")
     link(ml, "second", "best", unknown="s3://lake/1", backup="s3://other/1")
@@ -74,7 +74,7 @@ def test_versions_count_from_0_and_no_number_comes_again(ml: Node) -> None:
     assert ml.done("GET", f"{MODELS}/m")["model"]["latestVersion"] == 3
 
 
-def test_which_uri(ml: Node) -> None:
+def test_which_uri(ml: DriverNode) -> None:
     """The URI that is named, else the version's default, else the model's, else the only one."""
     link(ml, "one", hdfs="hdfs://x")
     link(ml, "two", s3="s3://x", gcs="gs://x")
@@ -95,7 +95,7 @@ def test_which_uri(ml: Node) -> None:
     assert (of_model, uri("aliases/two")) == ("gs://x", "s3://x")
 
 
-def test_a_version_is_changed(ml: Node) -> None:
+def test_a_version_is_changed(ml: DriverNode) -> None:
     """Comment, properties, URIs and aliases of a version are changed by number and by alias, all or nothing."""
     link(ml, "a", "b", s3="s3://x", gcs="gs://x")
     changes = [
@@ -115,7 +115,7 @@ def test_a_version_is_changed(ml: Node) -> None:
     assert ml.done("GET", f"{VERSIONS}/0")["modelVersion"]["uris"] == changed["uris"]
 
 
-def test_an_alias_leads_to_one_version(ml: Node) -> None:
+def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
     """An alias that is taken is refused, and nothing of the request is done: no version, no number."""
     link(ml, "best", unknown="s3://lake/0")
 
@@ -137,7 +137,7 @@ def test_an_alias_leads_to_one_version(ml: Node) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_links_that_make_no_sense(ml: Node, body: object) -> None:
+def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
     """A version without a place, or with a name that is none, is refused as the caller's mistake."""
     answer = ml.post(VERSIONS, body)
 
@@ -146,12 +146,12 @@ def test_links_that_make_no_sense(ml: Node, body: object) -> None:
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 30])
-def test_a_version_is_a_number(ml: Node, number: str) -> None:
+def test_a_version_is_a_number(ml: DriverNode, number: str) -> None:
     """What is no number is no version."""
     assert ml.get(f"{VERSIONS}/{number}")["type"] == "NoSuchModelVersionException"
 
 
-def test_catalogs_hold_what_they_are_for(ml: Node) -> None:
+def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
     """A catalog for models holds no tables and no nested schemas, and one for tables no models."""
     ml.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
@@ -167,7 +167,7 @@ def test_catalogs_hold_what_they_are_for(ml: Node) -> None:
     assert ml.done("GET", f"{API}/lake/catalogs/main/schemas/a/models")["identifiers"] == []
 
 
-def test_tags_owners_and_grants_come_along(ml: Node) -> None:
+def test_tags_owners_and_grants_come_along(ml: DriverNode) -> None:
     """A model is tagged, owned, granted on and explained like every other object."""
     ml.done("POST", f"{API}/lake/tags", {"name": "red"})
     ml.done("POST", f"{API}/lake/users", {"name": "ana"})

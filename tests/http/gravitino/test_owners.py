@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 
 OWNERS = f"{API}/lake/owners"
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 @pytest.fixture
-def filled(node: Node) -> Node:
+def filled(node: DriverNode) -> DriverNode:
     """A node with user ana, group staff, schema main.a:b and role r."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", f"{API}/lake/groups", {"name": "staff"})
@@ -25,7 +25,7 @@ def filled(node: Node) -> Node:
 
 
 @pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
-def test_ownership_passes_on(filled: Node, path: str) -> None:
+def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
     """Whatever the object, its maker owns it, and can hand it to a user or a group; words come back lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
@@ -39,7 +39,7 @@ def test_ownership_passes_on(filled: Node, path: str) -> None:
     assert [owner["name"] for owner in seen] == ["admin", "ana", "admin"]
 
 
-def test_group_owns(filled: Node) -> None:
+def test_group_owns(filled: DriverNode) -> None:
     """An object of a group is its members'."""
     filled.done("PUT", f"{OWNERS}/catalog/main", {"name": "staff", "type": "GROUP"})
 
@@ -62,7 +62,7 @@ def test_group_owns(filled: Node) -> None:
     ids=str,
 )
 def test_bad_transfers_change_nothing(
-    filled: Node, path: str, body: dict[str, str], expected: tuple[int, int, str]
+    filled: DriverNode, path: str, body: dict[str, str], expected: tuple[int, int, str]
 ) -> None:
     """Each mistake has its status and exception, and the catalog stays the admin's."""
     answer = filled.put(f"{OWNERS}/{path}", body)
@@ -74,7 +74,7 @@ def test_bad_transfers_change_nothing(
     assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "admin", "type": "user"}
 
 
-def test_only_owners_give_away(filled: Node) -> None:
+def test_only_owners_give_away(filled: DriverNode) -> None:
     """Who may use an object learns its owner, but may not change it."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -85,7 +85,7 @@ def test_only_owners_give_away(filled: Node) -> None:
     assert told(refused) == (403, 1008, "ForbiddenException")
 
 
-def test_refusals_do_not_tell_what_exists(filled: Node) -> None:
+def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
     """Who may not use an object is refused in the same words whether it exists or not."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -95,7 +95,7 @@ def test_refusals_do_not_tell_what_exists(filled: Node) -> None:
     assert real.body.replace(b"main.a", b"main.z") == absent.body
 
 
-def test_owner_of_an_ancestor_owns_the_subtree(filled: Node) -> None:
+def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
     """Whoever owns `a` may drop `a:b`, given USE_CATALOG."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
@@ -103,7 +103,7 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: Node) -> None:
     assert filled.delete(f"{API}/lake/catalogs/main/schemas/a%3Ab", user="ana")["dropped"] is True
 
 
-def test_the_owner_of_a_disabled_metalake_is_told(filled: Node) -> None:
+def test_the_owner_of_a_disabled_metalake_is_told(filled: DriverNode) -> None:
     """Gravitino's web UI asks for it to show the metalake. Nothing else of a disabled one is told, and nothing to strangers."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.patch(f"{API}/lake", {"inUse": False})

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 
 LAKE = f"{API}/lake"
 GRANTS = f"{LAKE}/permissions"
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 @pytest.fixture
-def filled(node: Node) -> Node:
+def filled(node: DriverNode) -> DriverNode:
     """A node with user ana, group staff, schema main.a:b and an empty role r."""
     node.done("POST", f"{LAKE}/users", {"name": "ana"})
     node.done("POST", f"{LAKE}/groups", {"name": "staff"})
@@ -26,7 +26,7 @@ def filled(node: Node) -> Node:
 
 
 @pytest.mark.parametrize("holder, word", [("users/ana", "user"), ("groups/staff", "group")])
-def test_roles_are_given_and_taken(filled: Node, holder: str, word: str) -> None:
+def test_roles_are_given_and_taken(filled: DriverNode, holder: str, word: str) -> None:
     """Giving and taking answer the holder with its roles; both can be repeated."""
     seen = [
         filled.done("PUT", f"{GRANTS}/{holder}/{verb}", {"roleNames": ["r"]})[word]["roles"]
@@ -36,14 +36,14 @@ def test_roles_are_given_and_taken(filled: Node, holder: str, word: str) -> None
     assert seen == [["r"], ["r"], [], []]
 
 
-def test_trailing_slash_is_the_same_route(filled: Node) -> None:
+def test_trailing_slash_is_the_same_route(filled: DriverNode) -> None:
     """Upstream declares these routes with a trailing slash; both forms are served."""
     answer = filled.put(f"{GRANTS}/users/ana/grant/", {"roleNames": ["r"]})
 
     assert answer.json()["user"]["roles"] == ["r"]
 
 
-def test_unknown_names_in_role_grants(filled: Node) -> None:
+def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
     """An unknown role is 400, an unknown user or group 404; an empty list is 400."""
     answers = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["none"]}),
@@ -61,7 +61,7 @@ def test_unknown_names_in_role_grants(filled: Node) -> None:
     assert "operation [GRANT] under user [ana], reason [" in str(answers[0]["message"])
 
 
-def test_privileges_are_granted_and_revoked(filled: Node) -> None:
+def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
     """Granting and revoking on an object answer the role; the type is read in any case; both can be repeated."""
     body = {"privileges": [{"name": "create_table", "condition": "allow"}]}
 
@@ -74,7 +74,7 @@ def test_privileges_are_granted_and_revoked(filled: Node) -> None:
     assert seen == [granted, granted, [], []]
 
 
-def test_grant_counts_at_the_next_request(filled: Node) -> None:
+def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
     """A holder may at once do what was granted, and no longer once it is revoked or denied."""
     body = {"privileges": [{"name": "USE_CATALOG", "condition": "ALLOW"}]}
     filled.done("PUT", f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]})
@@ -87,7 +87,7 @@ def test_grant_counts_at_the_next_request(filled: Node) -> None:
     assert statuses == [403, 200, 403]
 
 
-def test_deny_wins(filled: Node) -> None:
+def test_deny_wins(filled: DriverNode) -> None:
     """A denial anywhere on the way beats an allowance nearer to the object."""
     grant(filled, "ana", "use_catalog", kind="metalake", on="lake")
     grant(filled, "ana", "use_catalog", kind="catalog", on="main", condition="deny")
@@ -111,7 +111,9 @@ def test_deny_wins(filled: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_grants_change_nothing(filled: Node, path: str, privilege: str, expected: tuple[int, int, str]) -> None:
+def test_bad_grants_change_nothing(
+    filled: DriverNode, path: str, privilege: str, expected: tuple[int, int, str]
+) -> None:
     """Each mistake has its status and exception, and the role stays empty."""
     answer = filled.put(f"{GRANTS}/{path}/grant", {"privileges": [{"name": privilege, "condition": "allow"}]})
 
@@ -119,7 +121,7 @@ def test_bad_grants_change_nothing(filled: Node, path: str, privilege: str, expe
     assert filled.get(f"{LAKE}/roles/r").json()["role"]["securableObjects"] == []
 
 
-def test_opposite_of_what_stands_is_refused(filled: Node) -> None:
+def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
     """An allowance is not silently turned into a denial: 400 says to revoke it first."""
     bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
 
@@ -129,7 +131,7 @@ def test_opposite_of_what_stands_is_refused(filled: Node) -> None:
     assert told(answer) == (400, 1001, "IllegalPrivilegeException")
 
 
-def test_override_replaces_everything(filled: Node) -> None:
+def test_override_replaces_everything(filled: DriverNode) -> None:
     """A role's rules become exactly the ones that were sent."""
     filled.done(
         "PUT", f"{GRANTS}/roles/r/catalog/main/grant", {"privileges": [{"name": "use_catalog", "condition": "allow"}]}
@@ -141,7 +143,7 @@ def test_override_replaces_everything(filled: Node) -> None:
     assert changed["securableObjects"] == objects
 
 
-def test_grants_take_manage_grants(filled: Node) -> None:
+def test_grants_take_manage_grants(filled: DriverNode) -> None:
     """A member without it is refused for every kind of grant; on an object it is enough to have it above."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     refused = [
@@ -158,7 +160,7 @@ def test_grants_take_manage_grants(filled: Node) -> None:
     assert allowed.status == 200
 
 
-def test_refused_grant_does_not_tell_what_exists(filled: Node) -> None:
+def test_refused_grant_does_not_tell_what_exists(filled: DriverNode) -> None:
     """Who may not grant on an object is refused in the same words whether it exists or not."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")

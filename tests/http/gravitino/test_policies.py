@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import make_table
 from tests.http.test_coverage import POLICY
 
@@ -18,7 +18,7 @@ COMPACTION = {
 
 
 @pytest.fixture
-def made(node: Node) -> Node:
+def made(node: DriverNode) -> DriverNode:
     """A node with two policies and a table."""
     make_table(node, "a", "t")
     node.done("POST", f"{LAKE}/policies", {"name": "keep", "comment": "c", **POLICY})
@@ -26,14 +26,14 @@ def made(node: Node) -> Node:
     return node
 
 
-def names(node: Node, path: str) -> list[str]:
+def names(node: DriverNode, path: str) -> list[str]:
     """The names that a list tells."""
     found = node.done("GET", path)["names"]
     assert isinstance(found, list)
     return found
 
 
-def test_a_policy_itself(made: Node) -> None:
+def test_a_policy_itself(made: DriverNode) -> None:
     """It is told as it was sent, listed, renamed, given other content, switched off and on, and dropped."""
     loaded = made.done("GET", KEEP)["policy"]
     details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
@@ -57,7 +57,7 @@ def test_a_policy_itself(made: Node) -> None:
     assert dropped == [True, False]
 
 
-def test_policies_come_down_to_what_lies_below(made: Node) -> None:
+def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
     """A table has its own policies, then those of what it lies in, told to be inherited; a policy tells what it is on."""
     on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
     made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
@@ -95,7 +95,7 @@ def test_policies_come_down_to_what_lies_below(made: Node) -> None:
         ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "takes no policies"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(made: Node, method: str, path: str, body: object, says: str) -> None:
+def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: object, says: str) -> None:
     """Content that says nothing, and objects that a policy is not for, are refused with what to do."""
     answer = made.ask(method, path, body)
 
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told(made: Node, method: str, path: str, body: object,
     assert says in answer.json()["message"]
 
 
-def test_a_policy_is_for_its_kinds_alone(made: Node) -> None:
+def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
     """One for tables cannot be attached to a view, and nothing of the request is done then."""
     made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
         "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],

@@ -7,7 +7,7 @@ import pytest
 from limnos.http.gravitino.errors import error_response
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.model import errors
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.test_coverage import BODIES as OF_OPERATIONS
 
 ROUTES = [(route.method, f"/api{route.path}") for route in GravitinoProtocol().router.routes]
@@ -48,14 +48,14 @@ BODIES: tuple[object, ...] = (
 """For each route that takes a body, one that it understands."""
 
 
-def understood(node: Node, method: str, path: str, **headers: str | None) -> list[Answer]:
+def understood(node: DriverNode, method: str, path: str, **headers: str | None) -> list[DriverAnswer]:
     """The answers to whatever bodies a route understands."""
     answers = [node.ask(method, fill(path), body, **headers) for body in BODIES]
     return [answer for answer in answers if answer.status != 400]
 
 
 @pytest.mark.parametrize("method, path", [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
-def test_every_route_refuses_a_stranger(node: Node, method: str, path: str) -> None:
+def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str) -> None:
     """No route of a metalake answers somebody who is no user of it: 403, or an empty list of metalakes."""
     served = understood(node, method, path, user="stranger")
 
@@ -67,7 +67,7 @@ def test_every_route_refuses_a_stranger(node: Node, method: str, path: str) -> N
 
 
 @pytest.mark.parametrize("method, path", ROUTES, ids=str)
-def test_every_route_refuses_a_wrong_token(node: Node, method: str, path: str) -> None:
+def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: str) -> None:
     """A credential that cannot be verified is 401 with code 1011 everywhere but in health."""
     served = understood(node, method, path, user=None, authorization="Bearer lim_77_wrong")
 
@@ -80,7 +80,7 @@ def test_every_route_refuses_a_wrong_token(node: Node, method: str, path: str) -
     [r for r in ROUTES if any(f"lake{a}" in fill(r[1]) for a in ACCESS) or r[1].endswith("}/roles")],
     ids=str,
 )
-def test_access_routes_say_that_access_is_off(open_node: Node, method: str, path: str) -> None:
+def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str, path: str) -> None:
     """Without access control they answer 405 with code 1006, whatever was sent, and name the setting."""
     answer = open_node.ask(method, fill(path), {})
 
@@ -88,7 +88,7 @@ def test_access_routes_say_that_access_is_off(open_node: Node, method: str, path
     assert "access.enabled" in str(answer["message"])
 
 
-def test_everyone_may_do_everything_with_access_off(open_node: Node) -> None:
+def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> None:
     """Without access control a nameless caller makes and drops schemas."""
     path = "/api/metalakes/lake/catalogs/main/schemas"
 
@@ -106,9 +106,9 @@ def test_everyone_may_do_everything_with_access_off(open_node: Node) -> None:
         (errors.IllegalRole("x"), 400, 1001, "IllegalRoleException"),
         (errors.IllegalObject("x"), 400, 1001, "IllegalMetadataObjectException"),
         (errors.OutsideRoots("x"), 400, 1001, "IllegalArgumentException"),
-        (errors.Unprocessable("x"), 400, 1001, "IllegalArgumentException"),
-        (errors.Unauthenticated("x"), 401, 1011, "UnauthorizedException"),
-        (errors.Forbidden("x"), 403, 1008, "ForbiddenException"),
+        (errors.PropertyConflict("x"), 400, 1001, "IllegalArgumentException"),
+        (errors.AuthenticationFailed("x"), 401, 1011, "UnauthorizedException"),
+        (errors.PermissionDenied("x"), 403, 1008, "ForbiddenException"),
         (errors.NotFound("x", kind="table"), 404, 1003, "NoSuchTableException"),
         (errors.NotFound("x", kind="namespace"), 404, 1003, "NoSuchSchemaException"),
         (errors.NotFound("x", kind="object"), 404, 1003, "NoSuchMetadataObjectException"),
@@ -116,12 +116,12 @@ def test_everyone_may_do_everything_with_access_off(open_node: Node) -> None:
         (errors.MissingFile("x"), 404, 1003, "NotFoundException"),
         (errors.AlreadyExists("x", kind="namespace"), 409, 1004, "SchemaAlreadyExistsException"),
         (errors.NotEmpty("x", kind="catalog"), 409, 1005, "NonEmptyCatalogException"),
-        (errors.Unsupported("x"), 405, 1006, "UnsupportedOperationException"),
+        (errors.UnsupportedOperation("x"), 405, 1006, "UnsupportedOperationException"),
         (errors.NotInUse("x", kind="metalake"), 409, 1009, "MetalakeNotInUseException"),
         (errors.InUse("x", kind="catalog"), 409, 1010, "CatalogInUseException"),
         (errors.CommitConflict("x"), 409, 1012, "OptimisticLockException"),
         (errors.TooLarge("x"), 413, 1001, "IllegalArgumentException"),
-        (errors.Unavailable("x", retry_after_s=7), 503, 1002, "RuntimeException"),
+        (errors.ServiceUnavailable("x", retry_after_s=7), 503, 1002, "RuntimeException"),
         (errors.StateUnknown("x"), 500, 1002, "RuntimeException"),
         (errors.LimnosError("x"), 500, 1002, "RuntimeException"),
     ],
@@ -137,12 +137,12 @@ def test_error_table(error: errors.LimnosError, status: int, code: int, name: st
 
 def test_unavailable_says_when_to_come_again() -> None:
     """503 comes with Retry-After, in seconds."""
-    response = error_response(errors.Unavailable("x", retry_after_s=7))
+    response = error_response(errors.ServiceUnavailable("x", retry_after_s=7))
 
     assert (b"retry-after", b"7") in response.headers
 
 
-def test_unexpected_failure_hides_its_cause(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug of ours is 500 with code 1002 and a request id to look for; nothing of its text goes out."""
     monkeypatch.setattr(node.built.services.gate, "ask_now", lambda *_: 1 // 0)
 
@@ -153,7 +153,7 @@ def test_unexpected_failure_hides_its_cause(node: Node, monkeypatch: pytest.Monk
     assert "ZeroDivision" not in str(answer["message"])
 
 
-def test_body_over_the_limit_is_413(node: Node) -> None:
+def test_body_over_the_limit_is_413(node: DriverNode) -> None:
     """A body that is too large is refused by its declared length and by its real one."""
     limit = node.built.application.body_bytes_max
     node.built.application.body_bytes_max = 100

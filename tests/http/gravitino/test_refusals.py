@@ -6,41 +6,41 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.http import cells
-from tests.http.cells import CALLERS, Pair, Row
-from tests.http.driver import Answer
+from tests.http import refusal_tables
+from tests.http.driver import DriverAnswer
 from tests.http.gravitino import leaf_refusals, refusals
 from tests.http.iceberg import wire
+from tests.http.refusal_tables import CALLERS, Pair, Row
 
-WRITTEN = dict(cells.written(refusals.TABLE))
+WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
-        cells.prepare(node)
-        yield cells.answers(node, refusals.cases)
+        refusal_tables.prepare(node)
+        yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has each route that asks who is calling, and no row that is not asked."""
-    others = {route for (route, _), _ in cells.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
+    others = {route for (route, _), _ in refusal_tables.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
     assert {route for route, _ in WRITTEN} | others == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
+@pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
     there = pair[1]
-    for who, first, second in cells.refused_both(asked, pair, CALLERS):
+    for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if there == "metalake" and who not in ("nobody", "stranger"):
             continue  # its users know that it exists
         may_load = asked["GET /metalakes/{m}/catalogs/{c}", "catalog"][who].status == 200

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 
 ALL = f"{API}/lake/roles"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -26,7 +26,7 @@ def role(*objects: dict[str, object], name: str = "r") -> dict[str, object]:
     return {"name": name, "properties": {"p": "v"}, "securableObjects": list(objects)}
 
 
-def test_role_comes_back_with_its_objects(node: Node) -> None:
+def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
     """Words are lower case, names are whole, objects of every kind are in the order of their paths."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     body = role(
@@ -48,7 +48,7 @@ def test_role_comes_back_with_its_objects(node: Node) -> None:
     assert node.get(f"{ALL}/r").json()["role"]["securableObjects"] == made["securableObjects"]
 
 
-def test_names_with_dots_have_one_reading(node: Node) -> None:
+def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
     """A schema whose name holds a dot comes back in back-quotes, and goes in with and without them."""
     node.done("POST", SCHEMAS, {"name": "a.b"})
 
@@ -60,7 +60,7 @@ def test_names_with_dots_have_one_reading(node: Node) -> None:
     assert quoted["securableObjects"] == bare["securableObjects"]
 
 
-def test_objects_follow_moves_and_drops(node: Node) -> None:
+def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
     """A role tells what its objects are called now, and leaves out those that are gone."""
     for name in ("a", "b"):
         node.done("POST", SCHEMAS, {"name": name})
@@ -73,7 +73,7 @@ def test_objects_follow_moves_and_drops(node: Node) -> None:
     assert [each["fullName"] for each in objects] == ["prime.a"]
 
 
-def test_role_may_be_empty(node: Node) -> None:
+def test_role_may_be_empty(node: DriverNode) -> None:
     """No objects are fine, a missing or null list is 400."""
     empty = node.post(ALL, role())
     missing = node.post(ALL, {"name": "q", "properties": {}})
@@ -99,7 +99,7 @@ def test_role_may_be_empty(node: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_objects_are_400(node: Node, securable: dict[str, object], name: str) -> None:
+def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], name: str) -> None:
     """A wrong privilege, binding, kind or object is 400 with code 1001 and the exception of its kind; nothing is made."""
     answer = node.post(ALL, role(securable))
 
@@ -107,7 +107,7 @@ def test_bad_objects_are_400(node: Node, securable: dict[str, object], name: str
     assert node.get(ALL)["names"] == []
 
 
-def test_same_privilege_both_ways_is_refused(node: Node) -> None:
+def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
     """A privilege both allowed and denied on one object, or an object that stands twice, is 400."""
     both = on("main", "catalog", "use_catalog")
     both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
@@ -117,7 +117,7 @@ def test_same_privilege_both_ways_is_refused(node: Node) -> None:
     assert told(node.post(ALL, role(twice, twice))) == (400, 1001, "IllegalArgumentException")
 
 
-def test_existing_role_is_409(node: Node) -> None:
+def test_existing_role_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004."""
     node.done("POST", ALL, role())
 
@@ -129,7 +129,7 @@ def test_existing_role_is_409(node: Node) -> None:
     )
 
 
-def test_roles_are_seen_by_holders(node: Node) -> None:
+def test_roles_are_seen_by_holders(node: DriverNode) -> None:
     """A holder sees their role, and no other; one that may not be loaded is refused whether it exists or not."""
     node.done("POST", ALL, role(name="secret"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -143,7 +143,7 @@ def test_roles_are_seen_by_holders(node: Node) -> None:
     assert told(node.get(f"{ALL}/absent")) == (404, 1003, "NoSuchRoleException")
 
 
-def test_drop_answers_under_both_names(node: Node) -> None:
+def test_drop_answers_under_both_names(node: DriverNode) -> None:
     """Dropping answers `dropped` and `deleted`; a missing role is no failure; its rights are gone at once."""
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -153,7 +153,7 @@ def test_drop_answers_under_both_names(node: Node) -> None:
     assert node.get(f"{API}/lake/catalogs/main", user="ana").status == 403
 
 
-def test_making_roles_takes_create_role(node: Node) -> None:
+def test_making_roles_takes_create_role(node: DriverNode) -> None:
     """A member without CREATE_ROLE is refused; with it the role is theirs to drop."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -165,7 +165,7 @@ def test_making_roles_takes_create_role(node: Node) -> None:
     assert node.delete(f"{ALL}/r", user="ana")["dropped"] is True
 
 
-def test_roles_on_an_object(node: Node) -> None:
+def test_roles_on_an_object(node: DriverNode) -> None:
     """The roles with a rule on an object, of those that the caller may load; the object must be one they may know."""
     node.done("POST", ALL, role(on("main", "catalog", "use_catalog"), name="hidden"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -188,7 +188,7 @@ def test_roles_on_an_object(node: Node) -> None:
     ids=str,
 )
 def test_a_role_tells_nothing_of_objects_that_its_maker_may_not_know(
-    node: Node, there: dict[str, object], absent: dict[str, object]
+    node: DriverNode, there: dict[str, object], absent: dict[str, object]
 ) -> None:
     """Who may make roles and nothing else learns no more of an object that is there than of one that is not."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})

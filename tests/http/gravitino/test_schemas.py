@@ -7,36 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Names
+from limnos.config.settings import NamesSection
 from limnos.services.catalog import catalogs
-from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.lance.wire import declare, make_space
 
 ALL = f"{API}/lake/catalogs/main/schemas"
 
 
-def names(answer: Answer) -> list[str]:
+def names(answer: DriverAnswer) -> list[str]:
     """The names of a list."""
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
-def make(node: Node, *schemas: str, user: str = "admin") -> None:
+def make(node: DriverNode, *schemas: str, user: str = "admin") -> None:
     """Create schemas."""
     for name in schemas:
         node.done("POST", ALL, {"name": name}, user=user)
 
 
-def owner(node: Node, schema: str) -> object:
+def owner(node: DriverNode, schema: str) -> object:
     """The name of a schema's owner."""
     return node.done("GET", f"{API}/lake/owners/schema/main.{schema}")["owner"]["name"]
 
 
-def test_vector_1_one_call_makes_the_chain(node: Node) -> None:
+def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
     """After `A:B:C` the root shows `A` alone, and each level shows the next by its whole name."""
     made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
 
@@ -47,7 +47,7 @@ def test_vector_1_one_call_makes_the_chain(node: Node) -> None:
     assert node.get(ALL).json()["identifiers"] == [{"namespace": ["lake", "main"], "name": "A"}]
 
 
-def test_made_parents_are_bare(node: Node) -> None:
+def test_made_parents_are_bare(node: DriverNode) -> None:
     """Parents that come along have no comment and no properties."""
     node.done("POST", ALL, {"name": "A:B", "comment": "x", "properties": {"k": "v"}})
 
@@ -57,7 +57,7 @@ def test_made_parents_are_bare(node: Node) -> None:
     assert parent["properties"] == {}
 
 
-def test_body_name_is_percent_decoded_once(node: Node) -> None:
+def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
     """The Python client encodes the name inside the body; `a%3Ab%3Ac` means `a:b:c`."""
     made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
 
@@ -65,7 +65,7 @@ def test_body_name_is_percent_decoded_once(node: Node) -> None:
     assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
 
 
-def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Node) -> None:
+def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: DriverNode) -> None:
     """Without one it is refused; CREATE_SCHEMA on `A:B`, or on `A`, is enough, and the maker owns what was made."""
     make(node, "A:B:C")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -88,7 +88,7 @@ def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Node
     ]
 
 
-def test_vector_5_use_on_the_leaf_loads_the_leaf(node: Node) -> None:
+def test_vector_5_use_on_the_leaf_loads_the_leaf(node: DriverNode) -> None:
     """USE_SCHEMA on `A:B:C` alone loads it, and neither its parents nor its neighbours."""
     make(node, "A:B:C", "A:B:D")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -100,7 +100,7 @@ def test_vector_5_use_on_the_leaf_loads_the_leaf(node: Node) -> None:
     assert names(node.get(f"{ALL}?parentSchema=A%3AB", user="ana")) == ["A:B:C"]
 
 
-def test_vector_6_only_an_owner_drops(node: Node) -> None:
+def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
     """Who may use a schema may not drop it; its owner may."""
     make(node, "A:B")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -114,14 +114,14 @@ def test_vector_6_only_an_owner_drops(node: Node) -> None:
     assert dropped.json() == {"code": 0, "dropped": True}
 
 
-def test_vector_7_children_only(node: Node) -> None:
+def test_vector_7_children_only(node: DriverNode) -> None:
     """A list by parent holds exactly the direct children."""
     make(node, "P:Q:R", "P:Q:S:T", "P:U")
 
     assert names(node.get(f"{ALL}?parentSchema=P%3AQ")) == ["P:Q:R", "P:Q:S"]
 
 
-def test_vectors_8_23_parent_with_child_is_not_dropped(node: Node) -> None:
+def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None:
     """Dropping a schema that holds another is 409 with code 1005."""
     make(node, "A:B")
 
@@ -133,7 +133,7 @@ def test_vectors_8_23_parent_with_child_is_not_dropped(node: Node) -> None:
     )
 
 
-def test_vector_9_maker_owns_every_new_level(node: Node) -> None:
+def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
     """Nothing exists: the maker of the leaf owns all three."""
     grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
     make(node, "A:B:C", user="ana")
@@ -141,7 +141,7 @@ def test_vector_9_maker_owns_every_new_level(node: Node) -> None:
     assert [owner(node, name) for name in ("A", "A:B", "A:B:C")] == ["ana"] * 3
 
 
-def test_vectors_10_16_existing_parents_stay_as_they_are(node: Node) -> None:
+def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> None:
     """An existing ancestor keeps its owner and its record; only the new levels are the maker's."""
     make(node, "A")
     before = node.get(f"{ALL}/A").body
@@ -153,7 +153,7 @@ def test_vectors_10_16_existing_parents_stay_as_they_are(node: Node) -> None:
     assert node.get(f"{ALL}/A").body == before
 
 
-def test_vector_18_parents_outlive_a_dropped_leaf(node: Node) -> None:
+def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
     """Dropping a leaf leaves its parents, also those that came along with it; a second drop is no failure."""
     make(node, "keepA:keepB:leaf")
 
@@ -164,7 +164,7 @@ def test_vector_18_parents_outlive_a_dropped_leaf(node: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["team:sales", "team:sales:reports", "a.b", "x=1-2"])
-def test_vector_19_legal_names(node: Node, name: str) -> None:
+def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
     """Nested names, and Gravitino's characters with the dot, are accepted."""
     answer = node.post(ALL, {"name": name})
 
@@ -175,7 +175,7 @@ def test_vector_19_legal_names(node: Node, name: str) -> None:
     "name",
     ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"],
 )
-def test_vectors_20_26_illegal_names(node: Node, name: str) -> None:
+def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
     """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is made."""
     answer = node.post(ALL, {"name": name})
 
@@ -183,7 +183,7 @@ def test_vectors_20_26_illegal_names(node: Node, name: str) -> None:
     assert names(node.get(ALL)) == []
 
 
-def test_only_new_segments_must_fit_gravitinos_pattern(node: Node) -> None:
+def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None:
     """Below a namespace that Iceberg's clients named freely, a schema can be made all the same."""
     node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["free name"], "properties": {}})
 
@@ -192,7 +192,7 @@ def test_only_new_segments_must_fit_gravitinos_pattern(node: Node) -> None:
     assert made["schema"]["name"] == "free name:plain"
 
 
-def test_vectors_24_25_listing_below_a_parent(node: Node) -> None:
+def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
     """A missing parent is 404 with code 1003; an existing one lists what is in it."""
     make(node, "list_foo3:a", "list_foo3:b")
 
@@ -202,7 +202,7 @@ def test_vectors_24_25_listing_below_a_parent(node: Node) -> None:
     assert names(node.get(f"{ALL}?parentSchema=list_foo3")) == ["list_foo3:a", "list_foo3:b"]
 
 
-def test_vector_29_python_clients_query(node: Node) -> None:
+def test_vector_29_python_clients_query(node: DriverNode) -> None:
     """`parentSchema=a%3Ab` is the schema `a:b`; a blank parent is the catalog."""
     make(node, "a:b:c")
 
@@ -210,7 +210,7 @@ def test_vector_29_python_clients_query(node: Node) -> None:
     assert names(node.get(f"{ALL}?parentSchema=%20")) == ["a"]
 
 
-def test_vector_30_empty_segment_in_parent(node: Node) -> None:
+def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
     """An empty segment of the parent is 400, in upstream's words."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
@@ -218,7 +218,7 @@ def test_vector_30_empty_segment_in_parent(node: Node) -> None:
     assert "The parentSchema 'A::B' contains an empty segment after splitting by ':'." in str(answer["message"])
 
 
-def test_flat_catalogs_have_no_parents(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a catalog without nested namespaces, listing by parent is 405 with code 1006."""
     monkeypatch.setitem(catalogs.PROVIDERS, "flat-provider", "RELATIONAL")
     node.done("POST", f"{API}/lake/catalogs", {"name": "flat", "type": "relational", "provider": "flat-provider"})
@@ -229,7 +229,7 @@ def test_flat_catalogs_have_no_parents(node: Node, monkeypatch: pytest.MonkeyPat
     assert "The catalog [lake.flat] does not support hierarchical schemas" in str(answer["message"])
 
 
-def test_existing_schema_is_409(node: Node) -> None:
+def test_existing_schema_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004, for a parent that came along too."""
     make(node, "A:B")
 
@@ -238,7 +238,7 @@ def test_existing_schema_is_409(node: Node) -> None:
     assert answers == [(409, 1004, "SchemaAlreadyExistsException")] * 2
 
 
-def test_load_of_a_missing_schema_is_404(node: Node) -> None:
+def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
     """Whoever could load it is told that it does not exist."""
     answer = node.get(f"{ALL}/A%3AB")
 
@@ -248,7 +248,7 @@ def test_load_of_a_missing_schema_is_404(node: Node) -> None:
     )
 
 
-def test_refusals_do_not_tell_what_exists(node: Node) -> None:
+def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
     """A member who may not list schemas gets the same words and body for one that exists and one that does not."""
     make(node, "A")
     grant(node, "ana", "use_schema", kind="metalake", on="lake")
@@ -260,7 +260,7 @@ def test_refusals_do_not_tell_what_exists(node: Node) -> None:
     assert real.json()["decision"]["allowed"] is False
 
 
-def test_who_may_list_is_told_what_is_missing(node: Node) -> None:
+def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
     """Who may use the catalog gets 404 for a schema that does not exist, and 403 for one that is closed, on each route."""
     make(node, "A")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -278,7 +278,7 @@ def test_who_may_list_is_told_what_is_missing(node: Node) -> None:
     assert node.delete(f"{ALL}/Z", user="ana")["dropped"] is False
 
 
-def test_alter_touches_the_target_alone(node: Node) -> None:
+def test_alter_touches_the_target_alone(node: DriverNode) -> None:
     """Properties of `A:B` change; those of `A` and `A:B:C` do not."""
     make(node, "A:B:C")
     others = [node.get(f"{ALL}/{name}").body for name in ("A", "A%3AB%3AC")]
@@ -293,14 +293,14 @@ def test_alter_touches_the_target_alone(node: Node) -> None:
 @pytest.mark.parametrize(
     "update", [{"@type": "rename", "newName": "x"}, {"@type": "updateComment", "newComment": "x"}], ids=str
 )
-def test_schemas_have_no_other_updates(node: Node, update: dict[str, str]) -> None:
+def test_schemas_have_no_other_updates(node: DriverNode, update: dict[str, str]) -> None:
     """A schema is neither renamed nor given another comment over this protocol: 400."""
     make(node, "A")
 
     assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
 
 
-def test_comment_is_icebergs_property(node: Node) -> None:
+def test_comment_is_icebergs_property(node: DriverNode) -> None:
     """The comment is Iceberg's property `comment`; set as a property it changes the comment and is no property."""
     node.done("POST", ALL, {"name": "A", "properties": {"comment": "first"}})
 
@@ -316,7 +316,7 @@ def test_comment_is_icebergs_property(node: Node) -> None:
     assert "comment" not in third
 
 
-def test_cascade_is_refused_by_name(node: Node) -> None:
+def test_cascade_is_refused_by_name(node: DriverNode) -> None:
     """`cascade=false` is accepted, `true` in any case is 400 and names the parameter."""
     make(node, "A", "B")
 
@@ -327,7 +327,7 @@ def test_cascade_is_refused_by_name(node: Node) -> None:
     assert accepted["dropped"] is True
 
 
-def test_a_cascade_drops_what_is_in_the_schema(node: Node) -> None:
+def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
     """Models and Lance tables go with their schema; a schema that is not there is no failure, as without the parameter."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
@@ -346,7 +346,7 @@ def test_a_cascade_drops_what_is_in_the_schema(node: Node) -> None:
     assert node.get(f"{schemas}")["identifiers"] == []
 
 
-def test_a_cascade_is_for_who_may_drop_the_schema(node: Node) -> None:
+def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
     """Who may use a schema and make things in it drops neither the schema nor anything in it."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
@@ -360,7 +360,7 @@ def test_a_cascade_is_for_who_may_drop_the_schema(node: Node) -> None:
 
 def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
     """Under `unrestricted`, as Iceberg REST takes them; other characters are refused as ever."""
-    with node_at(fresh("data"), names=Names(separator_policy="unrestricted")) as node:
+    with node_at(fresh("data"), names=NamesSection(separator_policy="unrestricted")) as node:
         flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
         node.done("POST", f"{API}/lake/catalogs", flat)
         schemas = f"{API}/lake/catalogs/flat/schemas"
@@ -373,14 +373,14 @@ def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Pat
     assert told(refused) == (400, 1001, "IllegalArgumentException")
 
 
-def test_dropping_in_a_missing_catalog_is_404(node: Node) -> None:
+def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
     """Only a missing schema is no failure; a missing catalog is."""
     answer = node.delete(f"{API}/lake/catalogs/none/schemas/A")
 
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
 
 
-def test_names_travel_encoded_in_paths(node: Node) -> None:
+def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
     """A slash and an equals sign in a name are reached percent-encoded, and only so."""
     make(node, "a/b=c")
 
@@ -389,7 +389,7 @@ def test_names_travel_encoded_in_paths(node: Node) -> None:
 
 
 @pytest.mark.parametrize("segment", ["%zz", "%ff"])
-def test_badly_encoded_path_is_an_illegal_identifier(node: Node, segment: str) -> None:
+def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: str) -> None:
     """A broken escape, or bytes that are not UTF-8, is 400; the message's percent signs are doubled."""
     answer = node.get(f"{ALL}/{segment}")
 
@@ -397,7 +397,7 @@ def test_badly_encoded_path_is_an_illegal_identifier(node: Node, segment: str) -
     assert "%" not in str(answer["message"]).replace("%%", "")
 
 
-def test_an_alter_without_updates_modifies_nothing(node: Node) -> None:
+def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
     """A schema whose alter has no updates, or sets what is there, is not marked as modified, and no change is fed."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a", "properties": {"k": "v"}})
@@ -413,7 +413,7 @@ def test_an_alter_without_updates_modifies_nothing(node: Node) -> None:
     assert "lastModifier" in changed["schema"]["audit"]
 
 
-def test_a_full_schema_is_refused_by_its_whole_name(node: Node) -> None:
+def test_a_full_schema_is_refused_by_its_whole_name(node: DriverNode) -> None:
     """A refusal to drop a nested schema that holds something names it from the catalog down."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a:b:c"})

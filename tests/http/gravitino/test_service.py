@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 
 
-def test_version_is_one_that_current_clients_accept(node: Node) -> None:
+def test_version_is_one_that_current_clients_accept(node: DriverNode) -> None:
     """The version has three numbers and is that of the newest release whose calls are served; code is 0."""
     answer = node.get("/api/version")
 
@@ -20,7 +20,7 @@ def test_version_is_one_that_current_clients_accept(node: Node) -> None:
     assert all(answer.json()["version"][field] for field in ("compileDate", "gitCommit"))
 
 
-def test_principal_is_the_caller(node: Node) -> None:
+def test_principal_is_the_caller(node: DriverNode) -> None:
     """The principal is the user of the credential, and `anonymous` without one."""
     names = [node.get("/api/authn/me", user=user)["principal"] for user in ("ana", None)]
 
@@ -28,7 +28,7 @@ def test_principal_is_the_caller(node: Node) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/health/live", "/api/health/ready"])
-def test_health_is_up_for_everyone(node: Node, path: str) -> None:
+def test_health_is_up_for_everyone(node: DriverNode, path: str) -> None:
     """Health looks at no credential, not even at a broken one, and says UP."""
     answer = node.get(path, user=None, authorization="Nonsense x")
 
@@ -37,7 +37,7 @@ def test_health_is_up_for_everyone(node: Node, path: str) -> None:
     assert [check["status"] for check in answer.json()["checks"]] == ["UP"] * len(answer.json()["checks"])
 
 
-def test_ready_is_down_when_the_store_does_not_answer(node: Node) -> None:
+def test_ready_is_down_when_the_store_does_not_answer(node: DriverNode) -> None:
     """A store that cannot be read makes readiness 503 and DOWN, while the process is still alive."""
     node.built.services.gate.store._reader.close()
 
@@ -58,7 +58,7 @@ def test_ready_is_down_when_the_store_does_not_answer(node: Node) -> None:
     ],
     ids=str,
 )
-def test_known_media_types_are_served(node: Node, headers: dict[str, str]) -> None:
+def test_known_media_types_are_served(node: DriverNode, headers: dict[str, str]) -> None:
     """Versions 1 and 2 are served; Accept is looked at before Content-Type."""
     answer = node.get("/api/version", **headers)
 
@@ -67,7 +67,7 @@ def test_known_media_types_are_served(node: Node, headers: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("header", ["accept", "content_type"])
-def test_unknown_version_is_406(node: Node, header: str) -> None:
+def test_unknown_version_is_406(node: DriverNode, header: str) -> None:
     """Any other version of the media type is 406, in Gravitino's error shape."""
     answer = node.get("/api/metalakes", **{header: "application/vnd.gravitino.v3+json"})
 
@@ -76,7 +76,7 @@ def test_unknown_version_is_406(node: Node, header: str) -> None:
     assert "version 1" in str(answer["message"])
 
 
-def expect_unauthenticated(answer: Answer) -> None:
+def expect_unauthenticated(answer: DriverAnswer) -> None:
     """401 with code 1011, and a challenge that no browser asks a password for."""
     assert answer.status == 401
     assert (answer["code"], answer["type"]) == (1011, "UnauthorizedException")
@@ -84,14 +84,14 @@ def expect_unauthenticated(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("header", ["Bearer lim_1_nothing", "Bearer x", "Basic !", "Digest x"])
-def test_credential_that_cannot_be_verified_is_401(node: Node, header: str) -> None:
+def test_credential_that_cannot_be_verified_is_401(node: DriverNode, header: str) -> None:
     """A wrong token, a malformed header and an unknown scheme are refused before anything is looked up."""
     answer = node.get("/api/metalakes", user=None, authorization=header)
 
     expect_unauthenticated(answer)
 
 
-def test_unknown_routes_answer_in_gravitinos_shape(node: Node) -> None:
+def test_unknown_routes_answer_in_gravitinos_shape(node: DriverNode) -> None:
     """An address below /api that is nobody's is 404 with code 1003; a wrong method is 405 with code 1006."""
     missing, later, wrong = (
         node.get("/api/nothing"),

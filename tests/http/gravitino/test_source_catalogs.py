@@ -10,11 +10,11 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
-from tests.http.driver import API, OWN, Node, grant, node_at
-from tests.http.gravitino.outside import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
+from tests.http.gravitino.source_catalogs import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates
 from tests.http.iceberg.wire import rows_of
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ COLUMNS = [{"name": "id", "type": "long", "nullable": False}, {"name": "who", "t
 class Shop(NamedTuple):
     """A node with catalog `shop`, which shows a database, and the way to that."""
 
-    node: Node
+    node: DriverNode
     bridge: Bridge
     database: str
     properties: dict[str, str]
@@ -51,7 +51,7 @@ def shop(postgres_server: PostgresServer, fresh: Callable[[str], Path]) -> Itera
         connection.execute("CREATE SCHEMA sales")
         name, user = connection.info.dbname, connection.info.user
     with bridge_to(database) as bridge:
-        sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=4.0)
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=4.0)
         properties = {
             "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/", "jdbc-database": name, "jdbc-user": user, "jdbc-password": "s3cret-Word",
             "jdbc-driver": "org.postgresql.Driver",

@@ -11,9 +11,18 @@ from typing import NamedTuple
 import pytest
 from hive_metastore.ttypes import Database, FieldSchema, SerDeInfo, StorageDescriptor, Table
 
-from limnos.config.storage import Sources
-from tests.http.driver import API, Node, grant, node_at
-from tests.http.gravitino.outside import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
+from limnos.config.storage import SourcesSection
+from tests.http.driver import API, DriverNode, grant, node_at
+from tests.http.gravitino.source_catalogs import (
+    change,
+    listed,
+    removed,
+    sees_it_cut,
+    sees_it_silent,
+    set_to,
+    updates,
+    wait_for,
+)
 from tests.metastores import HiveServer
 
 pytestmark = pytest.mark.integration
@@ -28,7 +37,7 @@ _NUMBERS = count(1)
 class Warehouse(NamedTuple):
     """A node with catalog `hive`, the metastore that it shows, and a schema of the test's own."""
 
-    node: Node
+    node: DriverNode
     server: HiveServer
     schema: str
 
@@ -72,7 +81,7 @@ def hasty(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[War
 
 @contextmanager
 def _warehouse(server: HiveServer, folder: Path, *, timeout_s: float) -> Iterator[Warehouse]:
-    sources = Sources(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
+    sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
     with node_at(folder, sources=sources) as node:
         node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
         found = Warehouse(node, server, f"s{next(_NUMBERS)}")

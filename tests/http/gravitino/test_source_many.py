@@ -19,17 +19,17 @@ import pytest
 import sqlalchemy as sa
 from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from limnos.sources.connectors import metastore
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
-from tests.http.driver import API, Answer, Node, grant, node_at
-from tests.http.gravitino.outside import listed
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
+from tests.http.gravitino.source_catalogs import listed
 from tests.http.iceberg import wire
 from tests.http.iceberg.federated import MAIN, far_at, new_table
 from tests.mariadbs import PASSWORD, USER, MariaServer
 from tests.metastores import HiveServer
-from tests.scripted import Told, scripted
+from tests.scripted_server import ScriptedAnswer, scripted
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 
@@ -43,7 +43,7 @@ _THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 class Held(NamedTuple):
     """A node whose catalog `shown` shows a source with many tables, all in one schema, and the way to the source."""
 
-    node: Node
+    node: DriverNode
     bridge: Bridge
     schema: str
     calls: Callable[[Held], Counter[str]]
@@ -56,19 +56,19 @@ class Held(NamedTuple):
         """Where they are listed."""
         return f"{SHOWN}/schemas/{self.schema}/tables"
 
-    async def crowd(self) -> list[Answer]:
+    async def crowd(self) -> list[DriverAnswer]:
         """Let a crowd load a table each, at once."""
         names = NAMES[:: MANY // CROWD][:CROWD]
         return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
 
 
-def _shown(node: Node, provider: str, **properties: str) -> None:
+def _shown(node: DriverNode, provider: str, **properties: str) -> None:
     body = {"name": "shown", "type": "relational", "provider": provider, "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
-def _sources(bridge: Bridge) -> Sources:
-    return Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=60.0)
+def _sources(bridge: Bridge) -> SourcesSection:
+    return SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=60.0)
 
 
 @contextmanager
@@ -235,14 +235,14 @@ def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> 
     many = 100_000
     with scripted() as source:
         rows = [{"namespace": ["a"], "name": f"t{at}"} for at in range(many)]
-        source.answers["GET /v1/config"] = Told(body={})
-        source.answers["GET /v1/namespaces/a/tables"] = Told(body={"identifiers": rows})
+        source.answers["GET /v1/config"] = ScriptedAnswer(body={})
+        source.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body={"identifiers": rows})
         tokens = [*(f"p{at}" for at in range(99)), None]
         source.answers["GET /v1/namespaces/b/tables"] = [
-            Told(body={"identifiers": [{"namespace": ["b"], "name": f"t{page}.{at}"} for at in range(1000)], "next-page-token": token})
+            ScriptedAnswer(body={"identifiers": [{"namespace": ["b"], "name": f"t{page}.{at}"} for at in range(1000)], "next-page-token": token})
             for page, token in enumerate(tokens)
         ]  # fmt: skip
-        sources = Sources(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
             _shown(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
 
@@ -306,7 +306,7 @@ def test_a_metastore_that_lies_is_told_and_fills_no_memory(
     """A list that says it has two thousand million names, one whose names never end, and what is another protocol are refused as no answer."""
     monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
-        sources = Sources(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
             _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{port}"})
 

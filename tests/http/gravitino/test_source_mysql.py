@@ -10,9 +10,18 @@ from typing import NamedTuple
 
 import pytest
 
-from limnos.config.storage import Sources
-from tests.http.driver import API, Node, grant, node_at
-from tests.http.gravitino.outside import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
+from limnos.config.storage import SourcesSection
+from tests.http.driver import API, DriverNode, grant, node_at
+from tests.http.gravitino.source_catalogs import (
+    change,
+    listed,
+    removed,
+    sees_it_cut,
+    sees_it_silent,
+    set_to,
+    updates,
+    wait_for,
+)
 from tests.mariadbs import PASSWORD, USER, MariaServer, maria_server
 
 pytestmark = pytest.mark.integration
@@ -26,7 +35,7 @@ _NUMBERS = count(1)
 class Store(NamedTuple):
     """A node with catalog `store`, the server that it shows, and a schema of the test's own."""
 
-    node: Node
+    node: DriverNode
     server: MariaServer
     schema: str
 
@@ -56,7 +65,7 @@ def hasty(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[S
 
 @contextmanager
 def _store(server: MariaServer, folder: Path, *, timeout_s: float) -> Iterator[Store]:
-    sources = Sources(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
+    sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
     with node_at(folder, sources=sources) as node:
         node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
         found = Store(node, server, f"s{next(_NUMBERS)}")

@@ -7,39 +7,39 @@ from collections.abc import Iterator
 import pytest
 
 from tests.backends import PostgresServer
-from tests.http import cells
-from tests.http.cells import Pair, Row
-from tests.http.driver import Answer
+from tests.http import refusal_tables
+from tests.http.driver import DriverAnswer
 from tests.http.gravitino import source_refusals
 from tests.http.gravitino.source_refusals import CALLERS
+from tests.http.refusal_tables import Pair, Row
 
 pytestmark = pytest.mark.integration
-WRITTEN = dict(cells.written(source_refusals.TABLE, CALLERS))
+WRITTEN = dict(refusal_tables.written(source_refusals.TABLE, CALLERS))
 
 
 @pytest.fixture(scope="module")
 def asked(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[Row, dict[str, Answer]]]:
+) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with source_refusals.node_over(tmp_path_factory.mktemp("source_refusals"), postgres_server) as node:
         source_refusals.prepare(node)
-        yield cells.answers(node, source_refusals.cases, CALLERS)
+        yield refusal_tables.answers(node, source_refusals.cases, CALLERS)
 
 
-def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has no row that is not asked, and each one that is."""
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
-def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
+@pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
+def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """Whoever is refused both ways hears the same words, but for the name, whether the source has the thing or not."""
-    for who, first, second in cells.refused_both(asked, pair, CALLERS):
+    for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         assert first["type"] == second["type"], who

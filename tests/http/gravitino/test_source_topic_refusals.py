@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.brokers import KafkaServer
-from tests.http import cells
-from tests.http.cells import Row, cell
-from tests.http.driver import API, Answer, Node
+from tests.http import refusal_tables
+from tests.http.driver import API, DriverAnswer, DriverNode
 from tests.http.gravitino import source_topic_refusals
 from tests.http.gravitino.source_topic_refusals import CALLERS
+from tests.http.refusal_tables import Row, cell
 
 pytestmark = pytest.mark.integration
-WRITTEN = dict(cells.written(source_topic_refusals.TABLE, CALLERS))
-Asked = dict[Row, dict[str, Answer]]
+WRITTEN = dict(refusal_tables.written(source_topic_refusals.TABLE, CALLERS))
+Asked = dict[Row, dict[str, DriverAnswer]]
 LISTED = {"uses", "creator", "consumer", "producer", "tabler", "topic_owner", "keeper", "owner", "laker"}
 """Who may list the topics of the schema."""
 SEES = {"consumer", "producer", "topic_owner", "keeper", "owner", "laker"}
@@ -23,7 +23,7 @@ SEES = {"consumer", "producer", "topic_owner", "keeper", "owner", "laker"}
 
 
 @pytest.fixture(scope="module")
-def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with everybody and everything."""
     with source_topic_refusals.node_over(tmp_path_factory.mktemp("topic_refusals"), kafka_server) as running:
         source_topic_refusals.prepare(running)
@@ -31,9 +31,9 @@ def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def asked(node: Node) -> Asked:
+def asked(node: DriverNode) -> Asked:
     """What every caller was answered in every row."""
-    return cells.answers(node, source_topic_refusals.cases, CALLERS)
+    return refusal_tables.answers(node, source_topic_refusals.cases, CALLERS)
 
 
 def test_every_row_is_asked(asked: Asked) -> None:
@@ -47,7 +47,7 @@ def test_cells(asked: Asked, row: Row) -> None:
     assert {who: cell(row[0], asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
-def test_lists_show_what_each_may_see(node: Node, asked: Asked) -> None:
+def test_lists_show_what_each_may_see(node: DriverNode, asked: Asked) -> None:
     """Who may use the schema may list, and sees the topics that may be loaded."""
     assert asked
     for who in CALLERS:

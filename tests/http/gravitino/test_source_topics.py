@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from tests.brokers import PASSWORD, USER, KafkaServer
-from tests.http.driver import API, Node, grant, node_at
-from tests.http.gravitino.outside import listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
+from tests.http.driver import API, DriverNode, grant, node_at
+from tests.http.gravitino.source_catalogs import listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +34,7 @@ _NUMBERS = count(1)
 class Bus(NamedTuple):
     """A node with catalog `bus`, the cluster that it shows, and the beginning of the names of a test's topics."""
 
-    node: Node
+    node: DriverNode
     server: KafkaServer
     client: AdminClient
     mine: str
@@ -72,7 +72,7 @@ def hasty(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[B
 @contextmanager
 def _bus(server: KafkaServer, folder: Path, *, timeout_s: float) -> Iterator[Bus]:
     ports = (server.bridge.port, server.port, server.login_port)
-    sources = Sources(allowed_addresses=tuple(f"127.0.0.1:{port}" for port in ports), timeout_s=timeout_s)
+    sources = SourcesSection(allowed_addresses=tuple(f"127.0.0.1:{port}" for port in ports), timeout_s=timeout_s)
     with node_at(folder, sources=sources) as node:
         node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
         yield Bus(node, server, server.client(), f"t{next(_NUMBERS)}.")
@@ -322,7 +322,7 @@ def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> No
 
 def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable[[str], Path]) -> None:
     """A cluster at an allowed address whose brokers say they are at another one is refused, without that address."""
-    sources = Sources(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
+    sources = SourcesSection(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
     with node_at(fresh("elsewhere"), sources=sources) as node:
         body = _catalog(bus.server.port)
         answer = node.post(f"{API}/lake/catalogs", body)

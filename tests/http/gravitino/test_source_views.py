@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API, Answer
-from tests.http.iceberg.federated import MAIN, Far, far_at, new_table, table
+from tests.http.driver import API, DriverAnswer
+from tests.http.iceberg.federated import MAIN, FarCatalog, far_at, new_table, table
 from tests.http.iceberg.test_federated import VIEW
 
 pytestmark = pytest.mark.integration
@@ -20,7 +20,7 @@ TEXT = {
 
 
 @pytest.fixture
-def far(fresh: Callable[[str], Path]) -> Iterator[Far]:
+def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
     """Two nodes, one shown by the other."""
     with far_at(fresh("near"), fresh("away")) as pair:
         yield pair
@@ -30,11 +30,11 @@ def _new(name: str, **more: object) -> dict[str, object]:
     return {"name": name, **TEXT, **more}
 
 
-def _changed(far: Far, name: str, *updates: dict[str, object], user: str = "admin") -> Answer:
+def _changed(far: FarCatalog, name: str, *updates: dict[str, object], user: str = "admin") -> DriverAnswer:
     return far.node.put(f"{VIEWS}/{name}", {"updates": list(updates)}, user=user)
 
 
-def test_views_are_made_told_changed_renamed_and_dropped(far: Far) -> None:
+def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> None:
     """They are the source's, told as Gravitino tells views, and the same over Iceberg REST."""
     made = far.node.done("POST", VIEWS, _new("v", comment="one", properties={"a": "1"}))["view"]
 
@@ -70,7 +70,7 @@ def test_views_are_made_told_changed_renamed_and_dropped(far: Far) -> None:
     assert far.source("GET", table("sales", "w", root=MAIN, kind="views")).status_code == 404
 
 
-def test_what_cannot_be_is_refused_with_words(far: Far) -> None:
+def test_what_cannot_be_is_refused_with_words(far: FarCatalog) -> None:
     """A taken name, a missing view or schema, a view that is none: each in the words of a client."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("t"))
     far.node.done("POST", VIEWS, _new("v"))
@@ -110,7 +110,7 @@ NEEDED = {
 """Who may, by what is asked; everybody else is refused with 403."""
 
 
-def test_who_may(far: Far) -> None:
+def test_who_may(far: FarCatalog) -> None:
     """Each thing takes the right that it takes over Iceberg REST; a list holds what its reader may load."""
     for user, privileges in GRANTS.items():
         far.node.done("POST", f"{API}/lake/users", {"name": user})
@@ -141,7 +141,7 @@ def test_who_may(far: Far) -> None:
     assert far.node.get(f"{VIEWS}/gone", user="uses").status == 403
 
 
-def test_makers_own_views_and_rights_follow_them(far: Far) -> None:
+def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
     """Who makes a view may alter and drop it; a grant goes along with its name, and is gone with the view."""
     far.use("ann", "use_catalog use_schema create_view")
     far.use("bea", "use_catalog use_schema")
@@ -157,7 +157,7 @@ def test_makers_own_views_and_rights_follow_them(far: Far) -> None:
     assert far.node.get(f"{VIEWS}/w", user="bea").status == 403
 
 
-def test_who_may_not_use_the_schema_loads_no_view(far: Far) -> None:
+def test_who_may_not_use_the_schema_loads_no_view(far: FarCatalog) -> None:
     """To select views is not enough, as in a catalog of the server's own."""
     far.node.done("POST", VIEWS, _new("v"))
     far.use("ana", "use_catalog select_view")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import make_table
 
 LAKE = f"{API}/lake"
@@ -21,7 +21,7 @@ VALUES = {
 
 
 @pytest.fixture
-def made(node: Node) -> Node:
+def made(node: DriverNode) -> DriverNode:
     """A node with a table that has statistics, of three partitions too."""
     make_table(node, "a", "t")
     node.done("PUT", TABLE, {"updates": VALUES})
@@ -33,17 +33,17 @@ def made(node: Node) -> Node:
     return node
 
 
-def told(node: Node) -> dict[str, object]:
+def told(node: DriverNode) -> dict[str, object]:
     """The values of a table's own statistics, by name."""
     return {each["name"]: each["value"] for each in node.done("GET", TABLE)["statistics"]}
 
 
-def partitions(node: Node, query: str) -> list[str]:
+def partitions(node: DriverNode, query: str) -> list[str]:
     """The names of the partitions that a range tells."""
     return [each["partitionName"] for each in node.done("GET", f"{PARTS}?{query}")["partitionStatistics"]]
 
 
-def test_statistics_of_a_table(made: Node) -> None:
+def test_statistics_of_a_table(made: DriverNode) -> None:
     """Values of every sort come back; another write changes what it names alone; a drop says whether any was there."""
     first = told(made)
     made.done("PUT", TABLE, {"updates": {"custom-n": 4}})
@@ -57,7 +57,7 @@ def test_statistics_of_a_table(made: Node) -> None:
     assert told(made) == {name: value for name, value in VALUES.items() if name != "custom-n"}
 
 
-def test_ranges_of_partitions(made: Node) -> None:
+def test_ranges_of_partitions(made: DriverNode) -> None:
     """A range has its lower end and not its upper one, unless it is told otherwise; one end may be open."""
     assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
     assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
@@ -68,7 +68,7 @@ def test_ranges_of_partitions(made: Node) -> None:
     assert partitions(made, "to=p%3D9") == ["p=2", "p=3"]
 
 
-def test_they_go_with_their_table_and_come_back_with_it(made: Node) -> None:
+def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> None:
     """A renamed table keeps its statistics, one that comes from the trash has them again, a successor of its name has none."""
     made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
     renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
@@ -99,7 +99,7 @@ def test_they_go_with_their_table_and_come_back_with_it(made: Node) -> None:
         (("GET", f"{LAKE}/objects/table/main.a.gone/statistics", None), 1003, "does not exist"),
     ],
 )
-def test_what_is_wrong_is_told(made: Node, request_of: tuple[str, str, object], code: int, says: str) -> None:
+def test_what_is_wrong_is_told(made: DriverNode, request_of: tuple[str, str, object], code: int, says: str) -> None:
     """Names that nobody may write, values that are none and objects without statistics are told apart."""
     answer = made.ask(*request_of)
 

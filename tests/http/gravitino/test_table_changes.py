@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, set_properties, table_path
 
 TABLES = f"{API}/lake/catalogs/main/schemas/a%3Ab/tables"
@@ -21,24 +21,24 @@ NEW = {
 
 
 @pytest.fixture
-def lake(node: Node) -> Node:
+def lake(node: DriverNode) -> DriverNode:
     """A node with a schema in another, and a table in that."""
     make_space(node, "a", "b")
     node.done("POST", TABLES, NEW)
     return node
 
 
-def metadata(node: Node, *levels: str) -> dict:
+def metadata(node: DriverNode, *levels: str) -> dict:
     """The table as Iceberg REST has it."""
     return node.done("GET", table_path(*levels))["metadata"]
 
 
-def alter(node: Node, *changes: dict, name: str = "t") -> dict:
+def alter(node: DriverNode, *changes: dict, name: str = "t") -> dict:
     """Change a table."""
     return node.done("PUT", f"{TABLES}/{name}", {"updates": list(changes)})["table"]
 
 
-def test_a_create_is_an_iceberg_table(lake: Node) -> None:
+def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
     """It is told as it was sent, by the create and by a load, and Iceberg REST has its schema, spec and properties."""
     made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
     loaded = lake.done("GET", f"{TABLES}/u")["table"]
@@ -54,7 +54,7 @@ def test_a_create_is_an_iceberg_table(lake: Node) -> None:
     assert iceberg["properties"]["comment"] == "of the day"
 
 
-def test_both_faces_change_one_table(lake: Node) -> None:
+def test_both_faces_change_one_table(lake: DriverNode) -> None:
     """A change by one is seen by the other, and what one cannot say is not lost by the other's changes."""
     before = metadata(lake, "a", "b", "t")
     schema = {**before["schemas"][0], "schema-id": 1}
@@ -77,7 +77,7 @@ def test_both_faces_change_one_table(lake: Node) -> None:
     assert [(each["name"], each["id"]) for each in fields] == [("n", 4), ("label", 2), ("id", 1), ("at", 3)]
 
 
-def test_a_table_of_others_is_changed(node: Node) -> None:
+def test_a_table_of_others_is_changed(node: DriverNode) -> None:
     """One that Iceberg REST has made takes every change, all at once or none."""
     make_table(node, "a", "b", "x")
     changes = [
@@ -94,7 +94,7 @@ def test_a_table_of_others_is_changed(node: Node) -> None:
     assert ([each["name"] for each in after["columns"]], after["properties"]["p"]) == (["id"], "1")
 
 
-def test_rename_drop_and_purge(lake: Node) -> None:
+def test_rename_drop_and_purge(lake: DriverNode) -> None:
     """A rename stands alone, keeps the table's grants, and may go to another schema; drops that find nothing say so."""
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -114,7 +114,7 @@ def test_rename_drop_and_purge(lake: Node) -> None:
     assert lake.get(path)["type"] == "NoSuchTableException"
 
 
-def test_taken_names_and_missing_schemas(lake: Node) -> None:
+def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
     """Codes and exceptions are those that clients know."""
     taken = lake.post(TABLES, NEW)
     missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
@@ -127,7 +127,7 @@ def test_taken_names_and_missing_schemas(lake: Node) -> None:
     assert (outside.status, outside["code"]) == (400, 1001)
 
 
-def test_unknown_changes_and_lance(lake: Node) -> None:
+def test_unknown_changes_and_lance(lake: DriverNode) -> None:
     """A change that nobody knows is the caller's mistake; a Lance table is changed over Lance REST."""
     unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})
     lake.post(f"{API}/lake/catalogs", {"name": "lance", "type": "relational", "provider": "lakehouse-generic"})
@@ -141,7 +141,7 @@ def test_unknown_changes_and_lance(lake: Node) -> None:
     assert [answer.status for answer in answers] == [400, 405, 405]
 
 
-def test_a_load_may_ask_for_more(lake: Node) -> None:
+def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
     """Who reads a table gets it for reading alone."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
@@ -151,7 +151,7 @@ def test_a_load_may_ask_for_more(lake: Node) -> None:
     assert (plain.status, more.status, wrong.status) == (200, 403, 400)
 
 
-def test_partitions_are_those_of_the_rows(lake: Node) -> None:
+def test_partitions_are_those_of_the_rows(lake: DriverNode) -> None:
     """They cannot be listed or added here, and the answer says where they are seen."""
     answers = [lake.get(f"{TABLES}/t/partitions"), lake.post(f"{TABLES}/t/partitions", {"partitions": []})]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.lance.wire import declare, fill, make_space, table
 
 LANCE = f"{API}/lake/catalogs/lance/schemas"
@@ -15,7 +15,7 @@ _DEFINITION = {"parameters": [], "returnType": "integer", "impls": [_IMPL]}
 
 
 @pytest.fixture
-def lake(node: Node) -> Node:
+def lake(node: DriverNode) -> DriverNode:
     """A node with a catalog for Lance tables, too."""
     new = {"name": "lance", "type": "RELATIONAL", "provider": "lakehouse-generic", "properties": {}}
     answer = node.post(f"{API}/lake/catalogs", new)
@@ -23,14 +23,14 @@ def lake(node: Node) -> Node:
     return node
 
 
-def names(answer: Answer) -> list[str]:
+def names(answer: DriverAnswer) -> list[str]:
     """The names of a list."""
     assert answer.status == 200, answer.body
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
 @pytest.mark.parametrize("sent, made", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
-def test_the_name_of_a_new_table_is_percent_decoded_once(lake: Node, sent: str, made: str) -> None:
+def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent: str, made: str) -> None:
     """The Java client encodes the name inside the body as it does in a path."""
     lake.done("POST", MAIN, {"name": "encoded"})
     body = {"name": sent, "columns": [{"name": "id", "type": "long"}]}
@@ -41,7 +41,7 @@ def test_the_name_of_a_new_table_is_percent_decoded_once(lake: Node, sent: str, 
 
 
 @pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
-def test_a_refused_name_is_told_with_its_kind(lake: Node, path: str, kind: str) -> None:
+def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind: str) -> None:
     """Vector 21, of each kind: the separator is no part of a name that is no schema's."""
     lake.done("POST", MAIN, {"name": "kinds"})
     columns = [{"name": "id", "type": "long"}]
@@ -54,7 +54,7 @@ def test_a_refused_name_is_told_with_its_kind(lake: Node, path: str, kind: str) 
     assert f"The {kind} name 'table:name' is illegal" in refused.json()["message"]
 
 
-def test_a_lance_table_lists_and_loads_with_its_columns(lake: Node) -> None:
+def test_a_lance_table_lists_and_loads_with_its_columns(lake: DriverNode) -> None:
     """In nested schemas, with types of Gravitino's, where it lies, and its version of now."""
     make_space(lake, "lance", "ml")
     make_space(lake, "lance", "ml", "text")
@@ -76,7 +76,7 @@ def test_a_lance_table_lists_and_loads_with_its_columns(lake: Node) -> None:
     assert found["distribution"] == {"strategy": "none", "number": 0, "funcArgs": []}
 
 
-def test_a_table_without_data_has_no_columns(lake: Node) -> None:
+def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
     """Its properties are told; a comment is a field of its own."""
     make_space(lake, "lance", "ml")
     declare(lake, "lance", "ml", "later", properties={"k": "v", "comment": "soon"})
@@ -87,7 +87,7 @@ def test_a_table_without_data_has_no_columns(lake: Node) -> None:
     assert "comment" not in found["properties"]
 
 
-def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: Node) -> None:
+def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> None:
     """The schema of the setting is listed and loads; a namespace of that name takes its place."""
     declare(lake, "lance", "top")
 
@@ -103,7 +103,7 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: Node) -> None:
     assert lake.get(f"{LANCE}/default/tables/top").status == 404
 
 
-def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: Node) -> None:
+def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: DriverNode) -> None:
     """Grants, owners, tags and changes of it are refused in words that say what to name; with the table's full name they hold."""
     declare(lake, "lance", "top")
     lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
@@ -140,7 +140,7 @@ def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: Node
     lake.done("PUT", f"{API}/lake/permissions/roles/r/schema/lance.default/grant", {"privileges": rights})
 
 
-def test_an_iceberg_table_lists_and_loads(lake: Node) -> None:
+def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
     """The same routes show Iceberg's, with partitioning and sort order."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     lake.done("POST", spaces, {"namespace": ["raw"]})
@@ -170,7 +170,7 @@ def test_an_iceberg_table_lists_and_loads(lake: Node) -> None:
     assert (found["properties"]["k"], found["properties"]["format"]) == ("v", "iceberg v2")
 
 
-def test_rights_on_lance_tables_are_those_of_the_tree(lake: Node) -> None:
+def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
     """A stranger sees nothing and is refused; a right on a table shows it; a broken table is told, not a failure of the server."""
     make_space(lake, "lance", "ml")
     fill(lake, "lance", "ml", "docs")
@@ -196,7 +196,7 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: Node) -> None:
     assert (told.status, told["code"]) == (409, 1002)
 
 
-def test_a_format_is_refused_by_what_the_catalog_holds(lake: Node) -> None:
+def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
     """A Lance catalog says that it holds Lance tables and who makes them; an Iceberg catalog that it holds Iceberg's."""
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
@@ -209,7 +209,7 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: Node) -> None:
     assert "This catalog holds Iceberg tables: leave format lance out" in str(of_iceberg["message"])
 
 
-def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: Node) -> None:
+def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNode) -> None:
     """Who may not change a Lance table is refused for that; who may is told over which protocol it is changed."""
     make_space(lake, "lance", "kept")
     declare(lake, "lance", "kept", "t")
@@ -223,7 +223,7 @@ def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: Node) -> 
     assert [lake.ask(method, at, body).status for method, body in asked] == [405] * 3
 
 
-def test_a_table_is_moved_by_who_owns_it(lake: Node) -> None:
+def test_a_table_is_moved_by_who_owns_it(lake: DriverNode) -> None:
     """To change a table, and to make others where it would go, is not enough to take it from its schema."""
     for schema in ("from", "to"):
         lake.done("POST", MAIN, {"name": schema})

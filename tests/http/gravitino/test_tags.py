@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_table, table_path
 
 LAKE = f"{API}/lake"
@@ -15,7 +15,7 @@ CUSTOM = {"supportedObjectTypes": ["COLUMN", "TABLE"], "customRules": {"keep": 7
 
 
 @pytest.fixture
-def made(node: Node) -> Node:
+def made(node: DriverNode) -> DriverNode:
     """A node with a table of columns `id` and `city`, tags and a policy."""
     make_table(node, "a", "t")
     for name, more in (("red", {}), ("blue", {}), ("domain", {"allowedValues": ["sales", "risk"]})):
@@ -29,7 +29,7 @@ def on(kind: str, name: str, what: str = "tags") -> str:
     return f"{LAKE}/objects/{kind}/{name}/{what}"
 
 
-def associate(node: Node, target: str, *adds: object, removes: tuple[object, ...] = ()) -> Answer:
+def associate(node: DriverNode, target: str, *adds: object, removes: tuple[object, ...] = ()) -> DriverAnswer:
     """Attach tags, and detach others, as version 2 of the protocol says."""
     body = {"tagsToAdd": list(adds), "tagsToRemove": list(removes)}
     return node.ask("POST", target, body, Accept=V2, Content_Type=V2)
@@ -40,23 +40,23 @@ def pair(name: str, value: str | None = None) -> dict[str, object]:
     return {"name": name, "value": value}
 
 
-def told(node: Node, target: str) -> list[tuple[object, ...]]:
+def told(node: DriverNode, target: str) -> list[tuple[object, ...]]:
     """Name, inherited and values of the tags that an answer holds."""
     found = node.done("GET", f"{target}?details=true")["tags"]
     return [(each["name"], each["inherited"], each["assignmentValues"]) for each in found]
 
 
-def commit(node: Node, *updates: dict[str, object]) -> None:
+def commit(node: DriverNode, *updates: dict[str, object]) -> None:
     """Commit to the table over Iceberg REST."""
     node.done("POST", table_path("a", "t"), {"requirements": [], "updates": list(updates)})
 
 
-def alter(node: Node, *updates: dict[str, object]) -> None:
+def alter(node: DriverNode, *updates: dict[str, object]) -> None:
     """Alter the table over Gravitino REST."""
     node.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": list(updates)})
 
 
-def test_tags_are_told_with_what_they_allow(made: Node) -> None:
+def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
     """Allowed values come back as they were sent; a tag that takes any says nothing, one that takes none an empty list."""
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
@@ -69,7 +69,7 @@ def test_tags_are_told_with_what_they_allow(made: Node) -> None:
     assert renamed["allowedValues"] == ["sales", "risk"]
 
 
-def test_values_come_down_with_the_nearest_tag(made: Node) -> None:
+def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
     """An object's own tag hides the inherited one with its values; names alone are told as before."""
     first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
     associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
@@ -82,7 +82,7 @@ def test_values_come_down_with_the_nearest_tag(made: Node) -> None:
     assert (one["assignmentValues"], one["allowedValues"]) == (["risk", "sales"], ["sales", "risk"])
 
 
-def test_objects_by_value(made: Node) -> None:
+def test_objects_by_value(made: DriverNode) -> None:
     """With a value an answer holds where the tag has exactly that; without one, all that it is on."""
     associate(made, on("catalog", "main"), pair("red"))
     associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
@@ -98,7 +98,7 @@ def test_objects_by_value(made: Node) -> None:
     assert made.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
 
 
-def test_names_stay_what_they_were(made: Node) -> None:
+def test_names_stay_what_they_were(made: DriverNode) -> None:
     """Version 1 attaches without a value, refuses what is on the object, and takes a tag off with all its values."""
     associate(made, on("table", TABLE), pair("red", "x"))
     again = made.post(on("table", TABLE), {"tagsToAdd": ["red"]})
@@ -122,7 +122,7 @@ def test_names_stay_what_they_were(made: Node) -> None:
         ([{"name": "red", "values": ["x"]}], 400, "IllegalArgumentException", "Malformed json"),
     ],
 )
-def test_wrong_pairs(made: Node, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
+def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
     """Each is told in its own words, and the good pair beside it is not added."""
     answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
 
@@ -131,7 +131,7 @@ def test_wrong_pairs(made: Node, pairs: list[dict[str, object]], status: int, ki
     assert told(made, on("table", TABLE)) == []
 
 
-def test_columns_take_tags_policies_and_statistics(made: Node) -> None:
+def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
     """What is on a column is told there, beside what comes down from its table; the table itself has none of it."""
     associate(made, on("table", TABLE), pair("blue", "t"))
     associate(made, on("column", COLUMN), pair("red", "c"))
@@ -150,7 +150,7 @@ def test_columns_take_tags_policies_and_statistics(made: Node) -> None:
     assert dropped == [True, False]
 
 
-def test_what_is_on_a_column_follows_its_id(made: Node) -> None:
+def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
     """Renames of column and table keep it, over either protocol; a new column of an old name has nothing, and a rollback gives it back."""
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
@@ -174,7 +174,7 @@ def test_what_is_on_a_column_follows_its_id(made: Node) -> None:
     assert len(made.done("GET", on("column", COLUMN, "statistics"))["statistics"]) == 1
 
 
-def test_a_table_from_the_trash_has_its_columns_tags(made: Node) -> None:
+def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
     """They are kept with the table, and a successor of its name has none."""
     associate(made, on("column", COLUMN), pair("red"))
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
@@ -196,7 +196,7 @@ def test_a_table_from_the_trash_has_its_columns_tags(made: Node) -> None:
         (f"{TABLE}.`city", 400, "IllegalNameIdentifierException"),
     ],
 )
-def test_columns_that_are_not_there(made: Node, name: str, status: int, kind: str) -> None:
+def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, kind: str) -> None:
     """Tags, policies and statistics say so alike."""
     for what in ("tags", "policies", "statistics"):
         answer = made.get(on("column", name, what))
@@ -204,7 +204,7 @@ def test_columns_that_are_not_there(made: Node, name: str, status: int, kind: st
         assert (answer.status, answer["type"]) == (status, kind), what
 
 
-def test_who_may_load_the_table_knows_its_columns(made: Node) -> None:
+def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
     """To others a column that is there and one that is not are refused in the same words; statistics are written by who may alter the table."""
     for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
         made.done("POST", f"{LAKE}/users", {"name": who})
@@ -221,7 +221,7 @@ def test_who_may_load_the_table_knows_its_columns(made: Node) -> None:
     assert write.status == 403
 
 
-def test_names_with_dots(made: Node) -> None:
+def test_names_with_dots(made: DriverNode) -> None:
     """Every reading of a full name counts; one that fits two columns wants back-quotes, from those who may know of both."""
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
     other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
@@ -237,7 +237,7 @@ def test_names_with_dots(made: Node) -> None:
     assert (refused.status, "fits" in str(refused["message"])) == (403, False)
 
 
-def test_columns_of_others_than_tables(made: Node) -> None:
+def test_columns_of_others_than_tables(made: DriverNode) -> None:
     """A view has none here, a column has no partitions and no owner, and a policy says whether it is for columns."""
     made.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
     answers = (

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 
 ALL = f"{API}/lake/users"
 
 
-def told(answer: Answer) -> tuple[int, object, object]:
+def told(answer: DriverAnswer) -> tuple[int, object, object]:
     """Status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
-def test_added_user_is_answered_whole(node: Node) -> None:
+def test_added_user_is_answered_whole(node: DriverNode) -> None:
     """A new user has no roles, is enabled unless told otherwise, and keeps the outside id."""
     plain = node.done("POST", ALL, {"name": "ana"})["user"]
     full = node.done("POST", ALL, {"name": "ben", "externalId": "b-1", "enabled": False})["user"]
@@ -24,7 +24,7 @@ def test_added_user_is_answered_whole(node: Node) -> None:
     assert (full["externalId"], full["enabled"]) == ("b-1", False)
 
 
-def test_list_gives_names_or_everything(node: Node) -> None:
+def test_list_gives_names_or_everything(node: DriverNode) -> None:
     """A list has names; with `details` whole users with their roles."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -36,7 +36,7 @@ def test_list_gives_names_or_everything(node: Node) -> None:
 
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
 @pytest.mark.parametrize("name", ["limit", "pageSize", "pageToken"])
-def test_a_page_is_refused_by_name(node: Node, kind: str, name: str) -> None:
+def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> None:
     """These lists come whole, as Gravitino's do: who asks for a part is told so, and is not given more than that."""
     refused = node.get(f"{API}/lake/{kind}?{name}=1")
 
@@ -45,14 +45,14 @@ def test_a_page_is_refused_by_name(node: Node, kind: str, name: str) -> None:
     assert node.get(f"{API}/lake/{kind}?_t=1").status == 200
 
 
-def test_list_shrinks_to_oneself(node: Node) -> None:
+def test_list_shrinks_to_oneself(node: DriverNode) -> None:
     """A member without MANAGE_USERS sees only themselves."""
     node.done("POST", ALL, {"name": "ana"})
 
     assert node.get(ALL, user="ana")["names"] == ["ana"]
 
 
-def test_user_is_loaded_by_managers_and_by_themselves(node: Node) -> None:
+def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
     """Others are refused alike whether the user exists or not; who may know gets 404."""
     node.done("POST", ALL, {"name": "ana"})
     node.done("POST", ALL, {"name": "ben"})
@@ -65,7 +65,7 @@ def test_user_is_loaded_by_managers_and_by_themselves(node: Node) -> None:
     assert told(node.get(f"{ALL}/zoe")) == (404, 1003, "NoSuchUserException")
 
 
-def test_existing_user_is_409(node: Node) -> None:
+def test_existing_user_is_409(node: DriverNode) -> None:
     """A name that is taken is 409 with code 1004, in the words of the users' handler."""
     answer = node.post(ALL, {"name": "admin"})
 
@@ -76,14 +76,14 @@ def test_existing_user_is_409(node: Node) -> None:
 
 
 @pytest.mark.parametrize("body", [{"name": ""}, {"name": "a\nb"}, {"name": "x" * 256}, {}, {"name": 1}], ids=str)
-def test_bad_users_are_400(node: Node, body: object) -> None:
+def test_bad_users_are_400(node: DriverNode, body: object) -> None:
     """A name that is empty, too long or holds control characters is 400 with code 1001."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
 
 
-def test_removal_says_whether_there_was_one(node: Node) -> None:
+def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
     """Removing is answered with whether there was such a user; the next request of a removed user is refused."""
     node.done("POST", ALL, {"name": "ana"})
 
@@ -93,7 +93,7 @@ def test_removal_says_whether_there_was_one(node: Node) -> None:
     assert node.get(f"{API}/lake", user="ana").status == 403
 
 
-def test_owner_of_the_metalake_stays(node: Node) -> None:
+def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
     """The user who owns the metalake cannot be removed: 400 says to hand it over first."""
     answer = node.delete(f"{ALL}/admin")
 
@@ -101,7 +101,7 @@ def test_owner_of_the_metalake_stays(node: Node) -> None:
     assert "another owner first" in str(answer["message"])
 
 
-def test_managing_takes_manage_users(node: Node) -> None:
+def test_managing_takes_manage_users(node: DriverNode) -> None:
     """Without MANAGE_USERS adding and removing is refused; with it allowed, at the next request."""
     node.done("POST", ALL, {"name": "ana"})
 
@@ -113,7 +113,7 @@ def test_managing_takes_manage_users(node: Node) -> None:
     assert added.status == 200
 
 
-def test_names_may_hold_nearly_anything(node: Node) -> None:
+def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
     """An address, a space, a percent sign and other alphabets come back as they went in."""
     for name, path in [("ana@x.org", "ana%40x.org"), ("a b", "a%20b"), ("50%", "50%25"), ("øle", "%C3%B8le")]:
         node.done("POST", ALL, {"name": name})
@@ -121,7 +121,7 @@ def test_names_may_hold_nearly_anything(node: Node) -> None:
         assert node.get(f"{ALL}/{path}").json()["user"]["name"] == name
 
 
-def test_percent_signs_in_messages_are_doubled(node: Node) -> None:
+def test_percent_signs_in_messages_are_doubled(node: DriverNode) -> None:
     """Clients format messages as printf does: no percent sign stands alone, in whatever part of the message."""
     node.done("POST", ALL, {"name": "50%"})
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from limnos.config.settings import Names
-from tests.http.driver import API, OWN, Node, grant, node_at
+from limnos.config.settings import NamesSection
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import make_space, make_table, rows_of
 
 HOME = Path(__file__).resolve().parents[3]
@@ -57,26 +57,28 @@ def _is_there(name: str) -> bool:
     return any(isinstance(each, ast.FunctionDef) and each.name == function for each in tree.body)
 
 
-def make(node: Node, *names: str) -> None:
+def make(node: DriverNode, *names: str) -> None:
     """Make schemas."""
     for name in names:
         node.done("POST", SCHEMAS, {"name": name})
 
 
-def listed(node: Node, parent: str = "") -> list[str]:
+def listed(node: DriverNode, parent: str = "") -> list[str]:
     """The names of a list of schemas."""
     query = f"?parentSchema={quote(parent)}" if parent else ""
     return [each["name"] for each in node.done("GET", f"{SCHEMAS}{query}")["identifiers"]]
 
 
 @pytest.fixture(params=[":", "|"])
-def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Iterator[tuple[Node, str]]:
+def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, str]]:
     """A node with a separator."""
-    with node_at(fresh("data"), names=Names(separator=request.param, separator_policy="unrestricted")) as running:
+    with node_at(
+        fresh("data"), names=NamesSection(separator=request.param, separator_policy="unrestricted")
+    ) as running:
         yield running, request.param
 
 
-def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[Node, str]) -> None:
+def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]) -> None:
     """When a level is moved away, what lies below it answers there alone at once, and what only begins alike stays."""
     node, sep = spelled
     make(node, *(name.replace(":", sep) for name in ("raw:events:2024", "raw:events2", "raw2:events")))
@@ -91,7 +93,7 @@ def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[Node, str]) -> N
     assert listed(node) == ["away", "raw", "raw2"]
 
 
-def test_vector_15_marks_of_like_are_characters(node: Node) -> None:
+def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
     """A drop of `pa_b` with all in it, and of `50%`, leaves what such a pattern would match."""
     for levels in (("pa_b", "leaf"), ("paxb", "leaf"), ("50%", "leaf"), ("50x", "leaf")):
         make_space(node, *levels)
@@ -104,7 +106,7 @@ def test_vector_15_marks_of_like_are_characters(node: Node) -> None:
     assert (listed(node, "50x"), listed(node, "paxb")) == (["50x:leaf"], ["paxb:leaf"])
 
 
-def test_vector_16_a_second_leaf_reuses_ids(node: Node) -> None:
+def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
     """The rows of existing parents are the same ones after another leaf was made below them."""
     make(node, "A:B:C")
     before = rows_of(node)["node"]
@@ -115,7 +117,7 @@ def test_vector_16_a_second_leaf_reuses_ids(node: Node) -> None:
     assert len(after) == len(before) + 1
 
 
-def test_vector_17_parents_are_dropped_by_their_owner(node: Node) -> None:
+def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
     """Parents that came along stay when their leaf goes, empty, and go when they are dropped."""
     make(node, "orphanA:orphanB:orphanC")
     node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
@@ -126,7 +128,7 @@ def test_vector_17_parents_are_dropped_by_their_owner(node: Node) -> None:
     assert (gone, listed(node)) == ([True, True], [])
 
 
-def test_vector_21_no_separator_in_names_of_tables(node: Node) -> None:
+def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
     """Over Gravitino REST a table is not made under such a name."""
     make(node, "a")
     answer = node.post(f"{SCHEMAS}/a/tables", {"name": "table:name", "columns": [{"name": "id", "type": "long"}]})
@@ -136,7 +138,7 @@ def test_vector_21_no_separator_in_names_of_tables(node: Node) -> None:
 
 def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
     """What the separator parts is nested; an empty segment is none, and the usual one is a character that names lack."""
-    with node_at(fresh("data"), names=Names(separator="|", separator_policy="unrestricted")) as node:
+    with node_at(fresh("data"), names=NamesSection(separator="|", separator_policy="unrestricted")) as node:
         make(node, "team|sales")
         refused = node.post(SCHEMAS, {"name": "team||sales"})
 
@@ -144,7 +146,7 @@ def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
         assert (refused.status, refused["code"]) == (400, 1001)
 
 
-def test_vectors_27_28_tags_come_down(node: Node) -> None:
+def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
     """A leaf, its table and its column have the tags of the catalog and of every level; a table of a level above has not the leaf's."""
     make(node, "A:B:C")
     make_table(node, "A", "B", "C", "t")
@@ -164,7 +166,7 @@ def test_vectors_27_28_tags_come_down(node: Node) -> None:
     assert told("table/main.A%3AB.u") == above
 
 
-def test_items_1_3_bodies_are_as_clients_read_them(node: Node) -> None:
+def test_items_1_3_bodies_are_as_clients_read_them(node: DriverNode) -> None:
     """Code 0 in every body, words in lower case, times in ISO, and the fields that the clients cannot do without."""
     make_table(node, "a", "t")
     for kind in ("model", "fileset"):
@@ -191,7 +193,7 @@ def test_items_1_3_bodies_are_as_clients_read_them(node: Node) -> None:
     assert bodies["owner"]["owner"]["type"] == "user"
 
 
-def test_item_6_full_names_are_decoded_once(node: Node) -> None:
+def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
     """A colon arrives escaped or bare; what is escaped twice is another name."""
     make(node, "a:b")
     make_table(node, "a", "b", "t")
@@ -201,7 +203,7 @@ def test_item_6_full_names_are_decoded_once(node: Node) -> None:
 
 
 @pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
-def test_item_11_a_denial_anywhere_wins(node: Node, kind: str, name: str) -> None:
+def test_item_11_a_denial_anywhere_wins(node: DriverNode, kind: str, name: str) -> None:
     """Whatever another role allows on the metalake, one denial on the way closes the table."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="METALAKE", on="lake")

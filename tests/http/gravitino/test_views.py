@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, make_view, view_path, view_version
 
 VIEWS = f"{API}/lake/catalogs/main/schemas/a%3Ab/views"
@@ -31,7 +31,7 @@ NEW = {
 }  # fmt: skip
 
 
-def test_every_route(node: Node) -> None:
+def test_every_route(node: DriverNode) -> None:
     """A view is made, told as it was sent, listed, changed, renamed and dropped; both protocols see the same one."""
     make_space(node, "a", "b")
 
@@ -53,7 +53,7 @@ def test_every_route(node: Node) -> None:
     assert dropped == [True, False]
 
 
-def test_changes_come_together(node: Node) -> None:
+def test_changes_come_together(node: DriverNode) -> None:
     """A new text with its columns and comment, and properties, are one change: one version more."""
     make_view(node, "a", "b", "v", version=view_version(default_namespace=["a", "b"]))
     changes = [
@@ -86,7 +86,7 @@ def test_changes_come_together(node: Node) -> None:
         ([{"@type": "updateComment", "newComment": "x"}], "updateComment"),
     ],
 )
-def test_nonsense_is_refused(node: Node, change: object, word: str) -> None:
+def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> None:
     """A change that cannot be made is 400 with what is wrong, and changes nothing."""
     make_view(node, "a", "b", "v")
     before = node.done("GET", view_path("a", "b", "v"))
@@ -98,7 +98,7 @@ def test_nonsense_is_refused(node: Node, change: object, word: str) -> None:
     assert node.done("GET", view_path("a", "b", "v")) == before
 
 
-def test_taken_names(node: Node) -> None:
+def test_taken_names(node: DriverNode) -> None:
     """A view's name, and a table's, are taken; the exception says by which."""
     make_table(node, "a", "b", "t")
     make_view(node, "a", "b", "v")
@@ -111,7 +111,7 @@ def test_taken_names(node: Node) -> None:
     assert node.get(f"{VIEWS}/t").json()["type"] == "NoSuchViewException"
 
 
-def test_types_that_gravitino_lacks(node: Node) -> None:
+def test_types_that_gravitino_lacks(node: DriverNode) -> None:
     """A type that only Iceberg has is told as external, and one of nanoseconds with its precision."""
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
@@ -127,7 +127,7 @@ def test_types_that_gravitino_lacks(node: Node) -> None:
     ]
 
 
-def test_views_are_owned_granted_on_and_tagged(node: Node) -> None:
+def test_views_are_owned_granted_on_and_tagged(node: DriverNode) -> None:
     """Whoever makes a view owns it; it is granted on, tagged, and its owner set like a table's."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_space(node, "a", "b")

@@ -10,21 +10,21 @@ from urllib.parse import quote
 
 import httpx2
 
-from limnos.config.storage import Sources
+from limnos.config.storage import SourcesSection
 from tests.bridges import Bridge
-from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA
-from tests.http.sockets import Served
+from tests.http.sockets import ServedNode
 
 FAR = "/iceberg/v1/lake.far"
 SPACES = f"{FAR}/namespaces"
 MAIN = "/iceberg/v1/lake.main"
 
 
-class Far(NamedTuple):
+class FarCatalog(NamedTuple):
     """A node with catalog `far`, the way to the other one, and that one's own address."""
 
-    node: Node
+    node: DriverNode
     bridge: Bridge
     uri: str
     token: str
@@ -77,23 +77,23 @@ def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
     return {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties}
 
 
-def refused(answer: Answer) -> tuple[int, str]:
+def refused(answer: DriverAnswer) -> tuple[int, str]:
     """Status and type of a refusal."""
     return answer.status, answer.json()["error"]["type"]
 
 
 @contextmanager
-def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> Iterator[Far]:
+def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> Iterator[FarCatalog]:
     """Serve both nodes; in the source there is namespace `sales`."""
-    served = Served(away, lane=True)
+    served = ServedNode(away, lane=True)
     bridge = Bridge(served.port)
     try:
         token = (away / "admin.token").read_text().strip()
         properties = {"uri": f"http://127.0.0.1:{bridge.port}/iceberg", "warehouse": "main", "token": token, **more}
-        sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=timeout_s)
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=timeout_s)
         with node_at(near, sources=sources) as node, httpx2.Client(trust_env=False, timeout=30) as client:
             node.done("POST", f"{API}/lake/catalogs", catalog(properties))
-            far = Far(node, bridge, f"http://127.0.0.1:{served.port}", token, properties, client)
+            far = FarCatalog(node, bridge, f"http://127.0.0.1:{served.port}", token, properties, client)
             far.made("POST", f"{MAIN}/namespaces", {"namespace": ["sales"]})
             yield far
     finally:

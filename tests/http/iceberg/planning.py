@@ -7,20 +7,20 @@ from typing import Any
 
 from pyiceberg.types import StructType
 
-from limnos.services.iceberg.scan_turns import SCAN_CHORES
-from limnos.services.request.chores import OwnChores
-from tests.http.driver import Answer, Node
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.offloaded_work import InlineOffloader
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import wire
 from tests.manifests import Fields, listed, manifest, manifest_list
 
 Json = dict[str, Any]
 
 
-class Written:
+class WrittenTable:
     """A table `a.NAME` to which snapshots are added with the manifests that a test wants."""
 
-    def __init__(self, node: Node, name: str = "t", **more: object) -> None:
-        SCAN_CHORES.put(node.built.services, OwnChores())  # tests/integration has the processes
+    def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
+        SCAN_OFFLOADER.put(node.built.services, InlineOffloader())  # tests/integration has the processes
         made = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name
@@ -61,7 +61,7 @@ class Written:
         assert answer.status == 200, answer.body
         return number
 
-    def plan(self, *, user: str = "admin", **asked: object) -> Answer:
+    def plan(self, *, user: str = "admin", **asked: object) -> DriverAnswer:
         """Ask for a plan; names as in Python."""
         return self.node.post(
             f"{self.path}/plan", {name.replace("_", "-"): value for name, value in asked.items()}, user=user
@@ -72,7 +72,7 @@ class Written:
         return paths_of(self.plan(**asked))
 
 
-def paths_of(answer: Answer) -> list[str]:
+def paths_of(answer: DriverAnswer) -> list[str]:
     """The names of the data files in an answer, without their directories."""
     assert answer.status == 200, answer.body
     return sorted(task["data-file"]["file-path"].rpartition("/")[2] for task in answer.json()["file-scan-tasks"])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
 
 RECORD = Path(__file__).parents[3] / "docs" / "decisions" / "0006-403-and-404-over-iceberg-rest.md"
@@ -189,7 +189,7 @@ def _of_views(who: str, files: dict[str, object]) -> dict[Row, Request]:
     }
 
 
-def prepare(node: Node) -> dict[str, object]:
+def prepare(node: DriverNode) -> dict[str, object]:
     """Make everybody and everything that the rows speak of; returns metadata files that can be registered."""
     files: dict[str, object] = {"warehouse": node.data / "warehouse" / "main"}
     for name in ("there", "other", "closed"):
@@ -219,7 +219,7 @@ def prepare(node: Node) -> dict[str, object]:
     return files
 
 
-def _copied_view(node: Node, name: str) -> str:
+def _copied_view(node: DriverNode, name: str) -> str:
     """Write the metadata of a view as that of another one, at a place that nobody has; returns its file."""
     metadata = wire.make_view(node, "there", name)["metadata"]
     place = f"file://{node.data}/warehouse/main/{name}"
@@ -229,12 +229,12 @@ def _copied_view(node: Node, name: str) -> str:
     return f"file://{file}"
 
 
-def own(node: Node, user: str, kind: str, name: str) -> None:
+def own(node: DriverNode, user: str, kind: str, name: str) -> None:
     """Make a user the owner of an object."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": user, "type": "USER"})
 
 
-def ask(node: Node, who: str, request: Request) -> int:
+def ask(node: DriverNode, who: str, request: Request) -> int:
     """The status that a caller gets."""
     method, path, body = request
     return node.ask(method, path, body, user=who).status
@@ -258,7 +258,7 @@ def routes() -> set[str]:
     return {f"{route.method} {route.path}" for route in CATALOG_ROUTES} | {CONFIG}
 
 
-def render(node: Node) -> str:
+def render(node: DriverNode) -> str:
     """The table as a node answers now."""
     files = prepare(node)
     asked: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}

@@ -10,18 +10,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from limnos.services.iceberg.added_files import LOOKED_AT
-from tests.http.driver import Answer, Node, grant
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.http.iceberg.planning import Json, Written
+from tests.http.iceberg.planning import Json, WrittenTable
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.wire import ROOT, commit, error_of, make_table, metadata_of, rows_of, set_properties
 from tests.manifests import EXISTING, data_file, entry, manifest_list
 
 
-class Writer(Written):
+class Writer(WrittenTable):
     """Somebody who writes files of a table, or says so."""
 
-    def __init__(self, node: Node, name: str = "t", **more: object) -> None:
+    def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         super().__init__(node, name, **more)
         steer(node, check_added_files=True)
 
@@ -48,7 +48,7 @@ class Writer(Written):
         told["snapshot"] = {**told["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
         return [told, wire.point(number)]
 
-    def send(self, *manifests: Json, more: tuple[object, ...] = ()) -> Answer:
+    def send(self, *manifests: Json, more: tuple[object, ...] = ()) -> DriverAnswer:
         """Commit a snapshot with these manifests."""
         return commit(self.node, "a", self.name, updates=[*more, *self.updates(*manifests)])
 
@@ -61,19 +61,19 @@ def table(tmp_path: Path) -> Iterator[Writer]:
 
 
 @contextmanager
-def nothing_committed(node: Node) -> Iterator[None]:
+def nothing_committed(node: DriverNode) -> Iterator[None]:
     """No row changes, and no metadata file is left."""
     rows, files = rows_of(node), metadata_files(node)
     yield
     assert (rows_of(node), metadata_files(node)) == (rows, files)
 
 
-def metadata_files(node: Node) -> list[str]:
+def metadata_files(node: DriverNode) -> list[str]:
     """The metadata files of all tables."""
     return [each for each in wire.files_of(node) if each.endswith(".metadata.json")]
 
 
-def refused(answer: Answer, *words: str) -> None:
+def refused(answer: DriverAnswer, *words: str) -> None:
     """A commit that is refused in Iceberg's shape, with the file that lacks."""
     assert error_of(answer)[:2] == (400, "IllegalArgumentException"), answer.body
     for word in words:

@@ -10,7 +10,7 @@ import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES, IcebergProtocol
 from tests.backends import Database
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import (
     PREFIX,
     ROOT,
@@ -35,7 +35,7 @@ END = {"namespace": ["a"], "name": "t"}
 
 
 @pytest.fixture(scope="module")
-def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a table that nothing in this module may change."""
     with node_over(tmp_path_factory.mktemp("still"), body_bytes_max=100_000) as node:
         make_space(node, "a", k="v")
@@ -71,7 +71,7 @@ NO_OBJECT = {
 
 @pytest.mark.parametrize("kind", NO_OBJECT)
 @pytest.mark.parametrize("route", WITH_BODY, ids=str)
-def test_body_that_is_no_json_object(still: Node, route: tuple[str, str], kind: str) -> None:
+def test_body_that_is_no_json_object(still: DriverNode, route: tuple[str, str], kind: str) -> None:
     """A body that is no JSON object is 400 that says so, on every route that takes one."""
     with nothing_done(still):
         answer = still.ask(*route, NO_OBJECT[kind])
@@ -149,7 +149,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("path, body, text", WRONG, ids=lambda value: str(value)[-70:])
-def test_field_of_the_wrong_kind(still: Node, path: str, body: object, text: str) -> None:
+def test_field_of_the_wrong_kind(still: DriverNode, path: str, body: object, text: str) -> None:
     """A field that is missing or of the wrong type or value is 400 that names it, and nothing is done."""
     with nothing_done(still):
         answer = still.post(path, body)
@@ -175,7 +175,7 @@ PARTS = {
         ("HEAD", "{}/namespaces/a/tables/{{}}"), ("DELETE", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/a%1F{{}}/tables/t"),
     ],
 )  # fmt: skip
-def test_name_that_cannot_be(still: Node, method: str, path: str, part: str) -> None:
+def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: str) -> None:
     """A part of a path that no name can be is 400 with the reason, whatever is asked of it."""
     with nothing_done(still):
         answer = still.ask(method, path.format(ROOT).format(part))
@@ -187,7 +187,7 @@ def test_name_that_cannot_be(still: Node, method: str, path: str, part: str) -> 
 
 
 @pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
-def test_levels_that_cannot_be(still: Node, levels: str) -> None:
+def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
     """Empty levels and more than 32 of them are 400."""
     answers = [
         still.get(f"{SPACES}/{levels}"),
@@ -198,7 +198,7 @@ def test_levels_that_cannot_be(still: Node, levels: str) -> None:
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
 
 
-def test_empty_name_in_a_path(still: Node) -> None:
+def test_empty_name_in_a_path(still: DriverNode) -> None:
     """A path with nothing between its slashes is 400, not another route."""
     answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
 
@@ -206,7 +206,7 @@ def test_empty_name_in_a_path(still: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
-def test_namespace_name_in_a_body_that_cannot_be(still: Node, name: str) -> None:
+def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -> None:
     """Names that the tree refuses are 400 in bodies as well, at any level, and no parent is left behind."""
     with nothing_done(still):
         answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
@@ -214,7 +214,7 @@ def test_namespace_name_in_a_body_that_cannot_be(still: Node, name: str) -> None
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
 
 
-def test_names_too_deep(still: Node) -> None:
+def test_names_too_deep(still: DriverNode) -> None:
     """A name of more than 32 parts is 400, the table's own name counted, by path and by body."""
     deep = [f"d{number}" for number in range(33)]
     with nothing_done(still):
@@ -231,14 +231,14 @@ def test_names_too_deep(still: Node) -> None:
 @pytest.mark.parametrize(
     "prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"]
 )
-def test_prefix_that_cannot_be(still: Node, prefix: str) -> None:
+def test_prefix_that_cannot_be(still: DriverNode, prefix: str) -> None:
     """A prefix that is not a metalake and a catalog is 400 and says where to get one."""
     answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
 
     assert error_of(answer)[:2] == BAD
 
 
-def test_body_over_the_limit(still: Node) -> None:
+def test_body_over_the_limit(still: DriverNode) -> None:
     """A body over the limit is 413 by its declared and by its real length; one at the limit is read."""
     limit = still.built.application.body_bytes_max
     padded = {"namespace": ["a"], "properties": {"k": ""}}
@@ -258,14 +258,14 @@ def test_body_over_the_limit(still: Node) -> None:
     ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plans", f"{TABLE}/signs", f"{ROOT}/transactions",
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
-def test_unknown_route(still: Node, path: str) -> None:
+def test_unknown_route(still: DriverNode, path: str) -> None:
     """A path under `/iceberg` that is no route is 404 in Iceberg's shape, also those of the protocol that are not served."""
     answers = [still.ask(method, path, {}) for method in ("GET", "POST")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
 
 
-def test_unknown_method(still: Node) -> None:
+def test_unknown_method(still: DriverNode) -> None:
     """Every method that a route does not have is 405 in Iceberg's shape; a write that lacks its prefix is told so."""
     routes = {(route.path, route.method) for route in IcebergProtocol().router.routes}
     paths = {path for path, _ in routes}
@@ -288,7 +288,7 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize("header", CREDENTIALS)
-def test_credential_that_cannot_be_verified(still: Node, header: str) -> None:
+def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> None:
     """A credential that is malformed or wrong is 401 everywhere, asks for a Bearer token, and does not repeat it."""
     answers = [
         still.ask(method, path, body, user=None, authorization=header)
@@ -304,7 +304,7 @@ def test_credential_that_cannot_be_verified(still: Node, header: str) -> None:
     assert "wrong" not in header or header.rpartition("_")[2] not in error_of(answers[0])[2].split()[3:]
 
 
-def test_revoked_and_expired_tokens(node: Node) -> None:
+def test_revoked_and_expired_tokens(node: DriverNode) -> None:
     """A token works until it is revoked or has expired, and is 401 at the very next request."""
     make_table(node, "a", "t")
     kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
@@ -324,7 +324,7 @@ def test_revoked_and_expired_tokens(node: Node) -> None:
     assert (revoked, status(short)) == (401, 401)
 
 
-def test_nobody(still: Node) -> None:
+def test_nobody(still: DriverNode) -> None:
     """No header and `Bearer None` are asked who they are: 401. `tests/http/iceberg/test_credentials.py` has the rest."""
     answers = [still.get(TABLE, user=None), still.get(TABLE, user=None, authorization="Bearer None")]
 
@@ -333,7 +333,7 @@ def test_nobody(still: Node) -> None:
 
 
 @pytest.mark.parametrize("target", ["metalake", "catalog"])
-def test_disabled_metalake_or_catalog(node: Node, target: str) -> None:
+def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
     """Everything below a disabled metalake or catalog is 403 with the reason, for its owner too, until it is enabled."""
     make_table(node, "a", "t")
     path = f"{API}/lake" + ("/catalogs/main" if target == "catalog" else "")

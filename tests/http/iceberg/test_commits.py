@@ -12,11 +12,11 @@ from itertools import pairwise
 
 import pytest
 
-from limnos.app.building import DATABASE_FILE
-from limnos.model.errors import StateUnknown, Unavailable
+from limnos.app.node_builder import DATABASE_FILE
+from limnos.model.errors import ServiceUnavailable, StateUnknown
 from limnos.services.iceberg import commits
 from limnos.services.iceberg.commits import LOST_RACES
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -63,7 +63,7 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_requirement_that_fails(node: Node, requirement: dict[str, object], text: str) -> None:
+def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object], text: str) -> None:
     """A requirement that does not hold is 409 in the words that clients and their kit look for, and nothing is done."""
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1), point(1, "v1", "tag")])
@@ -76,7 +76,7 @@ def test_requirement_that_fails(node: Node, requirement: dict[str, object], text
     assert message.startswith(f"Requirement failed: {text}")
 
 
-def test_requirements_that_hold(lake: Node) -> None:
+def test_requirements_that_hold(lake: DriverNode) -> None:
     """Requirements that hold let the commit through; the uuid is compared without regard to case."""
     made = make_table(lake, "a", "t")
     held = [
@@ -129,7 +129,7 @@ def test_requirements_that_hold(lake: Node) -> None:
     ],
     ids=lambda value: str(value)[:48],
 )  # fmt: skip
-def test_update_that_cannot_be(node: Node, updates: list[object], status: int, kind: str, text: str) -> None:
+def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: int, kind: str, text: str) -> None:
     """What is wrong with an update is 400 with its name; a snapshot that is only behind is 409, to be built again."""
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1)])
@@ -141,7 +141,7 @@ def test_update_that_cannot_be(node: Node, updates: list[object], status: int, k
     assert text in error_of(answer)[2]
 
 
-def test_updates_are_all_or_nothing(node: Node) -> None:
+def test_updates_are_all_or_nothing(node: DriverNode) -> None:
     """When the last of several updates is refused, none of the others is made."""
     make_table(node, "a", "t")
 
@@ -151,7 +151,7 @@ def test_updates_are_all_or_nothing(node: Node) -> None:
     assert answer.status == 400
 
 
-def test_commit_that_changes_nothing(node: Node) -> None:
+def test_commit_that_changes_nothing(node: DriverNode) -> None:
     """A commit without effect answers the table as it is and writes nothing."""
     made = make_table(node, "a", "t")
 
@@ -164,7 +164,7 @@ def test_commit_that_changes_nothing(node: Node) -> None:
     assert {answer["metadata-location"] for answer in answers} == {made["metadata-location"]}
 
 
-def test_missing_table(node: Node) -> None:
+def test_missing_table(node: DriverNode) -> None:
     """A commit to a table that is not there is 404, and 404 of its namespace when a staged create is to be finished."""
     answers = [
         commit(node, "gone", "t", updates=[set_properties(k="v")]),
@@ -177,7 +177,7 @@ def test_missing_table(node: Node) -> None:
     ]
 
 
-def test_unknown_fields_are_kept(lake: Node) -> None:
+def test_unknown_fields_are_kept(lake: DriverNode) -> None:
     """A field of a schema or snapshot that we do not know is in the metadata ever after; one of the request is ignored."""
     make_table(lake, "a", "t", schema={**SCHEMA, "x-schema": {"deep": [1, None]}}, unknown=1)
     update = snapshot(1)
@@ -191,7 +191,7 @@ def test_unknown_fields_are_kept(lake: Node) -> None:
     assert "unknown" not in metadata
 
 
-def test_concurrent_commits_all_come_through(lake: Node) -> None:
+def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
     """Commits to one table stand in line on a node until each is in: nothing is lost, nothing twice, nothing built in vain."""
     make_table(lake, "a", "t")
     lost = LOST_RACES[()]
@@ -209,7 +209,7 @@ def test_concurrent_commits_all_come_through(lake: Node) -> None:
     assert LOST_RACES[()] == lost
 
 
-def test_concurrent_schema_changes(lake: Node) -> None:
+def test_concurrent_schema_changes(lake: DriverNode) -> None:
     """Of two commits that assert the same schema one wins and the other is 409: its requirement no longer holds."""
     make_table(lake, "a", "t")
     body = {
@@ -225,7 +225,7 @@ def test_concurrent_schema_changes(lake: Node) -> None:
     assert len(files_of(lake)) == 2
 
 
-def test_concurrent_appends_to_different_branches(lake: Node) -> None:
+def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
     """Appends to different branches that carry one sequence number do not both fit: the loser rebuilds, as 409 tells it."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
@@ -244,7 +244,7 @@ def test_concurrent_appends_to_different_branches(lake: Node) -> None:
     assert len(metadata_of(lake, "a", "t")["snapshots"]) == 2
 
 
-def test_concurrent_creates(lake: Node) -> None:
+def test_concurrent_creates(lake: DriverNode) -> None:
     """Of creates of one name that race exactly one makes the table; the others are 409 and leave no file."""
     make_table(lake, "a", "other")
     body = {"name": "t", "schema": SCHEMA}
@@ -257,7 +257,7 @@ def test_concurrent_creates(lake: Node) -> None:
     assert len(files_of(lake)) == 2
 
 
-def test_commit_and_rename_at_once(lake: Node) -> None:
+def test_commit_and_rename_at_once(lake: DriverNode) -> None:
     """A commit that races a rename either comes first or finds no table; the table is whole and has one name."""
     make_table(lake, "a", "t")
     body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
@@ -275,7 +275,7 @@ def test_commit_and_rename_at_once(lake: Node) -> None:
     assert len(files_of(lake)) == (2 if committed.status == 200 else 1)
 
 
-def test_races_without_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_races_without_end(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit whose patience ends gives up as 409, which is certain, and leaves none of the files it wrote."""
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(commits.LostRace()))
@@ -296,7 +296,7 @@ def _raise(error: BaseException) -> Callable[..., None]:
     return fail
 
 
-def test_unexpected_failure_of_a_commit(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the log."""
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "change_apply", _raise(ZeroDivisionError("secret")))
@@ -309,7 +309,7 @@ def test_unexpected_failure_of_a_commit(node: Node, monkeypatch: pytest.MonkeyPa
     assert "secret" not in message
 
 
-def test_outcome_that_nobody_knows(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the store cannot say whether it committed, the answer is 500 of unknown state and the file is kept."""
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(StateUnknown("The connection was lost during COMMIT")))
@@ -320,10 +320,12 @@ def test_outcome_that_nobody_knows(node: Node, monkeypatch: pytest.MonkeyPatch) 
     assert len(files_of(node)) == 2
 
 
-def test_store_that_is_not_there(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is certain that nothing was committed, the answer is 503 with Retry-After and the file is gone."""
     make_table(node, "a", "t")
-    monkeypatch.setattr(commits, "document_swap", _raise(Unavailable("The store is busy: try again", retry_after_s=3)))
+    monkeypatch.setattr(
+        commits, "document_swap", _raise(ServiceUnavailable("The store is busy: try again", retry_after_s=3))
+    )
 
     with nothing_done(node):
         answer = commit(node, "a", "t", updates=[set_properties(k="v")])
@@ -332,7 +334,7 @@ def test_store_that_is_not_there(node: Node, monkeypatch: pytest.MonkeyPatch) ->
     assert answer.headers["retry-after"] == "3"
 
 
-def test_gzip(lake: Node) -> None:
+def test_gzip(lake: DriverNode) -> None:
     """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served plain."""
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
@@ -349,7 +351,7 @@ def test_gzip(lake: Node) -> None:
     assert json.loads(files[2].read_bytes()) == metadata_of(lake, "a", "t")
 
 
-def test_file_names_count(node: Node) -> None:
+def test_file_names_count(node: DriverNode) -> None:
     """The version in a metadata file's name counts up, and each has a uuid of its own."""
     made = make_table(node, "a", "t")
     answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
@@ -360,7 +362,7 @@ def test_file_names_count(node: Node) -> None:
 
 
 @pytest.mark.parametrize("below", ["", "/metadata/deep", "/.other"])
-def test_metadata_path(node: Node, below: str) -> None:
+def test_metadata_path(node: DriverNode, below: str) -> None:
     """`write.metadata.path` says where below the table's location the next metadata files go."""
     place = f"{make_table(node, 'a', 't')['metadata']['location']}{below}"
 
@@ -376,7 +378,7 @@ def set_path(place: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
-def test_metadata_path_elsewhere(node: Node, place: str) -> None:
+def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
     """Metadata files go nowhere but below the table's own location: neither into another table's nor to nobody's."""
     victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
     chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
@@ -391,7 +393,7 @@ def test_metadata_path_elsewhere(node: Node, place: str) -> None:
         assert "write.metadata.path" in error_of(answer)[2]
 
 
-def test_metadata_path_that_is_left_behind(node: Node) -> None:
+def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
     """A commit that moves the table away from its metadata path is refused until it names another."""
     own = make_table(node, "a", "t")["metadata"]["location"]
     assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
@@ -404,7 +406,7 @@ def test_metadata_path_that_is_left_behind(node: Node) -> None:
     assert str(moved["metadata-location"]).startswith(f"{own}x/m/")
 
 
-def test_metadata_path_of_an_older_release(node: Node) -> None:
+def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
     """A path elsewhere that the store already holds is not written to: files go below the table's location."""
     made = make_table(node, "a", "t")
     own, other = made["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
@@ -418,14 +420,14 @@ def test_metadata_path_of_an_older_release(node: Node) -> None:
     assert second["metadata"]["properties"]["write.metadata.path"] == other
 
 
-def change_body(node: Node, metadata: object) -> None:
+def change_body(node: DriverNode, metadata: object) -> None:
     """Put a document in place of the only one, as an older release might have left it."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("UPDATE document SET body = ?, version = version + 1", (json.dumps(metadata).encode(),))
         connection.execute("UPDATE store SET epoch = epoch + 1")  # nobody goes on with what they know
 
 
-def test_location_of_another_table(lake: Node) -> None:
+def test_location_of_another_table(lake: DriverNode) -> None:
     """A table that moves to another one's location is 400 that says so, whichever way it is spelled; nothing is written."""
     victim = make_table(lake, "a", "victim")["metadata"]["location"]
     before = make_table(lake, "a", "t")
@@ -439,7 +441,7 @@ def test_location_of_another_table(lake: Node) -> None:
     assert files_of(lake) == files
 
 
-def test_files_off_the_log_that_are_not_the_tables(node: Node) -> None:
+def test_files_off_the_log_that_are_not_the_tables(node: DriverNode) -> None:
     """What a registered file's log names elsewhere stays, be it outside every root or another table's."""
     victim = make_table(node, "a", "victim")
     precious = node.data / "precious.txt"
@@ -465,12 +467,12 @@ def test_files_off_the_log_that_are_not_the_tables(node: Node) -> None:
     assert not own.exists()
 
 
-def _kept(node: Node, answers: list[Answer]) -> list[bool]:
+def _kept(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
     return [local(answer["metadata-location"]).exists() for answer in answers]
 
 
 @pytest.mark.parametrize("deletes", ["true", "false"])
-def test_files_that_fall_off_the_log(lake: Node, deletes: str) -> None:
+def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
     """Metadata files that leave the log are deleted after the commit when the table asks for it, and only then."""
     properties = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": deletes}
     make_table(lake, "a", "t", properties=properties)
@@ -482,7 +484,7 @@ def test_files_that_fall_off_the_log(lake: Node, deletes: str) -> None:
     assert _kept(lake, answers) == [deletes == "false"] * 2 + [True] * 3
 
 
-def test_times_rise(node: Node) -> None:
+def test_times_rise(node: DriverNode) -> None:
     """Entries of the metadata log never go back in time, however fast commits follow."""
     make_table(node, "a", "t")
     for number in range(5):
@@ -493,7 +495,7 @@ def test_times_rise(node: Node) -> None:
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
-def test_large_metadata(lake: Node) -> None:
+def test_large_metadata(lake: DriverNode) -> None:
     """A document of half a megabyte is committed to and served like a small one, while others are answered."""
     make_table(lake, "a", "t")
     make_table(lake, "a", "small")
@@ -511,7 +513,7 @@ def test_large_metadata(lake: Node) -> None:
     assert metadata_of(lake, "a", "t")["properties"].items() >= {**big, "k": "v"}.items()
 
 
-def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late before its change reaches the store is 503 with Retry-After: nothing was changed."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
@@ -529,7 +531,7 @@ def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) 
     assert "nothing was changed" in error_of(answer)[2]
 
 
-def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late while the store works on its change is 500 of unknown state, and the file is kept."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
@@ -550,7 +552,7 @@ def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> N
     assert metadata_of(node, "a", "t")["properties"]["k"] == "v"
 
 
-def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_after_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late with what follows its commit does not say that nothing was changed."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
@@ -558,7 +560,7 @@ def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -
     async def slow(*_: object, **__: object) -> None:
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(commits, "clean", slow)
+    monkeypatch.setattr(commits, "delete_old_metadata_files", slow)
 
     answer = commit(node, "a", "t", updates=[set_properties(k="v")])
 

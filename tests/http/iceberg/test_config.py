@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import error_of
 
 CONFIG = "/iceberg/v1/config"
 
 
-def make_catalog(node: Node, name: str, **properties: str) -> None:
+def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
     """Make a catalog of the metalake `lake`."""
     given = {key.replace("_", "."): value for key, value in properties.items()}
     body = {"name": name, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": given}
@@ -21,7 +21,7 @@ def make_catalog(node: Node, name: str, **properties: str) -> None:
 @pytest.mark.parametrize(
     "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
 )
-def test_warehouse_forms(node: Node, query: str) -> None:
+def test_warehouse_forms(node: DriverNode, query: str) -> None:
     """No warehouse, the catalog's name, and metalake and catalog mean the same catalog."""
     answer = node.get(f"{CONFIG}{query}")
 
@@ -29,7 +29,7 @@ def test_warehouse_forms(node: Node, query: str) -> None:
     assert answer["overrides"] == {"prefix": "lake.main", "namespace-separator": "%1F"}
 
 
-def test_prefix_leads_to_the_catalog(node: Node) -> None:
+def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
     """The prefix of another catalog leads to that catalog, and not to the default one."""
     make_catalog(node, "other")
 
@@ -41,7 +41,7 @@ def test_prefix_leads_to_the_catalog(node: Node) -> None:
     assert node.get("/iceberg/v1/lake.other/namespaces")["namespaces"] == [["there"]]
 
 
-def test_endpoints_are_complete(node: Node) -> None:
+def test_endpoints_are_complete(node: DriverNode) -> None:
     """Every route of a catalog is advertised as clients write it, HEAD included: what is not is taken as missing."""
     told = node.get(CONFIG)["endpoints"]
 
@@ -51,7 +51,7 @@ def test_endpoints_are_complete(node: Node) -> None:
 
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
-def test_unknown_warehouse(node: Node, warehouse: str) -> None:
+def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
     """A warehouse that is not there is 404 with its own type, whoever asks."""
     answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
 
@@ -60,7 +60,7 @@ def test_unknown_warehouse(node: Node, warehouse: str) -> None:
 
 @pytest.mark.parametrize("user", ["stranger", "member"])
 @pytest.mark.parametrize("disabled", [False, True])
-def test_invisible_warehouse_does_not_exist(node: Node, user: str, disabled: bool) -> None:
+def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disabled: bool) -> None:
     """To who may not use it, a catalog answers as one that is not there, but for its name; also a disabled one."""
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
@@ -72,7 +72,7 @@ def test_invisible_warehouse_does_not_exist(node: Node, user: str, disabled: boo
     assert hidden == (*missing[:2], missing[2].replace("gone", "main"))
 
 
-def test_granted_warehouse_is_there_at_once(node: Node) -> None:
+def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
     """USE_CATALOG on the catalog is all it takes, and counts at the next request."""
     before = node.get(CONFIG, user="ana")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -81,7 +81,7 @@ def test_granted_warehouse_is_there_at_once(node: Node) -> None:
     assert (before.status, after.status) == (404, 200)
 
 
-def test_disabled_warehouse_is_told_to_who_may_use_it(node: Node) -> None:
+def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
     """A disabled catalog is 403 with the reason to who may use it, until it is enabled again."""
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
 
@@ -93,14 +93,14 @@ def test_disabled_warehouse_is_told_to_who_may_use_it(node: Node) -> None:
 
 
 @pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
-def test_malformed_warehouse(node: Node, warehouse: str) -> None:
+def test_malformed_warehouse(node: DriverNode, warehouse: str) -> None:
     """A warehouse that can be no name is 400, with what is wrong about it."""
     answer = node.get(f"{CONFIG}?warehouse={warehouse}")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_properties_that_clients_need_are_passed_on(node: Node) -> None:
+def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
     """Endpoint and region of an object store reach clients as defaults; keys and anything else do not."""
     make_catalog(node, "remote", s3_endpoint="https://s3.eu-west-1.amazonaws.com", s3_region="here", s3_secret="x")
 
@@ -109,7 +109,7 @@ def test_properties_that_clients_need_are_passed_on(node: Node) -> None:
     assert defaults == {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com", "s3.region": "here"}
 
 
-def test_a_lance_catalog_is_refused_by_name(node: Node) -> None:
+def test_a_lance_catalog_is_refused_by_name(node: DriverNode) -> None:
     """The catalog for Lance tables is no warehouse of Iceberg tables: the refusal says what it holds."""
     answer = node.get("/iceberg/v1/config?warehouse=lance")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import error_of
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ ASKED = pytest.mark.parametrize(
 )  # fmt: skip
 
 
-def ask(node: Node, method: str, path: str, **headers: str) -> Answer:
+def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswer:
     """Ask without a user."""
     return node.ask(method, f"/iceberg/v1{path}", user=None, **headers)
 
 
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
-def test_nobody_is_asked_who_it_is(node: Node, method: str, path: str, header: str | None) -> None:
+def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
     """No credential is 401 with the scheme and the words to send one, in the same way for what exists and what does not."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
@@ -47,7 +47,7 @@ def test_nobody_is_asked_who_it_is(node: Node, method: str, path: str, header: s
         assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
 
 
-def test_the_log_has_the_words_for_head(node: Node) -> None:
+def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
     """An answer to HEAD has no body: the words to send a credential are in the log."""
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
@@ -58,7 +58,7 @@ def test_the_log_has_the_words_for_head(node: Node) -> None:
     assert [line[-1] for line in lines] == [words, words]
 
 
-def test_anonymous_who_holds_something_is_served(node: Node) -> None:
+def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
     """Where an administrator gave the user anonymous rights, requests without a credential use them; else they are 403."""
     grant(node, "anonymous", "use_catalog", kind="CATALOG", on="main")
 
@@ -72,16 +72,16 @@ def test_anonymous_who_holds_something_is_served(node: Node) -> None:
     assert "CREATE_SCHEMA" in error_of(created)[2]
 
 
-def test_somebody_who_is_no_user_is_forbidden(node: Node) -> None:
+def test_somebody_who_is_no_user_is_forbidden(node: DriverNode) -> None:
     """A name that is no user's is still 403: who asks was said."""
     assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
 
 
-def test_nobody_is_served_with_access_off(open_node: Node) -> None:
+def test_nobody_is_served_with_access_off(open_node: DriverNode) -> None:
     """Without access control nobody is asked who they are."""
     assert ask(open_node, "GET", "/lake.main/namespaces").status == 200
 
 
-def test_gravitino_keeps_its_anonymous(node: Node) -> None:
+def test_gravitino_keeps_its_anonymous(node: DriverNode) -> None:
     """Over Gravitino's protocol no header is the user anonymous, as upstream has it: 403, not 401."""
     assert node.get(f"{API}/lake/catalogs", user=None).status == 403

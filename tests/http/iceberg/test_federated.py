@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.building import DATABASE_FILE
-from limnos.config.storage import Sources
-from tests.http.between import Step, interfere
-from tests.http.driver import API, Answer, Node, grant, node_at
+from limnos.app.node_builder import DATABASE_FILE
+from limnos.config.storage import SourcesSection
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.federated import (
     FAR,
     MAIN,
     SPACES,
-    Far,
+    FarCatalog,
     catalog,
     far_at,
     new_table,
@@ -28,19 +27,20 @@ from tests.http.iceberg.federated import (
     space,
     table,
 )
-from tests.scripted import Told, scripted
+from tests.http.interference import InterferencePoint, interfere
+from tests.scripted_server import ScriptedAnswer, scripted
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def far(fresh: Callable[[str], Path]) -> Iterator[Far]:
+def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
     """Two nodes, one shown by the other."""
     with far_at(fresh("near"), fresh("away")) as pair:
         yield pair
 
 
-def test_tables_are_made_loaded_changed_and_known_to_the_source(far: Far) -> None:
+def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog) -> None:
     """What is made over this server stands in the source, and is told the same by both."""
     made = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
 
@@ -61,7 +61,7 @@ def test_tables_are_made_loaded_changed_and_known_to_the_source(far: Far) -> Non
     assert refused(far.node.get(table("sales", "t"))) == (404, "NoSuchTableException")
 
 
-def test_namespaces_nest_and_have_properties(far: Far) -> None:
+def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
     """Namespaces of any depth and spelling come, change and go."""
     odd = ("a b", "ä/ö+%", "c.d")
     made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
@@ -83,7 +83,7 @@ def test_namespaces_nest_and_have_properties(far: Far) -> None:
     assert refused(far.node.post(SPACES, {"namespace": ["sales"]})) == (409, "AlreadyExistsException")
 
 
-def test_config_tells_what_the_source_offers_too(far: Far) -> None:
+def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
     """A client learns our prefix and separator, nothing of where the source is."""
     told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
@@ -93,7 +93,7 @@ def test_config_tells_what_the_source_offers_too(far: Far) -> None:
     assert far.properties["token"] not in str(told)
 
 
-def test_tags_spare_a_client_what_it_has(far: Far) -> None:
+def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
     """A tag of the source's comes back as one of ours, answers 304, and stands for one representation of one catalog."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     loaded = far.node.get(table("sales", "t"))
@@ -109,7 +109,7 @@ def test_tags_spare_a_client_what_it_has(far: Far) -> None:
         assert far.node.get(table("sales", "t"), If_None_Match=wrong).status == 200
 
 
-def test_tables_move_and_are_registered_and_let_go(far: Far) -> None:
+def test_tables_move_and_are_registered_and_let_go(far: FarCatalog) -> None:
     """Rename, move, unregister, register; several commits at once are one."""
     for name in ("t", "u"):
         far.node.done("POST", f"{space('sales')}/tables", new_table(name))
@@ -161,7 +161,7 @@ VIEW = {
 }  # fmt: skip
 
 
-def test_views_are_made_loaded_replaced_renamed_and_dropped(far: Far) -> None:
+def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> None:
     """Views of the source are as its tables."""
     made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
 
@@ -179,7 +179,7 @@ def test_views_are_made_loaded_replaced_renamed_and_dropped(far: Far) -> None:
     assert far.names("sales", what="views") == []
 
 
-def test_rights_hang_on_names_and_bind_the_next_request(far: Far) -> None:
+def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None:
     """A grant on a table that others made in the source is seen at once, and so is its end; who may nothing learns nothing."""
     for name in ("a", "b"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
@@ -206,12 +206,12 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: Far) -> None:
     assert far.node.get("/iceberg/v1/config?warehouse=far", user="cem").status == 404
 
 
-def test_a_second_node_knows_at_once(far: Far) -> None:
+def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
     """What is granted, made, renamed or revoked over one node binds the next request to another."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
     far.use("bea", "use_catalog use_schema")
     address = far.properties["uri"].removeprefix("http://").partition("/")[0]
-    with node_at(far.node.data, sources=Sources(allowed_addresses=(address,), timeout_s=10.0)) as other:
+    with node_at(far.node.data, sources=SourcesSection(allowed_addresses=(address,), timeout_s=10.0)) as other:
         assert other.get(table("sales", "a"), user="bea").status == 403
         role = far.use("bea", "select_table", on="far.sales.a", kind="TABLE")
         assert other.get(table("sales", "a"), user="bea").status == 200
@@ -223,7 +223,7 @@ def test_a_second_node_knows_at_once(far: Far) -> None:
         assert far.node.get(table("sales", "b"), user="bea").status == 403
 
 
-def test_makers_own_what_they_make_and_names_carry_rights_along(far: Far) -> None:
+def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog) -> None:
     """Who makes a table may drop it; renamed it keeps its grants; dropped and made anew it has none."""
     far.use("ann", "use_catalog use_schema create_table")
     far.use("bea", "use_catalog use_schema")
@@ -244,7 +244,7 @@ def test_makers_own_what_they_make_and_names_carry_rights_along(far: Far) -> Non
     assert far.node.delete(table("sales", "theirs"), user="ann").status == 403
 
 
-def test_a_body_means_what_was_decided_on(far: Far) -> None:
+def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
     """A body that names another table, or says something twice, changes what the address names and was decided on, or nothing."""
     for name in ("mine", "theirs"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
@@ -268,7 +268,7 @@ def test_a_body_means_what_was_decided_on(far: Far) -> None:
     assert {name: sorted(told[name].keys() & {"x", "z", "w"}) for name in told} == {"mine": ["x", "z"], "theirs": []}
 
 
-def test_wrong_bodies_are_answered_here(far: Far) -> None:
+def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
     """What is no request never reaches the source."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     far.bridge.cut()
@@ -288,7 +288,7 @@ def test_wrong_bodies_are_answered_here(far: Far) -> None:
     assert far.node.post(f"{space('sales')}/properties", both).status == 422
 
 
-def test_pages_are_the_sources_and_hide_what_is_hidden(far: Far) -> None:
+def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
     """Pages follow each other by the source's token; what a caller may not see is left out."""
     for at in range(5):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
@@ -304,7 +304,7 @@ def test_pages_are_the_sources_and_hide_what_is_hidden(far: Far) -> None:
     assert (found, seen) == ([f"t{at}" for at in range(5)], ["t3"])
 
 
-def test_other_doors_tell_where_to_go(far: Far) -> None:
+def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
     """Gravitino's clients see the same tables with their columns; the catalog's secrets are seen nowhere."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
     schemas = f"{API}/lake/catalogs/far/schemas"
@@ -347,12 +347,12 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
         assert far.node.get(f"{MAIN}/namespaces").status == 200
 
 
-def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: Far) -> None:
+def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
     """64 callers at one source: each gets what it asked for, or is told to come again; all names of a large namespace are listed."""
     for at in range(8):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
 
-    async def crowd() -> list[Answer]:
+    async def crowd() -> list[DriverAnswer]:
         asked = [far.node.answer("GET", table("sales", f"t{at % 8}")) for at in range(64)]
         return await asyncio.gather(*asked)
 
@@ -374,7 +374,7 @@ HIDDEN = {
 }  # fmt: skip
 
 
-def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: Far) -> None:
+def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog) -> None:
     """Whoever may alter a catalog has its token shown nowhere else, neither kept nor tried out; who says it again may."""
     to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
     at = f"{API}/lake/catalogs/far"
@@ -396,14 +396,16 @@ def test_credentials_go_to_whom_the_catalog_says(
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
     load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
     with scripted() as script:
-        script.answers["GET /v1/config"] = Told(body={"endpoints": [
+        script.answers["GET /v1/config"] = ScriptedAnswer(body={"endpoints": [
             "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
         ]})  # fmt: skip
-        script.answers["GET /v1/namespaces/a/tables/t"] = Told(body=load, headers={"etag": "bare"})
-        script.answers["GET /v1/namespaces/a/tables/t/credentials"] = Told(body={"storage-credentials": [entry]})
+        script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body=load, headers={"etag": "bare"})
+        script.answers["GET /v1/namespaces/a/tables/t/credentials"] = ScriptedAnswer(
+            body={"storage-credentials": [entry]}
+        )
         address = f"127.0.0.1:{script.port}"
         properties = {"uri": f"http://{address}", "vended-credentials": rule}
-        with node_at(fresh("near"), sources=Sources(allowed_addresses=(address,), timeout_s=30.0)) as node:
+        with node_at(fresh("near"), sources=SourcesSection(allowed_addresses=(address,), timeout_s=30.0)) as node:
             node.done("POST", f"{API}/lake/catalogs", catalog(properties))
             grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="far")
             grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="far")
@@ -437,26 +439,30 @@ def test_credentials_go_to_whom_the_catalog_says(
             assert ("vended-credentials" in sent) is (rule != "never")
 
 
-def test_what_the_source_has_done_is_told(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right that goes after the source has made, renamed or dropped a table refuses nothing: the answer is true, and the tree follows."""
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")
     lost = {"name": "admin", "type": "USER"}
-    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_takes(node, role)) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=_takes(node, role)) as found:
         made = node.post(f"{space('sales')}/tables", new_table("t"), user="mia")
     assert (found.is_done, made.status) == (True, 200), made.body
     assert node.get(f"{names}.t").json()["owner"]["name"] == "mia"
 
     other = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}
-    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_asks(node, "PUT", f"{names}.t", lost)) as found:
+    with interfere(
+        node, monkeypatch, step=InterferencePoint.SUBMIT, act=_asks(node, "PUT", f"{names}.t", lost)
+    ) as found:
         assert node.post(f"{FAR}/tables/rename", other, user="mia").status == 204
     assert found.is_done
     assert node.get(f"{names}.u").json()["owner"]["name"] == "admin"
     assert far.names("sales") == ["u"]
 
     node.done("PUT", f"{names}.u", {"name": "mia", "type": "USER"})
-    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_asks(node, "PUT", f"{names}.u", lost)) as found:
+    with interfere(
+        node, monkeypatch, step=InterferencePoint.SUBMIT, act=_asks(node, "PUT", f"{names}.u", lost)
+    ) as found:
         assert node.ask("DELETE", table("sales", "u"), user="mia").status == 204
     assert found.is_done
     assert far.names("sales") == []
@@ -466,12 +472,12 @@ def test_what_the_source_has_done_is_told(far: Far, monkeypatch: pytest.MonkeyPa
         )
 
 
-def _takes(node: Node, role: str) -> Callable[[], Awaitable[None]]:
+def _takes(node: DriverNode, role: str) -> Callable[[], Awaitable[None]]:
     """Take a role from mia."""
     return _asks(node, "PUT", f"{API}/lake/permissions/users/mia/revoke", {"roleNames": [role]})
 
 
-def _asks(node: Node, method: str, path: str, body: object) -> Callable[[], Awaitable[None]]:
+def _asks(node: DriverNode, method: str, path: str, body: object) -> Callable[[], Awaitable[None]]:
     """Have the admin ask for something meanwhile."""
 
     async def act() -> None:

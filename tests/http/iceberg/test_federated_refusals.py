@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.http.iceberg import protocol
-from limnos.http.iceberg.federated import HANDLERS, passing
-from tests.http.driver import API, Answer, Node, grant
+from limnos.http.iceberg.federated import HANDLERS, serve_federated
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import refusals, wire
 from tests.http.iceberg.federated import far_at
 from tests.http.iceberg.refusals import CALLERS, Row, own
@@ -40,7 +40,7 @@ def _there(text: str) -> str:
 
 def _second_alone(route: Route[Handler]) -> Route[Handler]:
     """Have what is asked of the catalog that shows another one go straight to the handler that asks the source."""
-    both, there = passing(route), HANDLERS.get(route.operation)
+    both, there = serve_federated(route), HANDLERS.get(route.operation)
     if there is None:
         return both
 
@@ -53,18 +53,18 @@ def _second_alone(route: Route[Handler]) -> Route[Handler]:
 @pytest.fixture(scope="module", params=("both", "second alone"))
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, dict[Row, Answer]]]:
+) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
     """What every caller was answered in every row."""
     away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
     with wire.node_over(away) as source:
         files = refusals.prepare(source)
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "second alone":
-            patch.setattr(protocol, "passing", _second_alone)
+            patch.setattr(protocol, "serve_federated", _second_alone)
         yield _answers(near, away, files)
 
 
-def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict[Row, Answer]]:
+def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict[Row, DriverAnswer]]:
     with far_at(near, away, timeout_s=60.0) as far:
         _grant(far.node)
         return {
@@ -76,7 +76,7 @@ def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict
         }
 
 
-def _grant(node: Node) -> None:
+def _grant(node: DriverNode) -> None:
     """Give everybody the rights that the rows speak of; nothing is made, it is all in the source."""
     for who, privileges in CALLERS.items():
         if privileges is not None:
@@ -105,7 +105,7 @@ def _is_as_written(row: Row, *, native: int, here: int) -> bool:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the record states of the server's own catalogs, or less."""
     told = {who: (WRITTEN[row][who], asked[who][row].status) for who in CALLERS}
 
@@ -116,7 +116,9 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_a_refusal_does_not_tell_what_there_is(asked: dict[str, dict[Row, Answer]], pair: tuple[str, str, str]) -> None:
+def test_a_refusal_does_not_tell_what_there_is(
+    asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
+) -> None:
     """Who is refused both ways hears the same, but for names, whether the source has the thing or not."""
     route, there, gone = pair
     for who in CALLERS:

@@ -8,7 +8,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -44,7 +44,7 @@ def avro(path: Path, schema: dict[str, object], rows: list[dict[str, object]]) -
     return f"file://{path}"
 
 
-def append(node: Node, number: int, *, outside: Path | None = None) -> set[str]:
+def append(node: DriverNode, number: int, *, outside: Path | None = None) -> set[str]:
     """Append two data files to table `a.t` by a manifest; returns every file that belongs to the snapshot."""
     home = local(node.get(table_path("a", "t"))["metadata"]["location"])
     data = [home / "data" / f"{number}-{part}.parquet" for part in range(2)] + ([outside] if outside else [])
@@ -64,14 +64,14 @@ def append(node: Node, number: int, *, outside: Path | None = None) -> set[str]:
     return {str(path) for path in (*data, manifest, listed, local(answer["metadata-location"]))}
 
 
-def purge(node: Node) -> None:
+def purge(node: DriverNode) -> None:
     """Drop table `a.t` with purge, and let the worker finish."""
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
     while node.runner.run(node.built.upkeep.run_one()):
         pass
 
 
-def test_purge_deletes_what_the_metadata_lists(lake: Node) -> None:
+def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
     """Data files, manifests, their lists and metadata files go; files beside them and other tables' stay."""
     make_table(lake, "a", "other")
     made = make_table(lake, "a", "t")
@@ -90,7 +90,7 @@ def test_purge_deletes_what_the_metadata_lists(lake: Node) -> None:
     assert lake.get(table_path("a", "t")).status == 404
 
 
-def test_purge_may_find_files_gone(node: Node) -> None:
+def test_purge_may_find_files_gone(node: DriverNode) -> None:
     """Files that are gone already do not keep a purge from deleting the rest; a purge that was begun is ended."""
     make_table(node, "a", "t")
     ours = append(node, 1)
@@ -105,7 +105,7 @@ def test_purge_may_find_files_gone(node: Node) -> None:
 
 
 @pytest.mark.parametrize("gc", ["true", "false"])
-def test_purge_heeds_gc_enabled(node: Node, gc: str) -> None:
+def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
     """A table with `gc.enabled=false` keeps its data files: they may belong to others."""
     make_table(node, "a", "t", properties={"gc.enabled": gc})
     append(node, 1)
@@ -116,7 +116,7 @@ def test_purge_heeds_gc_enabled(node: Node, gc: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["false", "False", ""])
-def test_drop_without_purge(node: Node, value: str) -> None:
+def test_drop_without_purge(node: DriverNode, value: str) -> None:
     """Purge is only for who asks for it."""
     make_table(node, "a", "t")
     ours = append(node, 1)
@@ -127,7 +127,7 @@ def test_drop_without_purge(node: Node, value: str) -> None:
     assert ours <= set(files_of(node))
 
 
-def test_purge_that_is_malformed(node: Node) -> None:
+def test_purge_that_is_malformed(node: DriverNode) -> None:
     """A purge flag that is neither true nor false is 400, and nothing is dropped."""
     make_table(node, "a", "t")
 
@@ -158,7 +158,7 @@ def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> Non
             assert error_of(loaded) == (404, "NotFoundException", text)
 
 
-def test_vanished_file_does_not_stop_a_commit(node: Node) -> None:
+def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
     """A commit builds on the store's document, so it heals a table whose metadata file is gone."""
     made = make_table(node, "a", "t")
     local(made["metadata-location"]).unlink()
@@ -169,7 +169,7 @@ def test_vanished_file_does_not_stop_a_commit(node: Node) -> None:
     assert node.get(table_path("a", "t"))["metadata"] == answer["metadata"]
 
 
-def test_storage_that_cannot_be_written(node: Node) -> None:
+def test_storage_that_cannot_be_written(node: DriverNode) -> None:
     """When the metadata file cannot be written the table is not made, and the answer does not claim to know less."""
     made = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
@@ -187,7 +187,7 @@ def test_storage_that_cannot_be_written(node: Node) -> None:
     assert [error_of(answer)[:2] for answer in answers] == [(503, "ServiceUnavailableException")] * 2
 
 
-def victim_and(node: Node) -> tuple[set[str], Path]:
+def victim_and(node: DriverNode) -> tuple[set[str], Path]:
     """Make a table `a.victim` with a snapshot's files, and an empty `a.t`; returns the victim's files and home."""
     make_table(node, "a", "t")
     append(node, 1)
@@ -201,7 +201,7 @@ def victim_and(node: Node) -> tuple[set[str], Path]:
     return before, home
 
 
-def test_purge_keeps_what_is_not_the_tables_own(node: Node) -> None:
+def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
     """Another table's files stay, whatever a table's metadata says: as statistics, data, manifests, lists, logs."""
     victims, home = victim_and(node)
     metadata = next(path for path in victims if path.endswith(".metadata.json"))
@@ -228,7 +228,7 @@ def test_purge_keeps_what_is_not_the_tables_own(node: Node) -> None:
     assert node.get(table_path("a", "victim")).status == 200
 
 
-def test_a_place_is_taken_until_its_files_are_purged(node: Node) -> None:
+def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
     """No table is made where a task deletes files; when it has ended the location is free, and nothing of the dropped table is left."""
     made = make_table(node, "a", "t")
     ours = append(node, 1)
@@ -244,7 +244,7 @@ def test_a_place_is_taken_until_its_files_are_purged(node: Node) -> None:
 
 
 @pytest.mark.parametrize("link", ["data", ""])
-def test_purge_does_not_follow_links(node: Node, link: str) -> None:
+def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
     """A symbolic link below the warehouse opens no way to files elsewhere."""
     home = local(make_table(node, "a", "t")["metadata"]["location"])
     elsewhere = node.data / "elsewhere"
@@ -261,7 +261,7 @@ def test_purge_does_not_follow_links(node: Node, link: str) -> None:
     assert len(list(elsewhere.rglob("*.parquet"))) == 2
 
 
-def test_purge_takes_a_commit_that_came_between(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that came after the drop was decided, and before it was made, is purged with the rest."""
     make_table(node, "a", "t")
     submit, raced = node.built.services.store.submit, []
@@ -271,7 +271,7 @@ def test_purge_takes_a_commit_that_came_between(node: Node, monkeypatch: pytest.
             raced.append(await commit_of(node))
         return await submit(permit, mutation, **more)
 
-    async def commit_of(node: Node) -> object:
+    async def commit_of(node: DriverNode) -> object:
         monkeypatch.setattr(node.built.services.store, "submit", submit)
         return await node._ask("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, "admin", {})
 
@@ -283,7 +283,7 @@ def test_purge_takes_a_commit_that_came_between(node: Node, monkeypatch: pytest.
     assert files_of(node) == []
 
 
-def test_purge_removes_the_directories_it_emptied(node: Node) -> None:
+def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
     """Nothing is left of a table but what somebody else put there."""
     make_table(node, "a", "t")
     append(node, 1)
@@ -298,7 +298,7 @@ def test_purge_removes_the_directories_it_emptied(node: Node) -> None:
 
 
 @pytest.mark.parametrize("location", ["/".join(["d"] * 2000), "d/" * 65, "x" * 300, "y" * 2001])
-def test_location_that_is_too_deep(node: Node, location: str) -> None:
+def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
     """A location deeper or longer than any store takes is 400, and leaves nothing."""
     make_table(node, "a", "t")
     place = f"file://{node.data}/warehouse/main/{location}"
@@ -315,7 +315,7 @@ def test_location_that_is_too_deep(node: Node, location: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("end", ["", "/"])
-def test_location_has_a_scheme(node: Node, scheme: str, end: str) -> None:
+def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
     """A plain path is stored with a scheme, for readers that need one; a location that has one stays as its client spelled it."""
     warehouse = f"{node.data}/warehouse/main"
     make_table(node, "a", "other")
@@ -330,7 +330,7 @@ def test_location_has_a_scheme(node: Node, scheme: str, end: str) -> None:
     assert str(moved["metadata-location"]).startswith(f"{stored}/x2/metadata/")
 
 
-def test_location_around_the_warehouse(node: Node) -> None:
+def test_location_around_the_warehouse(node: DriverNode) -> None:
     """A table at the warehouse itself, where every other table would lie in it, is refused before there is any."""
     make_space(node, "a")
 

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from limnos.app.server import janitor
-from limnos.config.settings import Server, Settings
+from limnos.config.settings import ServerSection, Settings
 from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
 from limnos.services.upkeep.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
 from limnos.store.tasks import task_counts
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import commit, files_of, local, make_space, make_table, set_properties, table_path
 
 NOW = time.time_ns() // 1_000_000
@@ -26,14 +26,14 @@ BEFORE = OLD - 86_400_000
 
 
 @pytest.fixture
-def watched(node: Node) -> Node:
+def watched(node: DriverNode) -> DriverNode:
     """A node whose store has watched for longer than the grace time."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     return node
 
 
-def watch(node: Node, *, since_ms: int, mark: str = "ours") -> None:
+def watch(node: DriverNode, *, since_ms: int, mark: str = "ours") -> None:
     """Put the janitor's task as it is after its first round, due now."""
     store, permit = node.built.services.store, node.built.upkeep._permit
 
@@ -44,7 +44,7 @@ def watch(node: Node, *, since_ms: int, mark: str = "ours") -> None:
     node.runner.run(store.submit(permit, put))
 
 
-def clean(node: Node) -> None:
+def clean(node: DriverNode) -> None:
     """Do the janitor's round."""
     assert node.runner.run(node.built.upkeep.run_one()) is True
 
@@ -54,14 +54,14 @@ def file_name(version: int, at_ms: int = OLD) -> str:
     return f"{version:05d}-{new_uuid(at_ms)}.metadata.json"
 
 
-def beside(node: Node, name: str) -> Path:
+def beside(node: DriverNode, name: str) -> Path:
     """Put a file beside the metadata files of table `a.t`."""
     path = local(node.get(table_path("a", "t"))["metadata-location"]).with_name(name)
     path.write_text("{}")
     return path
 
 
-def leftover(node: Node, *, at_ms: int = OLD, files: tuple[str, ...] | None = None) -> Path:
+def leftover(node: DriverNode, *, at_ms: int = OLD, files: tuple[str, ...] | None = None) -> Path:
     """Make the directory of a create that failed, with these files; by default a first metadata file."""
     home = node.data / "warehouse" / "main" / new_uuid(at_ms).replace("-", "")
     (home / "data").mkdir(parents=True)
@@ -71,7 +71,7 @@ def leftover(node: Node, *, at_ms: int = OLD, files: tuple[str, ...] | None = No
     return home
 
 
-def test_files_that_lost_go(watched: Node) -> None:
+def test_files_that_lost_go(watched: DriverNode) -> None:
     """A metadata file whose version another one has that the table names was never committed."""
     make_table(watched, "a", "t")
     commit(watched, "a", "t", updates=[set_properties(k="v")])
@@ -102,7 +102,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_other_files_stay(watched: Node, kind: str) -> None:
+def test_other_files_stay(watched: DriverNode, kind: str) -> None:
     """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our pattern, stays."""
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
@@ -112,7 +112,7 @@ def test_other_files_stay(watched: Node, kind: str) -> None:
     assert path.exists()
 
 
-def test_files_that_fell_off_the_log_stay(watched: Node) -> None:
+def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
     """They were committed once; only a table's own setting takes them away."""
     made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
     path = local(made["metadata-location"])
@@ -127,7 +127,7 @@ def test_files_that_fell_off_the_log_stay(watched: Node) -> None:
 
 
 @pytest.mark.parametrize("files", [None, ()])
-def test_what_failed_creates_left_goes(watched: Node, files: tuple[str, ...] | None) -> None:
+def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
     """A directory of ours with nothing but a first metadata file, or nothing, goes; the mark tells whose warehouse it is."""
     home = leftover(watched, files=files)
 
@@ -147,7 +147,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_directories_with_anything_else_stay(watched: Node, kind: str) -> None:
+def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> None:
     """A dropped table's files are its last owner's."""
     home = leftover(watched, files=KEPT[kind])
 
@@ -157,7 +157,7 @@ def test_directories_with_anything_else_stay(watched: Node, kind: str) -> None:
 
 
 @pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1], ids=["young", "before the watch"])
-def test_directories_outside_the_watch_stay(watched: Node, at_ms: int) -> None:
+def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> None:
     """A create that is under way, and what was there before the store began to watch, is left alone."""
     home = leftover(watched, at_ms=at_ms)
 
@@ -166,7 +166,7 @@ def test_directories_outside_the_watch_stay(watched: Node, at_ms: int) -> None:
     assert (home / "metadata").exists()
 
 
-def test_live_and_pending_tables_stay(watched: Node) -> None:
+def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
     """A table that nobody ever committed to is a table; one that a purge waits for is the purge's."""
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
@@ -185,7 +185,7 @@ def test_live_and_pending_tables_stay(watched: Node) -> None:
     assert list((dropped / "metadata").iterdir())
 
 
-def test_warehouse_of_another_store_is_left_alone(watched: Node) -> None:
+def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
     """Two servers may share a warehouse: what one does not know may be the other's table."""
     home = leftover(watched)
     (home.parent / MARK).write_text("theirs")
@@ -195,7 +195,7 @@ def test_warehouse_of_another_store_is_left_alone(watched: Node) -> None:
     assert list((home / "metadata").iterdir())
 
 
-def test_first_round_only_begins_to_watch(node: Node) -> None:
+def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
     """A store that is new, upgraded or restored takes nothing for garbage that it has not seen come."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
@@ -224,12 +224,12 @@ def janitors_sql(text: str):  # noqa: ANN201
     return Sql(text)
 
 
-def test_dry_run_lists_and_takes_nothing(watched: Node) -> None:
+def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
     """The command tells the same paths first, and takes them away when it is meant."""
     home = leftover(watched)
     make_table(watched, "a", "t")
     lost = beside(watched, file_name(0))
-    settings = Settings(server=Server(data=str(watched.data)))
+    settings = Settings(server=ServerSection(data=str(watched.data)))
 
     told = janitor(settings, dry_run=True)
     before = lost.exists() and home.exists()
@@ -248,11 +248,11 @@ def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(CannotStart):
-        janitor(Settings(server=Server(data=str(tmp_path / "file"))), dry_run=True)
-    assert janitor(Settings(server=Server(data=str(tmp_path / "new"))), dry_run=True) == []
+        janitor(Settings(server=ServerSection(data=str(tmp_path / "file"))), dry_run=True)
+    assert janitor(Settings(server=ServerSection(data=str(tmp_path / "new"))), dry_run=True) == []
 
 
-def test_round_is_on_the_list_of_every_server(node: Node) -> None:
+def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
     """The janitor comes again by itself, once for the whole store."""
     for _ in range(2):
         node.runner.run(node.built.upkeep.sweep())
@@ -266,7 +266,7 @@ def test_round_is_on_the_list_of_every_server(node: Node) -> None:
     assert rounds[-1] is False  # its next round is not due
 
 
-def test_failed_creates_leave_no_directories(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_creates_leave_no_directories(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A create that is refused, or whose file cannot be written, takes its directories away again."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))

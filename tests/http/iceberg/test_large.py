@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from limnos.services.request.chores import DOCUMENT_BYTES_MAX, REQUEST_BYTES_MAX
-from tests.http.driver import Node
+from limnos.services.request.offloaded_work import DOCUMENT_BYTES_MAX, REQUEST_BYTES_MAX
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import (
     SCHEMA,
     commit,
@@ -36,7 +36,7 @@ def without(metadata: object, *keys: str) -> dict:
 
 
 @pytest.fixture
-def busy(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was done as a chore."""
     done: list[str] = []
     do = node.built.services.chores.do
@@ -50,7 +50,7 @@ def busy(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_large_commit(node: Node, busy: list[str], codec: str) -> None:
+def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
     """A large commit changes a table as a small one does, and so do later ones of the table that has become large."""
     for name in "sl":
         make_table(node, "a", name, properties={"write.metadata.compression-codec": codec})
@@ -68,7 +68,7 @@ def test_large_commit(node: Node, busy: list[str], codec: str) -> None:
     assert {"iceberg-commit"} == set(busy)
 
 
-def test_large_commit_that_is_refused(node: Node, busy: list[str]) -> None:
+def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None:
     """A large commit is refused as a small one is: a requirement, a wrong update, bad JSON, a missing table."""
     make_table(node, "a", "t")
     padding = set_properties(k=PADDING)
@@ -86,7 +86,7 @@ def test_large_commit_that_is_refused(node: Node, busy: list[str]) -> None:
     assert "k" not in metadata_of(node, "a", "t")["properties"]
 
 
-def test_large_commit_of_nothing(node: Node, busy: list[str]) -> None:
+def test_large_commit_of_nothing(node: DriverNode, busy: list[str]) -> None:
     """A large commit that changes nothing answers what is there."""
     made = make_table(node, "a", "t")
 
@@ -96,7 +96,7 @@ def test_large_commit_of_nothing(node: Node, busy: list[str]) -> None:
     assert busy == ["iceberg-commit"]
 
 
-def test_large_create(node: Node, busy: list[str]) -> None:
+def test_large_create(node: DriverNode, busy: list[str]) -> None:
     """A large create makes the table that a small one makes, with one more property."""
     make_space(node, "a")
     body = {"schema": SCHEMA, "properties": {"k": PADDING}}
@@ -111,7 +111,7 @@ def test_large_create(node: Node, busy: list[str]) -> None:
     assert busy == ["iceberg-create"] * 2
 
 
-def test_large_staged_create(node: Node, busy: list[str]) -> None:
+def test_large_staged_create(node: DriverNode, busy: list[str]) -> None:
     """A table is staged by a large request, and made by a large commit, as by small ones."""
     make_space(node, "a")
 
@@ -128,7 +128,7 @@ def test_large_staged_create(node: Node, busy: list[str]) -> None:
     assert busy[:2] == ["iceberg-create", "iceberg-commit-create"]
 
 
-def test_large_file_is_registered(node: Node, busy: list[str]) -> None:
+def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
     """A large metadata file is registered as it is, and a location without a scheme gets its one spelling."""
     made = make_table(node, "a", "t", properties={"k": PADDING})
     file = local(made["metadata-location"])
@@ -145,7 +145,7 @@ def test_large_file_is_registered(node: Node, busy: list[str]) -> None:
     assert busy[-2:] == ["iceberg-register", "iceberg-relocate"]
 
 
-def test_references_of_a_large_table(node: Node, busy: list[str]) -> None:
+def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
     """Only the snapshots of references are served of a large table when that is asked for."""
     make_table(node, "a", "t", properties=HUGE)
     commit(node, "a", "t", updates=[snapshot(1), point(1), snapshot(2), point(2)])
@@ -157,7 +157,7 @@ def test_references_of_a_large_table(node: Node, busy: list[str]) -> None:
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
-def test_clocks_of_clients(node: Node, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
+def test_clocks_of_clients(node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
     """A commit, a staged create and a registered file from the future are refused, large or small; how far ahead is a setting of the server."""
     make_table(node, "a", "t")
     now_ms = 1_700_000_000_100

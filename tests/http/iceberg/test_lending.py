@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     error_of,
@@ -25,7 +25,7 @@ READS = view_version("select * from hidden.t")
 
 
 @pytest.fixture
-def world(lake: Node) -> Node:
+def world(lake: DriverNode) -> DriverNode:
     """`ana` reads views of `open`; `bob` may make views there and read `hidden`, where a table is; `eve` may only make views."""
     make_table(lake, "hidden", "t")
     make_table(lake, "hidden", "other")
@@ -40,18 +40,18 @@ def world(lake: Node) -> Node:
     return lake
 
 
-def load(node: Node, *views: tuple[str, ...], user: str = "ana", name: str = "t") -> Answer:
+def load(node: DriverNode, *views: tuple[str, ...], user: str = "ana", name: str = "t") -> DriverAnswer:
     """Load a table of the hidden namespace through views."""
     chain = ",".join("%1F".join(levels) for levels in views)
     return node.get(f"{table_path('hidden', name)}?referenced-by={chain}", user=user)
 
 
-def own(node: Node, kind: str, name: str, user: str, who: str = "USER") -> None:
+def own(node: DriverNode, kind: str, name: str, user: str, who: str = "USER") -> None:
     """Set an owner."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": user, "type": who})
 
 
-def refused(answer: Answer, word: str) -> None:
+def refused(answer: DriverAnswer, word: str) -> None:
     """See that a chain lent nothing, and that the answer says why, beside which right was missing."""
     status, kind, message = error_of(answer)
     assert (status, kind) == (403, "ForbiddenException"), message
@@ -59,7 +59,7 @@ def refused(answer: Answer, word: str) -> None:
     assert "SELECT_TABLE" in message
 
 
-def test_view_lends_what_its_writer_may_load(world: Node) -> None:
+def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
     """Who may read a view reads the table through it, with the writer's right; not without it, nor another table, nor more."""
     make_view(world, "open", "v", user="bob", version=READS)
 
@@ -76,7 +76,7 @@ def test_view_lends_what_its_writer_may_load(world: Node) -> None:
         assert world.ask("DELETE", f"{table_path('hidden', 't')}{query}", user="ana").status == status
 
 
-def test_chain_of_three(world: Node) -> None:
+def test_chain_of_three(world: DriverNode) -> None:
     """Each view is loaded by the right of the one before: of the inner ones the reader needs to know nothing."""
     make_space(world, "inner")
     grant(world, "bob", "use_schema create_view select_view", kind="SCHEMA", on="main.inner")
@@ -96,7 +96,7 @@ def test_chain_of_three(world: Node) -> None:
     refused(load(world, *reversed(chain)), "ana may not load view inner.one")
 
 
-def test_writer_without_the_right_lends_nothing(world: Node) -> None:
+def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
     """Naming a table in a view of one's own gives no right to it, neither to oneself nor to others."""
     make_view(world, "open", "mine", user="eve", version=READS)
 
@@ -104,7 +104,7 @@ def test_writer_without_the_right_lends_nothing(world: Node) -> None:
         refused(load(world, ("open", "mine"), user=user), "who wrote view open.mine may not load hidden.t")
 
 
-def test_another_ones_right_cannot_be_borrowed(world: Node) -> None:
+def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
     """A view whose text was not written by its owner lends nothing, whoever of the two has the right.
 
     So neither who owns a namespace and replaces a view in it, nor who hands a view over, acts by another one's right.
@@ -120,7 +120,7 @@ def test_another_ones_right_cannot_be_borrowed(world: Node) -> None:
     refused(load(world, ("open", "trap"), user="eve"), "who wrote view open.trap does not own it")
 
 
-def test_owner_takes_over_by_writing_it_again(world: Node) -> None:
+def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
     """The same text, written by who owns the view now, lends that one's right; a property changes nothing of it."""
     make_view(world, "open", "v", user="eve", version=READS)
     own(world, "VIEW", "main.open.v", "bob")
@@ -135,7 +135,7 @@ def test_owner_takes_over_by_writing_it_again(world: Node) -> None:
     assert load(world, ("open", "v")).status == 200
 
 
-def test_right_that_was_taken_is_not_lent(world: Node) -> None:
+def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
     """Revoked, disabled or removed, a writer lends nothing from the next request on."""
     make_view(world, "open", "v", user="bob", version=READS)
     found = [load(world, ("open", "v"))]
@@ -157,7 +157,7 @@ def test_right_that_was_taken_is_not_lent(world: Node) -> None:
     assert [answer.status for answer in found] == [200, 403, 200, 403, 200, 403, 403]
 
 
-def test_view_of_a_group(world: Node) -> None:
+def test_view_of_a_group(world: DriverNode) -> None:
     """A view that a group owns lends the right of its writer, as long as that one is of the group."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.done("POST", f"{API}/lake/groups", {"name": "crew"})
@@ -170,7 +170,7 @@ def test_view_of_a_group(world: Node) -> None:
     assert load(world, ("open", "v")).status == 200
 
 
-def test_replaced_text_lends_no_more(world: Node) -> None:
+def test_replaced_text_lends_no_more(world: DriverNode) -> None:
     """What a view read before is lent by no older version of it."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.ask("POST", view_path("open", "v"), replaced_by(view_version("select 1 as id")), user="bob")
@@ -178,7 +178,7 @@ def test_replaced_text_lends_no_more(world: Node) -> None:
     refused(load(world, ("open", "v")), "does not name hidden.t")
 
 
-def test_denial_is_not_lifted(world: Node) -> None:
+def test_denial_is_not_lifted(world: DriverNode) -> None:
     """Who is denied the table is denied it through views, too."""
     make_view(world, "open", "v", user="bob", version=READS)
     rules = [{"name": "select_table", "condition": "deny"}]
@@ -193,7 +193,7 @@ def test_denial_is_not_lifted(world: Node) -> None:
     assert "denied" in error_of(answer)[2]
 
 
-def test_view_that_is_not_there(world: Node) -> None:
+def test_view_that_is_not_there(world: DriverNode) -> None:
     """A chain over a view that is missing, hidden or a table is refused in the same words, but for its name."""
     make_view(world, "hidden", "v", version=READS)
     make_table(world, "open", "t")
@@ -205,7 +205,7 @@ def test_view_that_is_not_there(world: Node) -> None:
     refused(load(world, ("open", "t")), "view open.t does not exist")
 
 
-def test_missing_table_is_told_to_whom_it_would_be_lent(world: Node) -> None:
+def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> None:
     """Who could read it through the view learns that it is missing; nobody else does."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from hidden.gone"))
 
@@ -227,7 +227,7 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: Node) -> None:
         (",", "empty"),
     ],
 )
-def test_chains_that_no_view_makes(world: Node, chain: str, word: str) -> None:
+def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> None:
     """A view that is read through itself, a name without a namespace, a very long chain: 400, before anything is looked up."""
     answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
 
@@ -235,7 +235,7 @@ def test_chains_that_no_view_makes(world: Node, chain: str, word: str) -> None:
     assert word in error_of(answer)[2]
 
 
-def test_view_that_reads_itself(world: Node) -> None:
+def test_view_that_reads_itself(world: DriverNode) -> None:
     """A text that names its own view lends that view to its readers, who have it already, and nothing loops."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
 
@@ -243,7 +243,7 @@ def test_view_that_reads_itself(world: Node) -> None:
     refused(load(world, ("open", "v")), "does not name hidden.t")
 
 
-def test_commas(world: Node) -> None:
+def test_commas(world: DriverNode) -> None:
     """A comma of a name is encoded; a client that encodes the whole value encodes the commas between views as well."""
     make_view(world, "open", "a,b", user="bob", version=READS)
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.w"))
@@ -255,12 +255,12 @@ def test_commas(world: Node) -> None:
         assert answer.status == 200, chain
 
 
-def test_own_right_needs_no_chain(world: Node) -> None:
+def test_own_right_needs_no_chain(world: DriverNode) -> None:
     """Who may load the table is not asked for the views."""
     assert load(world, ("open", "gone"), user="bob").status == 200
 
 
-def test_view_moves_with_what_it_lends(world: Node) -> None:
+def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
     """A view is lent through under its new name once it was renamed, and no longer under the old one."""
     make_view(world, "open", "v", user="bob", version=READS)
     ends = {"source": {"namespace": ["open"], "name": "v"}, "destination": {"namespace": ["open"], "name": "w"}}
@@ -271,7 +271,7 @@ def test_view_moves_with_what_it_lends(world: Node) -> None:
     refused(load(world, ("open", "v")), "does not exist")
 
 
-def test_large_view_lends_nothing(world: Node) -> None:
+def test_large_view_lends_nothing(world: DriverNode) -> None:
     """A text that takes long to look through lends nothing."""
     world.built.application.body_bytes_max = 16 << 20
     made = world.post(
@@ -284,7 +284,7 @@ def test_large_view_lends_nothing(world: Node) -> None:
     refused(load(world, ("open", "v")), "too large")
 
 
-def test_explain_tells_what_is_lent(world: Node) -> None:
+def test_explain_tells_what_is_lent(world: DriverNode) -> None:
     """Asked with the chain, explain says yes and by which views, or no and at which link."""
     make_view(world, "open", "v", user="bob", version=READS)
     question = {"action": "table_load", "path": ["main", "hidden", "t"], "user": "ana"}
@@ -302,7 +302,7 @@ def test_explain_tells_what_is_lent(world: Node) -> None:
     assert other.status == 400
 
 
-def test_a_view_that_nobody_lets_one_load_lends_nothing(world: Node) -> None:
+def test_a_view_that_nobody_lets_one_load_lends_nothing(world: DriverNode) -> None:
     """Who may select views and may not use their schema loads none, neither through another nor to read a table."""
     make_view(world, "open", "v", user="bob", version=READS)
     make_view(world, "open", "w", user="bob", version=view_version("select * from v", default_namespace=["open"]))

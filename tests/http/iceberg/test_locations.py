@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverNode, grant, node_at
 from tests.http.iceberg.wire import (
     SCHEMA,
     SPACES,
@@ -27,24 +27,24 @@ from tests.http.iceberg.wire import (
 MOVE = "/api/limnos/v1/metalakes/lake/catalogs/main/move"
 
 
-def location_of(node: Node, *levels: str) -> str:
+def location_of(node: DriverNode, *levels: str) -> str:
     """The location that a namespace answers."""
     return str(node.done("GET", space_path(*levels))["properties"]["location"])
 
 
-def root_of(node: Node) -> str:
+def root_of(node: DriverNode) -> str:
     """The warehouse of the catalog, with its scheme."""
     return f"file://{node.data}/warehouse/main"
 
 
-def stage(node: Node, *levels: str, **more: object) -> dict[str, object]:
+def stage(node: DriverNode, *levels: str, **more: object) -> dict[str, object]:
     """Stage a table; returns its metadata."""
     body = {"name": levels[-1], "schema": SCHEMA, "stage-create": True, **more}
     found: dict[str, object] = node.done("POST", f"{space_path(*levels[:-1])}/tables", body)["metadata"]
     return found
 
 
-def test_every_namespace_has_a_location(lake: Node) -> None:
+def test_every_namespace_has_a_location(lake: DriverNode) -> None:
     """A namespace answers a location of its own below the warehouse, when it is made and later, without a name in it."""
     made = lake.post(SPACES, {"namespace": ["a", "b"]})
 
@@ -55,7 +55,7 @@ def test_every_namespace_has_a_location(lake: Node) -> None:
     assert own != location_of(lake, "a")
 
 
-def test_a_table_staged_there_is_made(lake: Node) -> None:
+def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
     """A client that stages a table below its namespace's location, as Trino does, finds no file there, and makes it."""
     make_space(lake, "a")
     place = f"{location_of(lake, 'a')}/t-0123"
@@ -68,7 +68,7 @@ def test_a_table_staged_there_is_made(lake: Node) -> None:
     assert (made.status, lake.get(table_path("a", "t"))["metadata"]["location"]) == (200, place)
 
 
-def test_rename_and_move_leave_locations_alone(lake: Node) -> None:
+def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
     """A namespace keeps its location when it gets another name or parent; a successor gets another one."""
     make_space(lake, "b")
     table = make_table(lake, "a", "t")
@@ -82,7 +82,7 @@ def test_rename_and_move_leave_locations_alone(lake: Node) -> None:
     assert lake.get(table_path("b", "c", "t"))["metadata-location"] == table["metadata-location"]
 
 
-def test_tables_follow_the_location_that_was_given(lake: Node) -> None:
+def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
     """Tables without a location of their own go below the nearest one that a namespace was given; others stay."""
     early = make_table(lake, "a", "b", "early")
     place = f"{root_of(lake)}/of_a"
@@ -98,7 +98,7 @@ def test_tables_follow_the_location_that_was_given(lake: Node) -> None:
     assert not str(early["metadata"]["location"]).startswith(place)
 
 
-def test_a_location_that_is_removed_is_computed_again(node: Node) -> None:
+def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
     """Removing the property leads back to the computed place; removing what was never given is told as missing."""
     make_space(node, "a")
     computed = location_of(node, "a")
@@ -115,7 +115,7 @@ def test_a_location_that_is_removed_is_computed_again(node: Node) -> None:
 @pytest.mark.parametrize(
     "place", ["file:///etc/x", "/etc/x", "s3://bucket/x", "relative", "", "file:///{root}/../x", "ftp://x/y"]
 )
-def test_a_location_elsewhere_is_refused(node: Node, place: str) -> None:
+def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
     """A namespace's location lies within the catalog's roots: else 400, over each protocol, and nothing changes."""
     make_space(node, "a")
     place = place.replace("{root}", f"{node.data}/warehouse/main")
@@ -137,7 +137,7 @@ def test_a_location_elsewhere_is_refused(node: Node, place: str) -> None:
     assert [answer.status for answer in told] == [400] * 2
 
 
-def test_a_location_is_stored_with_its_scheme(node: Node) -> None:
+def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
     """A local path is stored and answered as a URL; whoever sets another property later finds it as it was."""
     make_space(node, "a", location=f"{node.data}/warehouse/main/x/")
     node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
@@ -146,7 +146,7 @@ def test_a_location_is_stored_with_its_scheme(node: Node) -> None:
     assert given(node.get(space_path("a"))) == {"k": "v"}
 
 
-def test_a_warehouse_without_a_scheme(node: Node) -> None:
+def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
     """Where a catalog's warehouse is a plain path, the locations below it have a scheme all the same."""
     warehouse = f"{node.data}/warehouse/plain"
     properties = {"warehouse": warehouse}
@@ -168,7 +168,7 @@ def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]
     properties = {"warehouse": f"file://{outside}"}
     body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
     root = "/iceberg/v1/lake.far"
-    with node_at(data, storage=Storage(allowed_roots=(str(outside),))) as node:
+    with node_at(data, storage=StorageSection(allowed_roots=(str(outside),))) as node:
         node.done("POST", f"{API}/lake/catalogs", body)
         before = node.post(f"{root}/namespaces", {"namespace": ["a"]})
 
@@ -183,7 +183,7 @@ def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_no_table_takes_the_place_of_a_namespace(node: Node, end: str) -> None:
+def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> None:
     """A table at exactly the computed place of a namespace would keep its tables out: 400; below it there is room."""
     make_space(node, "theirs")
     make_table(node, "mine", "t")
@@ -197,7 +197,7 @@ def test_no_table_takes_the_place_of_a_namespace(node: Node, end: str) -> None:
     assert below["metadata"]["location"] == f"{place}/u"
 
 
-def test_roots_that_were_narrowed_count_for_tables(node: Node) -> None:
+def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
     """A location that the catalog allows no more takes no new tables."""
     elsewhere = node.data / "warehouse" / "elsewhere"
     updates = [{"@type": "setProperty", "property": "allowed-locations", "value": f"file://{elsewhere}"}]
@@ -214,7 +214,7 @@ def test_roots_that_were_narrowed_count_for_tables(node: Node) -> None:
     assert f"{elsewhere}/a" in error_of(refused)[2]
 
 
-def test_a_staged_table_has_its_directories(node: Node) -> None:
+def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
     """The directories of a staged table are there, and empty: DuckDB writes files into them and makes none."""
     make_space(node, "a")
 
@@ -224,7 +224,7 @@ def test_a_staged_table_has_its_directories(node: Node) -> None:
     assert not any(Path(place).rglob("*/*"))
 
 
-def test_a_stage_that_is_refused_makes_no_directory(node: Node) -> None:
+def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
     """A staged create outside of the roots, or of a name that is taken, leaves nothing behind."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
@@ -242,7 +242,7 @@ def test_a_stage_that_is_refused_makes_no_directory(node: Node) -> None:
     assert not outside.exists()
 
 
-def test_who_may_make_no_table_stages_none(node: Node) -> None:
+def test_who_may_make_no_table_stages_none(node: DriverNode) -> None:
     """Nothing is built, and no directory is there afterwards, for who may only look into the namespace."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import (
     SCHEMA,
     commit,
@@ -67,7 +67,7 @@ CREATE = {
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """One node for all."""
     with node_over(tmp_path_factory.mktemp("mutations")) as running:
         make_space(running, "a")
@@ -101,7 +101,7 @@ def mutated(chance: random.Random, value: object) -> object:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_commits(node: Node, seed: int) -> None:
+def test_commits(node: DriverNode, seed: int) -> None:
     """A commit of several updates with something wrong is done, or refused as wrong; so are those after it."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
@@ -118,7 +118,7 @@ def test_commits(node: Node, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_creates(node: Node, seed: int) -> None:
+def test_creates(node: DriverNode, seed: int) -> None:
     """A create with something wrong is done, or refused as wrong; what was made can be committed to."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
@@ -134,7 +134,7 @@ def test_creates(node: Node, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_registered_files(node: Node, tmp_path: Path, seed: int, version: int) -> None:
+def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: int) -> None:
     """A metadata file with something wrong is refused, or is a table from then on that takes every kind of commit."""
     chance = random.Random(seed)
     kept = f"k{version}_{seed}"
@@ -159,7 +159,7 @@ def test_registered_files(node: Node, tmp_path: Path, seed: int, version: int) -
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_staged_creates(node: Node, seed: int) -> None:
+def test_staged_creates(node: DriverNode, seed: int) -> None:
     """The commit of a staged create with something wrong makes the table, or is refused as wrong."""
     chance = random.Random(seed)
     staged = node.done("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import SPACES, error_of, given, make_space, make_table, nothing_done, space_path
 
 ODD = [
@@ -13,7 +13,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def test_every_route(lake: Node) -> None:
+def test_every_route(lake: DriverNode) -> None:
     """A namespace is made, found, listed, changed and dropped."""
     home = space_path("a")
 
@@ -33,7 +33,7 @@ def test_every_route(lake: Node) -> None:
     assert lake.ask("HEAD", home).status == 404
 
 
-def test_nesting(lake: Node) -> None:
+def test_nesting(lake: DriverNode) -> None:
     """A level lists its direct children by their whole paths; parents that were missing are made with the child."""
     make_space(lake, "a", "b", "c", depth="3")
     make_space(lake, "a", "d")
@@ -46,7 +46,7 @@ def test_nesting(lake: Node) -> None:
     assert given(lake.get(space_path("a", "b", "c"))) == {"depth": "3"}
 
 
-def test_implicit_parents_have_the_makers_owner(node: Node) -> None:
+def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
     """Who makes a namespace owns it and the parents made with it, and not those that were there."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
@@ -59,7 +59,7 @@ def test_implicit_parents_have_the_makers_owner(node: Node) -> None:
     assert owners == ["admin", "ana", "ana"]
 
 
-def test_parents_and_child_come_together_or_not_at_all(node: Node) -> None:
+def test_parents_and_child_come_together_or_not_at_all(node: DriverNode) -> None:
     """When the last name of a chain is refused, none of its parents is made."""
     with nothing_done(node):
         refused = node.post(SPACES, {"namespace": ["p", "q", "with:separator"]})
@@ -72,7 +72,7 @@ GO = "GoIceberg/0.7.0"
 
 
 @pytest.mark.parametrize("agent, name", [(GO, "a+b"), ("Java/17.0.15", "a b"), ("PyIceberg/0.12.0", "a b")])
-def test_raw_plus_means_what_its_client_means(node: Node, agent: str, name: str) -> None:
+def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name: str) -> None:
     """A `+` alone in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from everyone else."""
     make_table(node, name, name)
     make_space(node, "a+b" if name == "a b" else "a b")
@@ -86,7 +86,7 @@ def test_raw_plus_means_what_its_client_means(node: Node, agent: str, name: str)
 
 
 @pytest.mark.parametrize("agent", [GO, "Java/17.0.15"])
-def test_plus_beside_an_escaped_space(node: Node, agent: str) -> None:
+def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
     """Whoever writes a space as `%20` does not form-encode: the `+` in the same segment is a plus, from any client."""
     make_space(node, "a+b", "c d")
 
@@ -94,7 +94,7 @@ def test_plus_beside_an_escaped_space(node: Node, agent: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names(lake: Node, name: str) -> None:
+def test_odd_names(lake: DriverNode, name: str) -> None:
     """Whatever a level holds, it comes back as it was sent, in bodies and by its escaped path, at every depth."""
     made = lake.post(SPACES, {"namespace": ["top", name, name]})
 
@@ -106,7 +106,7 @@ def test_odd_names(lake: Node, name: str) -> None:
     assert lake.delete(space_path("top", name, name)).status == 204
 
 
-def test_spaces_as_java_writes_them(node: Node) -> None:
+def test_spaces_as_java_writes_them(node: DriverNode) -> None:
     """Java's clients form-encode levels: a plus is a space, an escaped plus is a plus."""
     make_space(node, "a b")
     make_space(node, "a+b")
@@ -116,7 +116,7 @@ def test_spaces_as_java_writes_them(node: Node) -> None:
     assert node.get(f"{SPACES}?parent=a+b")["namespaces"] == []
 
 
-def test_parent_that_is_quoted_twice(node: Node) -> None:
+def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
     """PyIceberg quotes the parent twice: a parent that names nothing is decoded once more, one that exists is not."""
     make_space(node, "a b", "child")
     twice = node.get(f"{SPACES}?parent=a%2520b")
@@ -128,14 +128,14 @@ def test_parent_that_is_quoted_twice(node: Node) -> None:
     assert exact["namespaces"] == [["a%20b", "other"]]
 
 
-def test_missing_parent_is_404(node: Node) -> None:
+def test_missing_parent_is_404(node: DriverNode) -> None:
     """A parent that names nothing in either reading is 404 with the namespace's type."""
     answers = [node.get(f"{SPACES}?parent={parent}") for parent in ("gone", "go%2520ne", "a%1Fgone")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchNamespaceException")] * 3
 
 
-def test_name_that_is_taken(lake: Node) -> None:
+def test_name_that_is_taken(lake: DriverNode) -> None:
     """Making a namespace again is 409 and changes nothing of the one that is there."""
     make_space(lake, "a", k="v")
 
@@ -145,7 +145,7 @@ def test_name_that_is_taken(lake: Node) -> None:
     assert given(lake.get(space_path("a"))) == {"k": "v"}
 
 
-def test_names_differ_by_case_and_normal_form(lake: Node) -> None:
+def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
     """Upper and lower case, composed and decomposed letters are different names, in the order of their code points."""
     for name in ("é", "e\u0301", "a", "A", "Z"):
         make_space(lake, name)
@@ -153,7 +153,7 @@ def test_names_differ_by_case_and_normal_form(lake: Node) -> None:
     assert lake.get(SPACES)["namespaces"] == [["A"], ["Z"], ["a"], ["e\u0301"], ["é"]]
 
 
-def test_comment_is_a_property(node: Node) -> None:
+def test_comment_is_a_property(node: DriverNode) -> None:
     """The property `comment` is the comment that Gravitino's clients see, both ways, and can be removed."""
     make_space(node, "a", comment="first", k="v")
     schema = f"{API}/lake/catalogs/main/schemas/a"
@@ -170,7 +170,7 @@ def test_comment_is_a_property(node: Node) -> None:
     assert node.get(schema).json()["schema"].get("comment") is None
 
 
-def test_same_key_in_updates_and_removals(node: Node) -> None:
+def test_same_key_in_updates_and_removals(node: DriverNode) -> None:
     """A key that is both set and removed is 422 with its name, and the rest of the request is not done either."""
     make_space(node, "a", k="v")
 
@@ -182,7 +182,7 @@ def test_same_key_in_updates_and_removals(node: Node) -> None:
     assert "k" in message.partition(":")[2]
 
 
-def test_set_and_remove_in_one_request(node: Node) -> None:
+def test_set_and_remove_in_one_request(node: DriverNode) -> None:
     """Different keys are set and removed by one request; a key removed twice is told once."""
     make_space(node, "a", old="1", kept="2")
 
@@ -193,7 +193,7 @@ def test_set_and_remove_in_one_request(node: Node) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
-def test_empty_properties_update(node: Node, body: object) -> None:
+def test_empty_properties_update(node: DriverNode, body: object) -> None:
     """An update that asks for nothing changes nothing and says so."""
     make_space(node, "a", k="v")
 
@@ -203,7 +203,7 @@ def test_empty_properties_update(node: Node, body: object) -> None:
     assert given(node.get(space_path("a"))) == {"k": "v"}
 
 
-def test_drop_of_a_full_namespace(lake: Node) -> None:
+def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
     """A namespace with a child or a table stays, with 409 that names what is in it; emptied it goes."""
     make_space(lake, "a", "b")
     make_table(lake, "t", "inner")
@@ -219,7 +219,7 @@ def test_drop_of_a_full_namespace(lake: Node) -> None:
     assert lake.ask("HEAD", space_path("t")).status == 204
 
 
-def test_dropped_name_is_free(node: Node) -> None:
+def test_dropped_name_is_free(node: DriverNode) -> None:
     """A name that was dropped can be made again, without the old one's properties and grants."""
     make_space(node, "a", k="v")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -238,7 +238,7 @@ def test_dropped_name_is_free(node: Node) -> None:
     "method, path",
     [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", "/properties"), ("GET", "/tables")],
 )
-def test_missing_namespace(lake: Node, method: str, path: str) -> None:
+def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
     """Every route of a namespace that is not there is 404 to who could see it."""
     make_space(lake, "a")
 
@@ -251,7 +251,7 @@ def test_missing_namespace(lake: Node, method: str, path: str) -> None:
         assert {error_of(answer)[1] for answer in answers} == {"NoSuchNamespaceException"}
 
 
-def test_parents_are_refused_on_demand(node: Node) -> None:
+def test_parents_are_refused_on_demand(node: DriverNode) -> None:
     """With `parents=false` a missing parent is 404 to who may create there, 403 in the usual words to others."""
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     body = {"namespace": ["x", "y"]}

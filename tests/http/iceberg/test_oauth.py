@@ -8,27 +8,27 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.http.iceberg.oauth import EXCHANGE
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 
 FORM = "application/x-www-form-urlencoded"
 ADDRESS = "/iceberg/v1/oauth/tokens"
 
 
-def token_of(node: Node, user: str, **fields: object) -> str:
+def token_of(node: DriverNode, user: str, **fields: object) -> str:
     """Make a token for a user."""
     made = node.ask("POST", "/api/limnos/v1/tokens", {"name": "t", "user": user, **fields}, user="admin")
     assert made.status == 200, made.body
     return str(made["token"])
 
 
-def ask(node: Node, body: bytes | None = None, *, header: str | None = None, **fields: str) -> Answer:
+def ask(node: DriverNode, body: bytes | None = None, *, header: str | None = None, **fields: str) -> DriverAnswer:
     """Ask for a token."""
     form = urlencode(fields).encode() if body is None else body
     headers = {} if header is None else {"authorization": header}
     return node.ask("POST", ADDRESS, form, user=None, content_type=FORM, **headers)
 
 
-def test_secret_is_a_token(node: Node) -> None:
+def test_secret_is_a_token(node: DriverNode) -> None:
     """Client credentials answer the token itself, with what is left of its life; it opens what the user may see."""
     token = token_of(node, "admin", expires_in_s=600)
 
@@ -42,7 +42,7 @@ def test_secret_is_a_token(node: Node) -> None:
     assert shown["user"] == "admin"
 
 
-def test_ways_to_send_it(node: Node) -> None:
+def test_ways_to_send_it(node: DriverNode) -> None:
     """The secret may come in a Basic header, percent-encoded or not, or without the client's name; what never ends says no end."""
     token = token_of(node, "admin")
     basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
@@ -75,7 +75,7 @@ def test_ways_to_send_it(node: Node) -> None:
         ({"client_secret": "s"}, 400, "invalid_request", "client_credentials"),
     ],
 )
-def test_what_is_refused(node: Node, fields: dict[str, str], status: int, error: str, words: str) -> None:
+def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, error: str, words: str) -> None:
     """Each refusal has OAuth's two fields and says what to send."""
     told = ask(node, **fields)
 
@@ -85,7 +85,7 @@ def test_what_is_refused(node: Node, fields: dict[str, str], status: int, error:
     assert words in str(told["error_description"])
 
 
-def test_secret_of_somebody_else(node: Node) -> None:
+def test_secret_of_somebody_else(node: DriverNode) -> None:
     """A token is the secret of its own user alone."""
     told = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
 
@@ -96,14 +96,14 @@ def test_secret_of_somebody_else(node: Node) -> None:
     "body",
     [b"", b"\xff=1", b"grant_type", b"a=1&a=2", b"&".join(b"f%d=1" % i for i in range(60)), b'{"grant_type": "x"}'],
 )
-def test_what_is_no_form(node: Node, body: bytes) -> None:
+def test_what_is_no_form(node: DriverNode, body: bytes) -> None:
     """What is no form is 400 in OAuth's shape."""
     told = ask(node, body)
 
     assert (told.status, told["error"]) == (400, "invalid_request")
 
 
-def test_revoked_token_is_no_secret(node: Node) -> None:
+def test_revoked_token_is_no_secret(node: DriverNode) -> None:
     """A token that was revoked gives none, and what was given for it is the same one."""
     token = token_of(node, "admin")
     node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")

@@ -13,9 +13,9 @@ import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES, KEYED
 from limnos.model.uuids import new_uuid
-from limnos.services.request.repeats import KEY_LINES
+from limnos.services.request.idempotency_replay import KEY_QUEUE
 from limnos.services.upkeep.task_kinds import PRUNE_OUTCOMES
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -102,7 +102,7 @@ def key() -> str:
     return new_uuid(1_900_000_000_000)
 
 
-def furnish(node: Node, operation: str) -> Case:
+def furnish(node: DriverNode, operation: str) -> Case:
     """Make what a request needs, for a user who may send it."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
@@ -128,7 +128,7 @@ def furnish(node: Node, operation: str) -> Case:
     return case
 
 
-def left_file(node: Node) -> str:
+def left_file(node: DriverNode) -> str:
     """A metadata file that belongs to no table."""
     metadata = metadata_of(node, "a", "t")
     place = f"{str(metadata['location']).rpartition('/')[0]}/left"
@@ -138,17 +138,17 @@ def left_file(node: Node) -> str:
     return f"{place}/metadata/{file.name}"
 
 
-def ask(node: Node, case: Case, text: str, *, user: str = USER) -> Answer:
+def ask(node: DriverNode, case: Case, text: str, *, user: str = USER) -> DriverAnswer:
     """Send a request with a key."""
     return node.ask(case.method, case.target, case.body, user=user, idempotency_key=text)
 
 
-def clocks(node: Node) -> object:
+def clocks(node: DriverNode) -> object:
     """How far every zone has come."""
     return rows(node, "SELECT zone, revision FROM clock ORDER BY zone")
 
 
-def rows(node: Node, statement: str) -> list:
+def rows(node: DriverNode, statement: str) -> list:
     """Rows of the store."""
     url = node.built.services.store.url if hasattr(node.built.services.store, "url") else None
     if url is None:
@@ -159,12 +159,12 @@ def rows(node: Node, statement: str) -> list:
         return cursor.fetchall() if cursor.description else []
 
 
-def files(node: Node) -> set[str]:
+def files(node: DriverNode) -> set[str]:
     """All metadata files below the data directory."""
     return {str(path) for path in node.data.rglob("*.metadata.json")}
 
 
-def count_writes(node: Node) -> list[str]:
+def count_writes(node: DriverNode) -> list[str]:
     """From now on, collect where metadata files are written, also such as are deleted again."""
     written: list[str] = []
     keep = node.built.services.files.write
@@ -178,13 +178,13 @@ def count_writes(node: Node) -> list[str]:
 
 
 @pytest.mark.parametrize("operation", ["create-table", "commit-table", "commit-transaction", "create-view"])
-def test_others_wait_for_the_first(lake: Node, operation: str) -> None:
+def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
     """The same request ten times at once on one node: one works, the others wait, and all are answered the same."""
     case, text = furnish(lake, operation), key()
     data = json.dumps(case.body).encode()
     written = count_writes(lake)
 
-    async def ask_at_once() -> list[Answer]:
+    async def ask_at_once() -> list[DriverAnswer]:
         asked = [lake._ask(case.method, case.target, data, USER, {"idempotency_key": text}) for _ in range(10)]
         return await asyncio.gather(*asked)
 
@@ -204,7 +204,7 @@ def test_every_change_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_repetition_is_answered_and_not_carried_out(lake: Node, operation: str) -> None:
+def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation: str) -> None:
     """Sent again under its key a request is answered as the first time; nothing moves, and no file is written or deleted."""
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -221,7 +221,7 @@ def test_repetition_is_answered_and_not_carried_out(lake: Node, operation: str) 
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_who_lost_the_right_is_shown_nothing(lake: Node, operation: str) -> None:
+def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -> None:
     """Before a repetition is answered it is decided again: who may not do it any more is refused, and sees no old body.
 
     A commit is not refused, since its client would delete the files of its snapshot: its outcome is unknown to it.
@@ -240,7 +240,7 @@ def test_who_lost_the_right_is_shown_nothing(lake: Node, operation: str) -> None
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_key_means_one_request(lake: Node, operation: str) -> None:
+def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
     """Another request under the key is refused, be it one byte that differs; nothing is done, and the first is still known."""
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -259,7 +259,7 @@ def test_key_means_one_request(lake: Node, operation: str) -> None:
     assert ask(lake, case, text).body == first.body
 
 
-def test_keys_are_their_callers_own(lake: Node) -> None:
+def test_keys_are_their_callers_own(lake: DriverNode) -> None:
     """Under the same key another caller's request is another one: it is carried out, or refused, as if there were no first."""
     case, text = furnish(lake, "create-namespace"), key()
     grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
@@ -273,7 +273,7 @@ def test_keys_are_their_callers_own(lake: Node) -> None:
     assert ask(lake, case, text).body == first.body
 
 
-def test_user_of_the_same_name_is_another_caller(lake: Node) -> None:
+def test_user_of_the_same_name_is_another_caller(lake: DriverNode) -> None:
     """A user who is removed and added again has no keys of the earlier one."""
     case, text = furnish(lake, "create-namespace"), key()
     ask(lake, case, text)
@@ -308,7 +308,7 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
 
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))
-def test_refusal_is_final(lake: Node, what: str) -> None:
+def test_refusal_is_final(lake: DriverNode, what: str) -> None:
     """A refusal that says what is, and not who asks, stays one under its key, whatever has changed since; without it, not."""
     case, change, status = REFUSALS[what]
     make_table(lake, "a", "t")
@@ -325,7 +325,7 @@ def test_refusal_is_final(lake: Node, what: str) -> None:
     assert ask(lake, case, key(), user="admin").body != first.body
 
 
-def test_refusals_about_the_caller_are_not_kept(lake: Node) -> None:
+def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
     """Who was forbidden something, and is allowed it now, is not held to the refusal; nor does it leave a row."""
     make_table(lake, "a", "t")
     case, text = CASES["commit-table"], key()
@@ -338,7 +338,7 @@ def test_refusals_about_the_caller_are_not_kept(lake: Node) -> None:
     assert ask(lake, case, text).status == 200
 
 
-def test_disabled_catalog_is_not_kept(lake: Node) -> None:
+def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
     """What an administrator has switched off may go well under the same key once it is on again."""
     case, text = CASES["create-namespace"], key()
     lake.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
@@ -348,7 +348,7 @@ def test_disabled_catalog_is_not_kept(lake: Node) -> None:
     assert (refused.status, ask(lake, case, text, user="admin").status) == (403, 200)
 
 
-def test_nonsense_leaves_no_row(lake: Node) -> None:
+def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
     """What is refused for itself, before anybody asks who sent it, is refused again by itself: no stranger fills the table."""
     make_table(lake, "a", "t")
     case = CASES["commit-table"]._replace(body=b"{")
@@ -371,7 +371,7 @@ def test_nonsense_leaves_no_row(lake: Node) -> None:
         f"{GOOD}, {GOOD}",
     ],
 )
-def test_key_is_a_uuid_of_version_7(node: Node, text: str) -> None:
+def test_key_is_a_uuid_of_version_7(node: DriverNode, text: str) -> None:
     """Anything else is 400 with words, and nothing is done."""
     answer = ask(node, CASES["create-namespace"], text, user="admin")
 
@@ -380,7 +380,7 @@ def test_key_is_a_uuid_of_version_7(node: Node, text: str) -> None:
     assert node.done("GET", SPACES)["namespaces"] == []
 
 
-def test_reads_take_no_notice(node: Node) -> None:
+def test_reads_take_no_notice(node: DriverNode) -> None:
     """A key on a request that changes nothing is not looked at."""
     make_space(node, "a")
 
@@ -388,7 +388,7 @@ def test_reads_take_no_notice(node: Node) -> None:
     assert node.ask("HEAD", space_path("a"), idempotency_key="x").status == 204
 
 
-def test_answer_shows_what_is_there_now(lake: Node) -> None:
+def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
     """A repeated commit is answered with the table as it is, to which others may have committed since."""
     case, text = furnish(lake, "commit-table"), key()
     ask(lake, case, text)
@@ -401,7 +401,7 @@ def test_answer_shows_what_is_there_now(lake: Node) -> None:
 
 @pytest.mark.parametrize("successor", [False, True])
 @pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
-def test_what_was_made_may_be_gone(lake: Node, operation: str, successor: bool) -> None:
+def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: bool) -> None:
     """What a create made and somebody dropped is 404, a successor of its name is not shown; a commit is never refused."""
     case, text = furnish(lake, operation), key()
     ask(lake, case, text, user="admin")
@@ -418,7 +418,7 @@ def test_what_was_made_may_be_gone(lake: Node, operation: str, successor: bool) 
     assert "uuid" not in again.body.decode()
 
 
-def test_staged_create_is_finished_once(lake: Node) -> None:
+def test_staged_create_is_finished_once(lake: DriverNode) -> None:
     """The commit that makes a staged table is one like others; to stage it stores nothing, and may be repeated."""
     make_space(lake, "a")
     stage = Case("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
@@ -438,7 +438,7 @@ def test_staged_create_is_finished_once(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4000])
-def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: int) -> None:
+def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, count: int) -> None:
     """A commit that is there already is answered with the table as it is, though its requirements hold no more; large or small.
 
     Another snapshot under the id, or one that was taken back, is refused as ever.
@@ -467,10 +467,10 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: i
 
 
 @pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
-def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: Node, operation: str) -> None:
+def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: DriverNode, operation: str) -> None:
     """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the time is over."""
     make_table(node, "a", "t")
-    lines = KEY_LINES.of(node.built.services)
+    lines = KEY_QUEUE.of(node.built.services)
     node.runner.run(lines.enter(0))  # the first, which does not end
     turn = lines.turn
     lines.turn = lambda _: turn(0)  # type: ignore[method-assign]
@@ -481,7 +481,7 @@ def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(nod
 
 
 @pytest.mark.parametrize("size", [1_000, 400_000])
-def test_large_requests_are_told_apart(lake: Node, size: int) -> None:
+def test_large_requests_are_told_apart(lake: DriverNode, size: int) -> None:
     """A large body is as much a part of the request as a small one, to its last byte."""
     make_table(lake, "a", "t")
     case, text = Case("POST", table_path("a", "t"), {"updates": [set_properties(k="v" * size)]}), key()
@@ -493,7 +493,7 @@ def test_large_requests_are_told_apart(lake: Node, size: int) -> None:
     assert error_of(other)[1] == "IdempotencyKeyReused"
 
 
-def test_purge_is_not_repeated(lake: Node) -> None:
+def test_purge_is_not_repeated(lake: DriverNode) -> None:
     """A drop with its files leaves one task, however often it comes."""
     make_table(lake, "a", "t")
     case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
@@ -503,7 +503,7 @@ def test_purge_is_not_repeated(lake: Node) -> None:
     assert rows(lake, "SELECT count(*) FROM task WHERE kind = 'purge-table'") == [(1,)]
 
 
-def test_change_of_nothing_counts(lake: Node) -> None:
+def test_change_of_nothing_counts(lake: DriverNode) -> None:
     """Properties that were there already are a change all the same: repeated after somebody else's, it does not undo that one."""
     make_space(lake, "a", k="v")
     case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
@@ -515,7 +515,7 @@ def test_change_of_nothing_counts(lake: Node) -> None:
     assert lake.done("GET", space_path("a"))["properties"]["k"] == "w"
 
 
-def test_keys_are_forgotten(lake: Node) -> None:
+def test_keys_are_forgotten(lake: DriverNode) -> None:
     """After its time a key is new again, and the task that prunes takes its row away and no other."""
     case, old, young = CASES["create-namespace"], key(), key()
     ask(lake, case, old, user="admin")

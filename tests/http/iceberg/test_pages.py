@@ -9,15 +9,15 @@ import pytest
 
 from limnos.http.iceberg import pages
 from limnos.http.iceberg.pages import join_page
-from limnos.services.request.pages import Page
-from tests.http.driver import API, Node, grant
+from limnos.services.request.name_pages import NamePage
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, space_path, table_path
 
 NAMES = ["B", "a", "b", "c c", "c/c", "d", "é", "数"]
 """In the order of their code points."""
 
 
-def walk(node: Node, path: str, size: int, *, user: str = "admin") -> Iterator[list[str]]:
+def walk(node: DriverNode, path: str, size: int, *, user: str = "admin") -> Iterator[list[str]]:
     """Every page of a list: the last part of each name."""
     token = ""
     while True:
@@ -32,7 +32,7 @@ def walk(node: Node, path: str, size: int, *, user: str = "admin") -> Iterator[l
 
 
 @pytest.fixture
-def tables(lake: Node) -> Node:
+def tables(lake: DriverNode) -> DriverNode:
     """A node with eight tables in namespace `n`."""
     for name in reversed(NAMES):
         make_table(lake, "n", name)
@@ -40,7 +40,7 @@ def tables(lake: Node) -> Node:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
-def test_pages_of_tables(tables: Node, size: int) -> None:
+def test_pages_of_tables(tables: DriverNode, size: int) -> None:
     """Pages of any size hold every table once, in order, and the last one has no token."""
     pages = list(walk(tables, f"{space_path('n')}/tables", size))
 
@@ -50,7 +50,7 @@ def test_pages_of_tables(tables: Node, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])
-def test_pages_of_namespaces(lake: Node, size: int) -> None:
+def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
     """The same for namespaces, at the top and below a parent."""
     for name in NAMES:
         make_space(lake, name)
@@ -63,7 +63,7 @@ def test_pages_of_namespaces(lake: Node, size: int) -> None:
     assert [name for page in top for name in page] == sorted([*NAMES, "parent"])
 
 
-def test_without_token_everything_comes(tables: Node) -> None:
+def test_without_token_everything_comes(tables: DriverNode) -> None:
     """Who sends no token gets everything at once; an empty token begins paging, here with all on one page."""
     listed = [
         tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")
@@ -74,7 +74,7 @@ def test_without_token_everything_comes(tables: Node) -> None:
     assert listed[0]["next-page-token"] is None
 
 
-def test_pages_of_partial_sight(tables: Node) -> None:
+def test_pages_of_partial_sight(tables: DriverNode) -> None:
     """A caller who may see some tables gets full pages of just those, and follows grants at the next page."""
     grant(tables, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     for name in ("B", "b", "d"):
@@ -93,7 +93,7 @@ def test_pages_of_partial_sight(tables: Node) -> None:
     assert list(walk(tables, path, 10, user="ana")) == [["B", "a", "b", "é"]]
 
 
-def test_denied_items_are_left_out(tables: Node) -> None:
+def test_denied_items_are_left_out(tables: DriverNode) -> None:
     """Who may read everything but one table sees all but that one, on whole pages."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(tables, "ana", "select_table", kind="TABLE", on="main.n.b", condition="deny")
@@ -103,7 +103,7 @@ def test_denied_items_are_left_out(tables: Node) -> None:
     assert pages == [[name for name in NAMES if name != "b"]]
 
 
-def test_namespaces_of_partial_sight(lake: Node) -> None:
+def test_namespaces_of_partial_sight(lake: DriverNode) -> None:
     """Namespaces that a caller may not use are left out of the list."""
     for name in ("a", "b", "c"):
         make_space(lake, name)
@@ -114,7 +114,7 @@ def test_namespaces_of_partial_sight(lake: Node) -> None:
     assert list(walk(lake, SPACES, 1, user="ana")) == [["b"]]
 
 
-def test_pages_stay_right_while_names_come_and_go(tables: Node) -> None:
+def test_pages_stay_right_while_names_come_and_go(tables: DriverNode) -> None:
     """A token goes on behind the last name of its page, also when that name was dropped and others came."""
     path = f"{space_path('n')}/tables"
     first = tables.get(f"{path}?pageToken=&pageSize=3").json()
@@ -129,7 +129,7 @@ def test_pages_stay_right_while_names_come_and_go(tables: Node) -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", "100001", "9" * 5000, "%31%FF", "٣", "1e3", "0x10"])
-def test_malformed_page_size(node: Node, size: str) -> None:
+def test_malformed_page_size(node: DriverNode, size: str) -> None:
     """A page size that is no number from 1 to the largest is 400."""
     make_space(node, "n")
     escaped = size if "%" in size else quote(size)
@@ -140,7 +140,7 @@ def test_malformed_page_size(node: Node, size: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["%21%21", "abc", "%FF", "_w", "é", "YQ%3D%3Dx"])
-def test_foreign_page_token(node: Node, token: str) -> None:
+def test_foreign_page_token(node: DriverNode, token: str) -> None:
     """A token that this server never gave is 400 and says to start again."""
     make_space(node, "n")
 
@@ -149,7 +149,7 @@ def test_foreign_page_token(node: Node, token: str) -> None:
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_dropped_user_sees_nothing(tables: Node) -> None:
+def test_dropped_user_sees_nothing(tables: DriverNode) -> None:
     """Who was removed from the metalake between two pages is refused at the next one."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     path = f"{space_path('n')}/tables"
@@ -164,9 +164,9 @@ def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     """What is remembered of a joined listing is its own blocks', under its own words; only so much is remembered."""
 
     def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
-        return join_page(b"f", Page(parts, None, whole=True), before=before, after=b">")
+        return join_page(b"f", NamePage(parts, None, whole=True), before=before, after=b">")
 
-    monkeypatch.setattr(pages, "_joined", pages.Joined())
+    monkeypatch.setattr(pages, "_joined", pages.JoinedPageCache())
     first, other = (b'"a"', b'"b"'), (b'"c"',)
     for _ in range(2):
         assert body(first) == b'{"f":[<"a">,<"b">],"next-page-token":null}'
@@ -188,7 +188,7 @@ def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 def test_joined_part_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The very parts of another time give the very bytes of then, also when they have become old."""
     monkeypatch.setattr(pages, "JOINED_ALL_BYTES_MAX", 6 * (pages.JOINED_ENTRY_BYTES + 10))
-    joined = pages.Joined()
+    joined = pages.JoinedPageCache()
     parts = ((b'"a"', b'"b"'),)
     first = joined.items(parts, b"<", b">")
 

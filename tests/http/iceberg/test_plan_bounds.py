@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.building import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
-from limnos.app.turns import Turns
+from limnos.app.fair_queue import FairQueue
+from limnos.app.node_builder import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
 from limnos.http.iceberg import plans
 from limnos.services.iceberg import scans
-from limnos.services.iceberg.scan_flights import FLIGHTS
-from limnos.services.iceberg.scan_turns import SCAN_CHORES, SCAN_TURNS
-from tests.http.driver import Answer, Node, grant
+from limnos.services.iceberg.running_plans import RUNNING_PLANS
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown
 from tests.http.iceberg.test_restrictions import words
@@ -44,16 +44,16 @@ class Stuck(Everything):
 
 
 @pytest.fixture
-def table(lake: Node) -> Shown:
+def table(lake: DriverNode) -> Shown:
     """The restricted table, at a node whose callers have turns as a server's do."""
     made = Shown(lake, manifests=3)
-    SCAN_TURNS.put(lake.built.services, turns_of())
+    SCAN_QUEUE.put(lake.built.services, turns_of())
     return made
 
 
-def turns_of() -> Turns:
+def turns_of() -> FairQueue:
     """The turns that a server gives."""
-    return Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
+    return FairQueue(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,18 @@ def test_a_client_that_leaves_ends_the_work(
     """Whatever a plan is at when its client leaves is ended, and its turn is the next one's."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
     chores = Stuck(chore, caller=user)
-    SCAN_CHORES.put(table.node.built.services, chores)
+    SCAN_OFFLOADER.put(table.node.built.services, chores)
     asked = {"filter": {"type": "eq", "term": "id", "value": 1}}
 
-    async def story() -> tuple[Answer, int]:
+    async def story() -> tuple[DriverAnswer, int]:
         answer = await table.node.answer(
             "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: chores.began >= at_once
         )
         async with (
-            SCAN_TURNS.of(table.node.built.services).turn((("caller", user),)),
-            SCAN_TURNS.of(table.node.built.services).turn((("caller", user),)),
+            SCAN_QUEUE.of(table.node.built.services).turn((("caller", user),)),
+            SCAN_QUEUE.of(table.node.built.services).turn((("caller", user),)),
         ):
-            return answer, len(FLIGHTS.of(table.node.built.services))
+            return answer, len(RUNNING_PLANS.of(table.node.built.services))
 
     answer, flights = table.node.runner.run(story())
 
@@ -89,10 +89,10 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
     """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's goes on at once, and who waited is answered."""
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     chores = Stuck("scan-manifests", caller="bob")
-    SCAN_CHORES.put(table.node.built.services, chores)
+    SCAN_OFFLOADER.put(table.node.built.services, chores)
     room = SCANS_HELD_OWN + SCANS_WAITING_OWN
 
-    async def story() -> tuple[list[Answer], Answer, list[Answer]]:
+    async def story() -> tuple[list[DriverAnswer], DriverAnswer, list[DriverAnswer]]:
         ask = [
             asyncio.ensure_future(table.node.answer("POST", f"{table.path}/plan", {}, user="bob")) for _ in range(CROWD)
         ]

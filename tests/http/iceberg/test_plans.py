@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from limnos.services.iceberg.scan_flights import FLIGHTS
-from tests.http.driver import API, Node, grant
+from limnos.services.iceberg.running_plans import RUNNING_PLANS
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.http.iceberg.planning import Written, paths_of
+from tests.http.iceberg.planning import WrittenTable, paths_of
 from tests.http.iceberg.wire import ROOT, drop_for_good, error_of, table_path
 from tests.manifests import data_file, entry, listed, manifest
 
@@ -24,9 +24,9 @@ def ranged(path: str, low: int, high: int, **more: object) -> dict[str, object]:
     return data_file(path, lower_bounds={1: long(low)}, upper_bounds={1: long(high)}, **counts, **more)
 
 
-def test_a_scan_is_planned(lake: Node) -> None:
+def test_a_scan_is_planned(lake: DriverNode) -> None:
     """A plan names the files of the current snapshot that may hold rows of the filter, whole, with what is left of the filter."""
-    table = Written(lake)
+    table = WrittenTable(lake)
     entries = [entry(ranged(f"{table.location}/data/{n}.parquet", n * 10, n * 10 + 9)) for n in range(3)]
     table.commit([table.manifest("m.avro", entries)])
 
@@ -44,9 +44,9 @@ def test_a_scan_is_planned(lake: Node) -> None:
     assert (every.json()["status"], "delete-files" in every.json()) == ("completed", False)
 
 
-def test_an_empty_table(lake: Node) -> None:
+def test_an_empty_table(lake: DriverNode) -> None:
     """A table without a snapshot has no files to read, and its columns are looked at all the same."""
-    table = Written(lake)
+    table = WrittenTable(lake)
 
     there, not_there = table.plan(), table.plan(filter={"type": "is-null", "term": "nowhere"})
 
@@ -54,9 +54,9 @@ def test_an_empty_table(lake: Node) -> None:
     assert error_of(not_there)[:2] == (400, "IllegalArgumentException")
 
 
-def test_a_right_to_rows(lake: Node) -> None:
+def test_a_right_to_rows(lake: DriverNode) -> None:
     """A plan tells of rows, so who may write the table and not read it gets none."""
-    table = Written(lake)
+    table = WrittenTable(lake)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(lake, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
 
@@ -64,9 +64,9 @@ def test_a_right_to_rows(lake: Node) -> None:
     assert error_of(table.plan(user="writer"))[:2] == (403, "ForbiddenException")
 
 
-def many(node: Node, *, manifests: int = 3) -> Written:
+def many(node: DriverNode, *, manifests: int = 3) -> WrittenTable:
     """A table of some manifests with two files each."""
-    table = Written(node)
+    table = WrittenTable(node)
     told = [
         table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}{each}.parquet")) for each in "ab"])
         for n in range(manifests)
@@ -75,12 +75,12 @@ def many(node: Node, *, manifests: int = 3) -> Written:
     return table
 
 
-def steer(node: Node, **settings: object) -> None:
+def steer(node: DriverNode, **settings: object) -> None:
     """Give a node other settings of planning."""
     node.built.services.defaults = node.built.services.defaults._replace(**settings)  # type: ignore[arg-type]
 
 
-def test_a_plan_in_parts(lake: Node) -> None:
+def test_a_plan_in_parts(lake: DriverNode) -> None:
     """More files than one answer names are fetched by plan tasks, each file by one of them; whoever comes back for the plan is told the same."""
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -94,7 +94,7 @@ def test_a_plan_in_parts(lake: Node) -> None:
     assert [paths_of(each) for each in fetched] == [[f"{n}a.parquet", f"{n}b.parquet"] for n in range(3)]
 
 
-def test_a_plan_is_come_back_for(lake: Node) -> None:
+def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
     """Where an answer waits for nothing, a plan is submitted, and there when somebody comes back."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
@@ -107,7 +107,7 @@ def test_a_plan_is_come_back_for(lake: Node) -> None:
     assert (found.json()["status"], len(paths_of(found))) == ("completed", 6)
 
 
-def test_another_node_answers(lake: Node) -> None:
+def test_another_node_answers(lake: DriverNode) -> None:
     """A plan whose node has gone is worked out by whoever is asked next."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
@@ -119,11 +119,11 @@ def test_another_node_answers(lake: Node) -> None:
     assert len(paths_of(lake.get(f"{table.path}/plan/{planned['plan-id']}"))) == 6
 
 
-async def _forget(node: Node) -> None:
-    FLIGHTS.of(node.built.services).close()
+async def _forget(node: DriverNode) -> None:
+    RUNNING_PLANS.of(node.built.services).close()
 
 
-def test_a_plan_that_was_told_whole_may_be_cancelled(lake: Node) -> None:
+def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
     """There is nothing to end, and nothing is wrong; to whom the table is closed it is."""
     table = many(lake)
     plan_id = table.plan().json()["plan-id"]
@@ -134,7 +134,7 @@ def test_a_plan_that_was_told_whole_may_be_cancelled(lake: Node) -> None:
     assert lake.delete(f"{table.path}/plan/{plan_id}", user="stranger").status in (403, 404)
 
 
-def test_a_plan_is_cancelled(lake: Node) -> None:
+def test_a_plan_is_cancelled(lake: DriverNode) -> None:
     """A plan that was cancelled says so, and its tasks are gone; what worked on it has ended."""
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -145,7 +145,7 @@ def test_a_plan_is_cancelled(lake: Node) -> None:
     answers = [lake.delete(f"{table.path}/plan/{each['plan-id']}").status for each in (parted, submitted)]
 
     assert answers == [204, 204]
-    assert len(FLIGHTS.of(lake.built.services)) == 0
+    assert len(RUNNING_PLANS.of(lake.built.services)) == 0
     for each in (parted, submitted):
         assert lake.get(f"{table.path}/plan/{each['plan-id']}").json() == {"status": "cancelled"}
     assert error_of(lake.post(f"{table.path}/tasks", {"plan-task": parted["plan-tasks"][0]}))[:2] == NO_TASK
@@ -154,9 +154,9 @@ def test_a_plan_is_cancelled(lake: Node) -> None:
 NO_PLAN, NO_TASK = (404, "NoSuchPlanIdException"), (404, "NoSuchPlanTaskException")
 
 
-def test_plans_are_their_makers(lake: Node) -> None:
+def test_plans_are_their_makers(lake: DriverNode) -> None:
     """Somebody else's plan, one of another table, one that was made up or has expired is no plan."""
-    table, other = many(lake), Written(lake, "other")
+    table, other = many(lake), WrittenTable(lake, "other")
     steer(lake, scan_files_max=3)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     planned = table.plan().json()
@@ -193,7 +193,7 @@ def test_plans_are_their_makers(lake: Node) -> None:
 
 
 @contextmanager
-def at_ms(node: Node, later_ms: int) -> Iterator[None]:
+def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
     """Set a node's clock forward."""
     clock = node.built.services.store.time
     now = clock.now_ms
@@ -202,7 +202,7 @@ def at_ms(node: Node, later_ms: int) -> Iterator[None]:
     clock.now_ms = now  # type: ignore[method-assign]
 
 
-def test_a_plan_of_a_table_that_changes(lake: Node) -> None:
+def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
     """A plan goes with a renamed table and its older snapshot; it ends with the right to the table, and with the table."""
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -225,21 +225,23 @@ def test_a_plan_of_a_table_that_changes(lake: Node) -> None:
     assert error_of(revoked)[:2] == (403, "ForbiddenException")
 
 
-def test_a_table_of_the_same_name(lake: Node) -> None:
+def test_a_table_of_the_same_name(lake: DriverNode) -> None:
     """What comes after a table of its name has none of its plans."""
     table = many(lake)
     steer(lake, scan_files_max=3)
     body = {"plan-task": table.plan().json()["plan-tasks"][0]}
 
     drop_for_good(lake, table.path)
-    Written(lake)
+    WrittenTable(lake)
 
     assert error_of(lake.post(f"{table.path}/tasks", body))[:2] == NO_TASK
 
 
-def test_files_that_are_not_there(lake: Node) -> None:
+def test_files_that_are_not_there(lake: DriverNode) -> None:
     """A manifest that is missing is 404 as a missing file, a damaged one 500 with its name; one that lies elsewhere is not read."""
-    missing, damaged, elsewhere, bomb = (Written(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb"))
+    missing, damaged, elsewhere, bomb = (
+        WrittenTable(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb")
+    )
     good = manifest([entry(data_file("file:///x.parquet"))])
     missing.commit([listed(f"{missing.location}/metadata/gone.avro", good)])
     damaged.commit([listed(damaged.write("m.avro", good[:-40]), good)])
@@ -283,7 +285,7 @@ BAD: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def test_requests_that_are_none(lake: Node) -> None:
+def test_requests_that_are_none(lake: DriverNode) -> None:
     """What asks for nothing that can be is refused with words, whatever it is that is wrong."""
     table = many(lake)
 
@@ -292,7 +294,7 @@ def test_requests_that_are_none(lake: Node) -> None:
     assert {what: each[:2] for what, each in told.items() if each[:2] != (400, "IllegalArgumentException")} == {}
 
 
-def test_a_filter_of_many_levels(lake: Node) -> None:
+def test_a_filter_of_many_levels(lake: DriverNode) -> None:
     """A filter of 10,000 levels, and one of a megabyte of values, cost an answer and no server."""
     table = many(lake)
     nested = b'{"filter":' + b'{"type":"not","child":' * 10_000 + b"true" + b"}" * 10_001
@@ -305,9 +307,9 @@ def test_a_filter_of_many_levels(lake: Node) -> None:
     assert table.plan().status == 200
 
 
-def test_what_was_appended(lake: Node) -> None:
+def test_what_was_appended(lake: DriverNode) -> None:
     """Between two snapshots lies what appends added, and nothing of what others rewrote."""
-    table = Written(lake)
+    table = WrittenTable(lake)
     told = []
     for n in range(3):
         told.append(table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}.parquet"))]))
@@ -323,7 +325,7 @@ def test_what_was_appended(lake: Node) -> None:
     assert table.paths() == ["3.parquet"]
 
 
-def test_a_few_rows_are_enough(lake: Node) -> None:
+def test_a_few_rows_are_enough(lake: DriverNode) -> None:
     """Who asks for some rows gets no more files than hold them for sure."""
     table = many(lake)
 

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES
 from limnos.http.routing import Route
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import (
     SCHEMA,
     error_of,
@@ -40,7 +40,7 @@ def bare(path: str, space: str = "a") -> str:
 
 
 @pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
-def test_changes_are_refused(node: Node, made: Route[object]) -> None:
+def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
     """Whatever changes something is 400 without a prefix, says which prefix to use, and does nothing, to the owner of all too."""
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
@@ -55,7 +55,7 @@ def test_changes_are_refused(node: Node, made: Route[object]) -> None:
     assert "for catalog main it is lake.main" in message
 
 
-def test_a_table_of_the_same_name_elsewhere_stays(node: Node) -> None:
+def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
     """A client of another catalog that leaves out its prefix drops nothing in the default one."""
     node.done("POST", f"{API}/lake/catalogs", {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
     make_table(node, "a", "t")
@@ -70,7 +70,7 @@ def test_a_table_of_the_same_name_elsewhere_stays(node: Node) -> None:
 
 
 @pytest.mark.parametrize("user", ["stranger", "member", None])
-def test_who_may_not_use_the_catalog_is_not_told_of_it(node: Node, user: str | None) -> None:
+def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: str | None) -> None:
     """The refusal names the default catalog's prefix only to who may use that catalog."""
     make_table(node, "a", "t")
     node.done("POST", f"{API}/lake/users", {"name": "member"})
@@ -84,7 +84,7 @@ def test_who_may_not_use_the_catalog_is_not_told_of_it(node: Node, user: str | N
     assert "lake.main" in error_of(told)[2]
 
 
-def test_reads_mean_the_default_catalog(node: Node) -> None:
+def test_reads_mean_the_default_catalog(node: DriverNode) -> None:
     """Loads, lists and looks without a prefix answer for the default catalog, as with its prefix."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import refusals, wire
 from tests.http.iceberg.refusals import CALLERS, Row
 
@@ -16,7 +16,7 @@ WRITTEN = dict(refusals.rows_written())
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
     """What every caller was answered for every row, in the order of the rows, so that changes come after looks."""
     data: Path = tmp_path_factory.mktemp("refusals")
     with wire.node_over(data) as node:
@@ -38,7 +38,7 @@ def test_every_route_has_its_rows() -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the record states for the route and what it is asked about."""
     told = {who: asked[who][row].status for who in CALLERS}
 
@@ -46,7 +46,7 @@ def test_cells(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_refusals_have_the_protocols_shape(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+def test_refusals_have_the_protocols_shape(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Each refusal is an Iceberg error; a 403 names who is asking or which privilege is missing on what."""
     refused = [asked[who][row] for who in CALLERS if asked[who][row].status in (403, 404, 409)]
 
@@ -63,7 +63,7 @@ PAIRS = [(route, there, f"no {there}") for route, there in WRITTEN if (route, f"
 SPELLED = {"gone": "there", "nowhere": "main", "nolake": "lake"}
 
 
-def told(answer: Answer, who: str) -> str:
+def told(answer: DriverAnswer, who: str) -> str:
     """A refusal's message, with the names of what is not there replaced by those of what is."""
     message = wire.error_of(answer)[2]
     for missing, there in {
@@ -82,7 +82,7 @@ def told(answer: Answer, who: str) -> str:
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if "HEAD" not in pair[0] and "other" not in pair[1]], ids=str)
 @pytest.mark.parametrize("who", ["stranger", "member", "uses"])
 def test_who_is_refused_learns_nothing(
-    asked: dict[str, dict[Row, Answer]], pair: tuple[str, str, str], who: str
+    asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str], who: str
 ) -> None:
     """Who gets 403 for an object that is there and for one that is not gets the same words for both."""
     route, there, missing = pair
@@ -94,7 +94,7 @@ def test_who_is_refused_learns_nothing(
         assert {first.status, second.status} <= {200, 403, 404}
 
 
-def test_missing_privilege_is_named(asked: dict[str, dict[Row, Answer]]) -> None:
+def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -> None:
     """A member who lacks one privilege is told which, and on what."""
     table = "GET /{prefix}/namespaces/{namespace}/tables/{table}"
 
@@ -104,7 +104,7 @@ def test_missing_privilege_is_named(asked: dict[str, dict[Row, Answer]]) -> None
     assert "there" in message
 
 
-def test_disabled_user_is_refused_everywhere(node: Node) -> None:
+def test_disabled_user_is_refused_everywhere(node: DriverNode) -> None:
     """A disabled user gets 403 with the reason from every route but the configuration, which knows of no metalake then."""
     files = refusals.prepare(node)
     node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/owner", {"enabled": False})

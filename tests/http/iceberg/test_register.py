@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import (
     commit,
     error_of,
@@ -24,17 +24,17 @@ from tests.http.iceberg.wire import (
 )
 
 
-def warehouse(node: Node) -> Path:
+def warehouse(node: DriverNode) -> Path:
     """The directory of the catalog's warehouse."""
     return node.data / "warehouse" / "main"
 
 
-def register(node: Node, name: str, location: object, **more: object) -> Answer:
+def register(node: DriverNode, name: str, location: object, **more: object) -> DriverAnswer:
     """Register a metadata file as a table of namespace `a`."""
     return node.post(f"{space_path('a')}/register", {"name": name, "metadata-location": str(location), **more})
 
 
-def dropped_table(node: Node) -> str:
+def dropped_table(node: DriverNode) -> str:
     """Make a table with two metadata files and drop it; returns the newest file."""
     make_table(node, "a", "gone")
     location = str(commit(node, "a", "gone", updates=[set_properties(k="v")])["metadata-location"])
@@ -42,7 +42,7 @@ def dropped_table(node: Node) -> str:
     return location
 
 
-def test_register(lake: Node) -> None:
+def test_register(lake: DriverNode) -> None:
     """A table of an existing file has its uuid, its place and its history, and can be committed to."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes())
@@ -56,7 +56,7 @@ def test_register(lake: Node) -> None:
     assert [entry["metadata-file"] for entry in committed["metadata"]["metadata-log"]][-1] == location
 
 
-def test_unknown_fields_survive(lake: Node) -> None:
+def test_unknown_fields_survive(lake: DriverNode) -> None:
     """What another writer put into the file that we do not know is served and committed as it was."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes()) | {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}
@@ -68,7 +68,7 @@ def test_unknown_fields_survive(lake: Node) -> None:
     assert metadata_of(lake, "a", "t").items() >= {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}.items()
 
 
-def test_compressed_file(node: Node) -> None:
+def test_compressed_file(node: DriverNode) -> None:
     """A file that is compressed is read as what it holds."""
     location = dropped_table(node)
     packed = local(location).with_name("00007-x.gz.metadata.json")
@@ -79,7 +79,7 @@ def test_compressed_file(node: Node) -> None:
     assert answer["metadata"] == json.loads(local(location).read_bytes())
 
 
-def test_name_that_is_taken(lake: Node) -> None:
+def test_name_that_is_taken(lake: DriverNode) -> None:
     """Registering over a table is 409 unless it is asked to overwrite; the table stays."""
     location = dropped_table(lake)
     before = make_table(lake, "a", "t")
@@ -90,7 +90,7 @@ def test_name_that_is_taken(lake: Node) -> None:
     assert lake.get(table_path("a", "t")).json() == before
 
 
-def test_overwrite(lake: Node) -> None:
+def test_overwrite(lake: DriverNode) -> None:
     """With overwrite the table points at the file from now on, under the same grants and another ETag."""
     location = dropped_table(lake)
     make_table(lake, "a", "t")
@@ -107,7 +107,7 @@ def test_overwrite(lake: Node) -> None:
     assert "Another table lies at location" in error_of(fresh)[2]
 
 
-def test_overwrite_of_nothing(node: Node) -> None:
+def test_overwrite_of_nothing(node: DriverNode) -> None:
     """Overwrite where there is no table makes one."""
     location = dropped_table(node)
 
@@ -121,7 +121,7 @@ def test_overwrite_of_nothing(node: Node) -> None:
 @pytest.mark.parametrize(
     "location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"]
 )
-def test_file_outside_the_roots(node: Node, location: str, overwrite: bool) -> None:
+def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool) -> None:
     """A file outside the catalog's roots is refused before it is looked at."""
     make_table(node, "a", "t")
 
@@ -131,7 +131,7 @@ def test_file_outside_the_roots(node: Node, location: str, overwrite: bool) -> N
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_table_outside_the_roots(node: Node) -> None:
+def test_table_outside_the_roots(node: DriverNode) -> None:
     """A file within the roots whose table lies outside them is refused."""
     location = dropped_table(node)
     file = json.loads(local(location).read_bytes()) | {"location": "file:///elsewhere/t"}
@@ -146,7 +146,7 @@ def test_table_outside_the_roots(node: Node) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
-def test_link_that_leads_out(node: Node, link: str, there: bool) -> None:
+def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
     """A symbolic link out of the warehouse is answered like a file that is missing, whether it leads to one or not."""
     location = dropped_table(node)
     outside = node.data.parent / "outside" / "x.metadata.json"
@@ -163,7 +163,7 @@ def test_link_that_leads_out(node: Node, link: str, there: bool) -> None:
     assert out == (404, "NotFoundException", none[2].replace("/none", f"/{link}"))
 
 
-def test_link_that_stays_within(node: Node) -> None:
+def test_link_that_stays_within(node: DriverNode) -> None:
     """A symbolic link to another place in the warehouse is followed."""
     location = dropped_table(node)
     (warehouse(node) / "latest").symlink_to(local(location))
@@ -172,7 +172,7 @@ def test_link_that_stays_within(node: Node) -> None:
 
 
 @pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
-def test_file_that_is_not_there(node: Node, place: str) -> None:
+def test_file_that_is_not_there(node: DriverNode, place: str) -> None:
     """A file that is missing, or is a directory, is 404 with the type that says it is the file."""
     make_table(node, "a", "t")
 
@@ -198,7 +198,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_file_that_is_no_metadata(node: Node, kind: str) -> None:
+def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
     """A file that is no table metadata is 400 that says why, and makes no table."""
     make_space(node, "a")
     path = warehouse(node) / "x.metadata.json"
@@ -223,7 +223,7 @@ def test_file_that_is_no_metadata(node: Node, kind: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_metadata_with_a_wrong_field(lake: Node, change: dict[str, object]) -> None:
+def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]) -> None:
     """Metadata with a field that cannot be right is 400, on either backend, and makes no table."""
     location = dropped_table(lake)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
@@ -234,7 +234,7 @@ def test_metadata_with_a_wrong_field(lake: Node, change: dict[str, object]) -> N
     assert lake.ask("HEAD", table_path("a", "t")).status == 404
 
 
-def test_same_file_twice(node: Node) -> None:
+def test_same_file_twice(node: DriverNode) -> None:
     """A file whose table is there already is not made a second table."""
     made = make_table(node, "a", "t")
 
@@ -244,7 +244,7 @@ def test_same_file_twice(node: Node) -> None:
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_moved_directory(node: Node) -> None:
+def test_moved_directory(node: DriverNode) -> None:
     """A file that was copied elsewhere registers as the table it describes, at the place it describes."""
     location = dropped_table(node)
     copied = warehouse(node) / "copy.metadata.json"
@@ -256,7 +256,7 @@ def test_moved_directory(node: Node) -> None:
     assert answer["metadata"] == json.loads(local(location).read_bytes())
 
 
-def legacy_table(node: Node) -> str:
+def legacy_table(node: DriverNode) -> str:
     """Write the metadata file of a version 1 table as old engines wrote it, without a uuid; returns where it is."""
     location = f"file://{warehouse(node)}/old"
     file = {
@@ -270,7 +270,7 @@ def legacy_table(node: Node) -> str:
     return f"file://{path}"
 
 
-def test_version_1_without_uuid(lake: Node) -> None:
+def test_version_1_without_uuid(lake: DriverNode) -> None:
     """A table of a file without uuid, which version 1 allows, gets one; clients see it, assert it, and commit."""
     make_space(lake, "a")
 
@@ -297,7 +297,7 @@ def test_version_1_without_uuid(lake: Node) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_layout_of_wrong_types(node: Node, change: dict[str, object]) -> None:
+def test_layout_of_wrong_types(node: DriverNode, change: dict[str, object]) -> None:
     """A list where a number or a word belongs, in a partition spec or sort order, is 400: no later commit trips over it."""
     location = dropped_table(node)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from limnos.app.restricting import CHORES as RESTRICTING
-from limnos.services.iceberg.scan_turns import SCAN_CHORES
-from limnos.services.request.chores import OwnChores
-from tests.http.driver import API, OWN, Node, grant
-from tests.http.iceberg.planning import Written
+from limnos.app.restricted_files import RESTRICTED_FILE_FUNCTIONS as RESTRICTING
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.offloaded_work import InlineOffloader
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restrictions import LAKE, SCHEMA, SECRETS, closed, furnish, of, restrict, words
 from tests.http.iceberg.wire import (
     ROOT,
@@ -30,7 +30,7 @@ HOME = table_path("a", "t")
 
 
 @pytest.fixture
-def shop(lake: Node) -> Node:
+def shop(lake: DriverNode) -> DriverNode:
     """The furnished table, restricted for everybody but its owner; bob has every right but to own, and a namespace `b` of his own."""
     furnish(lake)
     grant(lake, "bob", EVERYTHING, kind="CATALOG", on="main")
@@ -39,7 +39,7 @@ def shop(lake: Node) -> Node:
     return lake
 
 
-class Everything(OwnChores):
+class Everything(InlineOffloader):
     """Does on the spot what processes do for bound readers, too."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
@@ -47,12 +47,12 @@ class Everything(OwnChores):
         return RESTRICTING[name](*parts) if name in RESTRICTING else await super().do(name, *parts, caller=caller)
 
 
-def real(node: Node) -> dict[str, object]:
+def real(node: DriverNode) -> dict[str, object]:
     """The table as its owner has it."""
     return node.done("GET", HOME)
 
 
-def test_another_name_for_its_metadata(shop: Node) -> None:
+def test_another_name_for_its_metadata(shop: DriverNode) -> None:
     """Who knows the metadata file from before registers no other table of it, and nothing over the restricted one."""
     file = real(shop)["metadata-location"]
 
@@ -66,7 +66,7 @@ def test_another_name_for_its_metadata(shop: Node) -> None:
     assert over.status == 403, over.body
 
 
-def test_another_table_at_its_place(shop: Node) -> None:
+def test_another_table_at_its_place(shop: DriverNode) -> None:
     """No table, staged or made, lies at, in or above the restricted one's place; nor does one move there."""
     place = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     for location in (
@@ -89,10 +89,10 @@ def test_another_table_at_its_place(shop: Node) -> None:
     assert moved.status in (400, 409), moved.body
 
 
-def test_manifests_of_ones_own_that_name_its_files(shop: Node) -> None:
+def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
     """A table of one's own whose manifests, or whose lists, are the restricted one's is planned by nobody here."""
-    own = Written(shop, "stolen")
-    SCAN_CHORES.put(shop.built.services, Everything())
+    own = WrittenTable(shop, "stolen")
+    SCAN_OFFLOADER.put(shop.built.services, Everything())
     file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
     own.commit([own.manifest("m.avro", [entry(data_file(file))])])
     assert restrict(shop, "r", on="main.a.stolen", filter="id > 1").status == 200
@@ -103,7 +103,7 @@ def test_manifests_of_ones_own_that_name_its_files(shop: Node) -> None:
     assert file not in answer.body.decode()
 
 
-def test_statements_about_it(shop: Node) -> None:
+def test_statements_about_it(shop: DriverNode) -> None:
     """SQL++ tells nothing of its rows, files or commits: by query, view, function, copy, analysis, or what datasets are made of."""
     statements = (
         "select value t from a.t t",
@@ -128,7 +128,7 @@ def test_statements_about_it(shop: Node) -> None:
         assert answer.status != 200, (statement, text)
 
 
-def test_views_over_it(shop: Node) -> None:
+def test_views_over_it(shop: DriverNode) -> None:
     """A view lends a bound caller nothing, and planning through one is planning for a bound reader; a view of theirs lends others nothing."""
     make_space(shop, "v")
     make_view(shop, "v", "mine", version=view_version("select * from a.t"))
@@ -144,7 +144,7 @@ def test_views_over_it(shop: Node) -> None:
         assert shop.post(f"{HOME}/plan?referenced-by={through}", {}, user="eve").status == 403
 
 
-def test_older_answers(shop: Node) -> None:
+def test_older_answers(shop: DriverNode) -> None:
     """What was loaded before the restriction is asked for again in vain: by its tag, under its key, and by the plan that was begun."""
     shop.done("DELETE", of("eu"))
     before = shop.get(HOME, user="bob")
@@ -165,7 +165,7 @@ def test_older_answers(shop: Node) -> None:
         assert not [each for each in SECRETS if each in answer.body.decode()]
 
 
-def test_out_of_its_reach(shop: Node) -> None:
+def test_out_of_its_reach(shop: DriverNode) -> None:
     """Who is bound takes the table out of no restriction: by no rename, move, drop, undrop, transaction or owner of theirs; nor a namespace of those that one is on."""
     moves = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
     for answer in (
@@ -189,7 +189,7 @@ def test_out_of_its_reach(shop: Node) -> None:
     assert shop.get(HOME, user="bob").status in (403, 404)
 
 
-def test_what_is_told_beside_it(shop: Node) -> None:
+def test_what_is_told_beside_it(shop: DriverNode) -> None:
     """Tags, the feed, the search, statistics, policies and lists tell a bound reader of the table's name and columns, and of no value or file."""
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     paths = (

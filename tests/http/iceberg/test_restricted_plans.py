@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limnos.formats.scans import portions
+from limnos.formats.scans import manifest_batches
 from limnos.formats.scans import tasks as planned
 from limnos.model.errors import OutsideRoots
-from limnos.services.iceberg import restricting
-from limnos.services.iceberg.scan_turns import SCAN_CHORES
-from limnos.services.request import chores
-from limnos.services.request.places import Place
-from tests.http.driver import OWN, Answer, Node, grant
+from limnos.services.iceberg import policy_enforcement
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request import offloaded_work
+from limnos.services.request.catalog_storage import CatalogStorage
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.http.iceberg.planning import Written, paths_of
+from tests.http.iceberg.planning import WrittenTable, paths_of
 from tests.http.iceberg.test_plans import deep, steer
 from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restrictions import restrict, words
@@ -36,12 +36,12 @@ ROWS = [
 ]
 
 
-class Shown(Written):
+class Shown(WrittenTable):
     """A table of real files that bob reads under a restriction: cards masked, and rows of Rome alone."""
 
-    def __init__(self, node: Node, *, manifests: int = 2, files: int = 2) -> None:
+    def __init__(self, node: DriverNode, *, manifests: int = 2, files: int = 2) -> None:
         super().__init__(node, schema=SCHEMA)
-        SCAN_CHORES.put(node.built.services, Everything())
+        SCAN_OFFLOADER.put(node.built.services, Everything())
         self.told = [
             self.manifest(f"m{n}.avro", [entry(self.file(f"{n}-{each}.parquet")) for each in range(files)])
             for n in range(manifests)
@@ -58,11 +58,11 @@ class Shown(Written):
         pq.write_table(pa.Table.from_pylist(ROWS, schema=pa.schema(fields)), at)
         return data_file(f"{self.location}/metadata/{name}", file_size_in_bytes=at.stat().st_size)
 
-    def seen(self, **asked: object) -> Answer:
+    def seen(self, **asked: object) -> DriverAnswer:
         """What bob is told of a scan."""
         return self.plan(user="bob", **asked)
 
-    def rows(self, answer: Answer) -> list[dict[str, Any]]:
+    def rows(self, answer: DriverAnswer) -> list[dict[str, Any]]:
         """The rows of the files that an answer names."""
         assert answer.status == 200, answer.body
         found = [wire.local(each["data-file"]["file-path"]) for each in answer.json()["file-scan-tasks"]]
@@ -74,7 +74,7 @@ def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
 
 
 @pytest.fixture
-def table(lake: Node) -> Shown:
+def table(lake: DriverNode) -> Shown:
     """The table."""
     return Shown(lake)
 
@@ -83,7 +83,7 @@ def table(lake: Node) -> Shown:
 def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
     """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter as it came; however large the table's metadata."""
     steer(table.node, scan_files_max=1)
-    monkeypatch.setattr(chores, "DOCUMENT_BYTES_MAX", document_bytes_max)
+    monkeypatch.setattr(offloaded_work, "DOCUMENT_BYTES_MAX", document_bytes_max)
     asked = {"type": "gt", "term": "id", "value": 3}
 
     answer = table.seen(filter=asked, stats_fields=["id", "card"])
@@ -169,7 +169,7 @@ def test_a_name_of_yesterday(table: Shown) -> None:
         assert table.plan(**asked).status == 200
 
 
-def test_refusals_name_no_file(lake: Node) -> None:
+def test_refusals_name_no_file(lake: DriverNode) -> None:
     """Whatever is wrong with the files of a restricted table, who is bound hears no name of one, nor where the table lies; its owner does."""
     table = Shown(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
@@ -195,10 +195,10 @@ def test_refusals_name_no_file(lake: Node) -> None:
 def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the table's place is one that the server may not read any more, who is bound does not hear which."""
 
-    def outside(_: Place, location: str) -> None:
+    def outside(_: CatalogStorage, location: str) -> None:
         raise OutsideRoots(f"Location {location} is none")
 
-    monkeypatch.setattr(Place, "check", outside)
+    monkeypatch.setattr(CatalogStorage, "check", outside)
     told, whole = table.seen(), table.plan()
 
     assert (told.status, table.location in words(told)) == (406, False)
@@ -208,10 +208,10 @@ def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.Monke
 def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long filter comes back with every file: others get smaller parts and none that is too large, who is bound is refused before any file is read."""
     asked = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
-    monkeypatch.setattr(portions, "_FILTERS_BYTES", 10_000)
+    monkeypatch.setattr(manifest_batches, "_FILTERS_BYTES", 10_000)
     tasks = table.plan(filter=asked).json()["plan-tasks"]
     fetched = [len(paths_of(table.node.post(f"{table.path}/tasks", {"plan-task": each}))) for each in tasks]
-    for module in (restricting, planned):
+    for module in (policy_enforcement, planned):
         monkeypatch.setattr(module, "TOLD_BYTES_MAX", 10_000)
 
     refused, part = table.seen(filter=asked), table.node.post(f"{table.path}/tasks", {"plan-task": tasks[0]})

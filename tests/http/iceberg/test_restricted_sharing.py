@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.services.iceberg import restricted_reads
-from limnos.services.iceberg.scan_turns import SCAN_CHORES
-from tests.http.driver import Answer, Node, grant
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.test_restricted_doors import Everything
@@ -47,17 +47,17 @@ class Counting(Everything):
 
 
 @pytest.fixture
-def table(lake: Node) -> Shown:
+def table(lake: DriverNode) -> Shown:
     """The table of four files, with a mask that is the same for every query."""
     made = Shown(lake)
-    SCAN_CHORES.put(lake.built.services, Counting())
+    SCAN_OFFLOADER.put(lake.built.services, Counting())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
     return made
 
 
 def written(table: Shown) -> int:
     """How many files were rewritten so far."""
-    chores = SCAN_CHORES.of(table.node.built.services)
+    chores = SCAN_OFFLOADER.of(table.node.built.services)
     assert isinstance(chores, Counting)
     return chores.written
 
@@ -68,7 +68,7 @@ def there(table: Shown) -> list[str]:
     return sorted(str(each) for each in root.rglob("*.parquet"))
 
 
-def files_of(answer: Answer) -> set[str]:
+def files_of(answer: DriverAnswer) -> set[str]:
     """The files that an answer names."""
     assert answer.status == 200, answer.body
     return {str(wire.local(each["data-file"]["file-path"])) for each in answer.json()["file-scan-tasks"]}
@@ -79,7 +79,7 @@ def local_hashes(table: Shown) -> None:
     assert restrict(table.node, masks={"card": "sha-256-query-local"}).status == 200
 
 
-def cancel(table: Shown, answer: Answer, *, user: str = "bob") -> None:
+def cancel(table: Shown, answer: DriverAnswer, *, user: str = "bob") -> None:
     """Cancel a plan."""
     assert table.node.delete(f"{table.path}/plan/{answer.json()['plan-id']}", user=user).status == 204
 
@@ -101,12 +101,12 @@ def test_plans_and_readers_share_one_rewrite(table: Shown) -> None:
 def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
     """Ten plans that are asked for at once have each file written once."""
 
-    async def ask() -> list[Answer]:
+    async def ask() -> list[DriverAnswer]:
         plans = [table.node.answer("POST", f"{table.path}/plan", {}, user=user) for user in ["bob", "carl"] * 5]
         return list(await asyncio.gather(*plans))
 
     answers = table.node.runner.run(ask())
-    chores = SCAN_CHORES.of(table.node.built.services)
+    chores = SCAN_OFFLOADER.of(table.node.built.services)
     assert isinstance(chores, Counting)
 
     assert len({frozenset(files_of(each)) for each in answers}) == 1

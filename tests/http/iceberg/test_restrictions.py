@@ -8,17 +8,17 @@ from typing import cast
 
 import pytest
 
-from limnos.files import everything
-from limnos.formats.iceberg.read_restrictions import Bound
-from limnos.formats.scans.request import Aim, ScanRequest
-from limnos.model.entities import Document
-from limnos.model.errors import Forbidden
-from limnos.model.principals import Asker
+from limnos.files import allow_everything
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions
+from limnos.formats.scans.request import ScanRequest, ScanScope
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import PermissionDenied
+from limnos.model.principals import Requester
 from limnos.model.records import CatalogRecord
-from limnos.services.iceberg.scans import Scan, Scanned
+from limnos.services.iceberg.scans import ScanTarget, TableScan
+from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
-from limnos.services.request.places import Place
-from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     SPACES,
     commit,
@@ -53,13 +53,19 @@ def of(name: str, *, kind: str = "TABLE", on: str = "main.a.t") -> str:
 
 
 def restrict(
-    node: Node, name: str = "eu", *, kind: str = "TABLE", on: str = "main.a.t", user: str = "admin", **terms: object
-) -> Answer:
+    node: DriverNode,
+    name: str = "eu",
+    *,
+    kind: str = "TABLE",
+    on: str = "main.a.t",
+    user: str = "admin",
+    **terms: object,
+) -> DriverAnswer:
     """Set a restriction."""
     return node.put(of(name, kind=kind, on=on), terms, user=user)
 
 
-def furnish(node: Node) -> None:
+def furnish(node: DriverNode) -> None:
     """Make a table with a snapshot, statistics and properties that tell values, and two who may read and write it: bob and ann."""
     make_space(node, "a")
     body = {
@@ -97,20 +103,20 @@ def furnish(node: Node) -> None:
         grant(node, user, RIGHTS, kind="CATALOG", on="main")
 
 
-def words(answer: Answer) -> str:
+def words(answer: DriverAnswer) -> str:
     """The message of a failure, whatever protocol it is of."""
     body = answer.json()
     return str(body.get("message") or body["error"]["message"])
 
 
-def closed(answer: Answer) -> None:
+def closed(answer: DriverAnswer) -> None:
     """A refusal that says why."""
     assert answer.status == 403, (answer.status, answer.body)
     assert "read-restricted-use-server-planning" in words(answer), words(answer)
 
 
 @pytest.fixture
-def shop(lake: Node) -> Node:
+def shop(lake: DriverNode) -> DriverNode:
     """A node with the furnished table, which is restricted for everybody but ann and its owner."""
     furnish(lake)
     answer = restrict(
@@ -123,7 +129,7 @@ def shop(lake: Node) -> Node:
     return lake
 
 
-def test_load_tells_columns_and_no_file(shop: Node) -> None:
+def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
     """Who is bound gets columns, snapshots' ids and times, the restrictions and where to plan: no file, no summary, no default, no value."""
     answer = shop.get(table_path("a", "t"), user="bob", x_iceberg_access_delegation="vended-credentials")
 
@@ -154,7 +160,7 @@ def test_load_tells_columns_and_no_file(shop: Node) -> None:
     assert real["location"] not in text
 
 
-def test_everybody_else_gets_the_table_whole(shop: Node) -> None:
+def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
     """The owner and who is excepted load what they did before, with an ETag of its own for each sort of answer."""
     bound = shop.get(table_path("a", "t"), user="bob")
     for user in ("admin", "ann"):
@@ -168,7 +174,7 @@ def test_everybody_else_gets_the_table_whole(shop: Node) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_doors_of_iceberg_rest(shop: Node) -> None:
+def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
     """Who is bound may have their scans planned, and ask whether the table is there; everything else says why not."""
     path = table_path("a", "t")
     closed(shop.get(f"{path}/credentials", user="bob"))
@@ -184,7 +190,7 @@ def test_doors_of_iceberg_rest(shop: Node) -> None:
     assert shop.get(f"{path}?snapshots=refs", user="bob").status == 200
 
 
-def test_doors_of_gravitino_rest(shop: Node) -> None:
+def test_doors_of_gravitino_rest(shop: DriverNode) -> None:
     """Gravitino REST shows columns alone; it alters, renames and drops nothing, and keeps no statistics for them."""
     table = f"{API}/lake/catalogs/main/schemas/a/tables/t"
     shown = shop.get(table, user="bob")
@@ -201,7 +207,7 @@ def test_doors_of_gravitino_rest(shop: Node) -> None:
     assert given.json().get("credentials") == []
 
 
-def test_doors_of_the_own_api(shop: Node) -> None:
+def test_doors_of_the_own_api(shop: DriverNode) -> None:
     """Lineage, reports, transactions and the restrictions themselves are not theirs."""
     closed(shop.get(f"{LAKE}/lineage?path=main.a.t", user="bob"))
     body = {"operations": [{"do": "drop-table", "path": ["a", "t"]}]}
@@ -215,7 +221,7 @@ def test_doors_of_the_own_api(shop: Node) -> None:
         assert answer.status == 403
 
 
-def test_doors_of_sqlpp(shop: Node) -> None:
+def test_doors_of_sqlpp(shop: DriverNode) -> None:
     """A statement of SQL++ is refused by name, before any engine is asked; so is what a connector asks."""
     answer = shop.post("/query/service", {"statement": "select value t from a.t t"}, user="bob")
 
@@ -226,7 +232,7 @@ def test_doors_of_sqlpp(shop: Node) -> None:
     assert not [each for each in SECRETS if each in told.body.decode()]
 
 
-def test_what_is_set_aside_is_nobodys(shop: Node) -> None:
+def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
     """No table lies where files are shown to whom restrictions bind: its owner would see what others may see."""
     location = str(shop.done("GET", table_path("a", "t"))["metadata"]["location"]).rpartition("/")[0]
     body = {
@@ -243,15 +249,15 @@ def test_what_is_set_aside_is_nobodys(shop: Node) -> None:
 
 def test_planning_that_knows_no_restrictions_is_refused() -> None:
     """Whoever plans for somebody whom restrictions bind, and does not see to that, plans nothing."""
-    document = Document(1, 1, "", "file:///t", "", b"{}")
-    place = Place(CatalogRecord("", "", "", {}, True), "", (), None, everything())
-    scanned = Scanned(Asker("bob", 1), document, place, ScanRequest(), Bound(None, {}))
+    document = MetadataDocument(1, 1, "", "file:///t", "", b"{}")
+    place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
+    scanned = ScanTarget(Requester("bob", 1), document, place, ScanRequest(), BoundRestrictions(None, {}))
 
-    with pytest.raises(Forbidden, match="read-restricted-use-server-planning"):
-        Scan(cast("Context", None), scanned, aim=cast("Aim", None))
+    with pytest.raises(PermissionDenied, match="read-restricted-use-server-planning"):
+        TableScan(cast("Context", None), scanned, aim=cast("ScanScope", None))
 
 
-def test_plans_need_the_right_to_read(shop: Node) -> None:
+def test_plans_need_the_right_to_read(shop: DriverNode) -> None:
     """Who may only write plans nothing of a restricted table, nor of any; a restriction gives no right."""
     grant(shop, "wim", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     plan = f"{table_path('a', 't')}/plan"
@@ -262,7 +268,7 @@ def test_plans_need_the_right_to_read(shop: Node) -> None:
     assert shop.post(plan, {}, user="nell").status == 403
 
 
-def test_views_lift_no_restriction(shop: Node) -> None:
+def test_views_lift_no_restriction(shop: DriverNode) -> None:
     """Who is bound is lent nothing by a view of who is not; nor does a writer who is bound lend what they see."""
     version = view_version("select * from a.t")
     make_view(shop, "v", "mine", version=version)
@@ -278,7 +284,7 @@ def test_views_lift_no_restriction(shop: Node) -> None:
     shop.done("POST", view_path("v", "mine"), replaced_by(version))
 
 
-def test_effective_at_the_next_request(lake: Node) -> None:
+def test_effective_at_the_next_request(lake: DriverNode) -> None:
     """Setting, replacing and removing bind the next load, kept answers or not; a user who joins or leaves what is excepted is bound anew."""
     furnish(lake)
     path = table_path("a", "t")
@@ -298,7 +304,7 @@ def test_effective_at_the_next_request(lake: Node) -> None:
     assert lake.done("DELETE", of("eu")) == {"removed": False}
 
 
-def test_namespaces_restrict_what_is_below(lake: Node) -> None:
+def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
     """Filters of a namespace and a table hold together, of two masks on a column the stricter; owning the table does not lift the namespace's."""
     furnish(lake)
     assert (
@@ -330,7 +336,7 @@ def test_namespaces_restrict_what_is_below(lake: Node) -> None:
         closed(answer)
 
 
-def test_a_table_stays_restricted_by_what_it_lies_in(lake: Node) -> None:
+def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
     """Who is not excepted moves nothing out; a move takes the table's own restrictions along and brings those of where it goes."""
     furnish(lake)
     make_space(lake, "b")
@@ -347,7 +353,7 @@ def test_a_table_stays_restricted_by_what_it_lies_in(lake: Node) -> None:
     assert set(lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]) == set(told)
 
 
-def test_a_restriction_follows_its_column_or_closes(lake: Node) -> None:
+def test_a_restriction_follows_its_column_or_closes(lake: DriverNode) -> None:
     """Renamed columns stay masked; when a column that a restriction rests on is dropped, nothing is seen until it is set anew."""
     furnish(lake)
     assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
@@ -401,7 +407,7 @@ def _schema(fields: list[dict]) -> list[dict]:
         ({"masks": {"ssn": "show-last-4"}, "who": {}}, "unknown field"),
     ],
 )  # fmt: skip
-def test_bad_input_restricts_nothing(lake: Node, terms: dict, why: str) -> None:
+def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) -> None:
     """What names no column, fits no type, is too long or too deep is refused with words, and nothing is set."""
     furnish(lake)
     answer = restrict(lake, **terms)
@@ -411,7 +417,7 @@ def test_bad_input_restricts_nothing(lake: Node, terms: dict, why: str) -> None:
     assert lake.done("GET", of("x").removesuffix("/x"))["restrictions"] == []
 
 
-def test_who_may_restrict(shop: Node) -> None:
+def test_who_may_restrict(shop: DriverNode) -> None:
     """Owners and who may manage grants restrict, see and lift; a restriction is told with whom it names, and where it is set."""
     grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
 
@@ -432,7 +438,7 @@ def test_who_may_restrict(shop: Node) -> None:
     assert shop.delete(of("more"), user="gus").json() == {"removed": True}
 
 
-def test_explain_tells_the_restriction(shop: Node) -> None:
+def test_explain_tells_the_restriction(shop: DriverNode) -> None:
     """`access explain` says which restriction closes a table, as the refusal does, and what to do."""
     body = {"action": "table_read", "path": ["main", "a", "t"], "user": "bob"}
     told = shop.done("POST", f"{LAKE}/access/explain", body)
@@ -444,7 +450,7 @@ def test_explain_tells_the_restriction(shop: Node) -> None:
     assert shop.done("POST", f"{LAKE}/access/explain", body)["decision"]["allowed"] is True
 
 
-def test_other_formats_are_refused(lake: Node) -> None:
+def test_other_formats_are_refused(lake: DriverNode) -> None:
     """Restrictions are of Iceberg tables: a catalog of another format says so, whatever lies in it."""
     body = {
         "name": "vectors",
@@ -461,7 +467,7 @@ def test_other_formats_are_refused(lake: Node) -> None:
     assert "Lance" in words(answer)
 
 
-def test_active_roles_bind_and_except(lake: Node) -> None:
+def test_active_roles_bind_and_except(lake: DriverNode) -> None:
     """A role that is not active excepts nobody, and still binds who holds it."""
     furnish(lake)
     roles = lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
@@ -476,7 +482,7 @@ def test_active_roles_bind_and_except(lake: Node) -> None:
     assert "read-restrictions" in narrowed.json()
 
 
-def test_access_control_off_restricts_nobody(lake: Node) -> None:
+def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
     """Where nobody is checked nobody is bound; with one table many restrictions are one fact, bounded in number."""
     make_table(lake, "a", "t")
     for number in range(3):
@@ -486,7 +492,7 @@ def test_access_control_off_restricts_nobody(lake: Node) -> None:
     assert [each["name"] for each in told] == ["r0", "r1", "r2"]
 
 
-def test_restrictions_go_out_and_come_in(lake: Node) -> None:
+def test_restrictions_go_out_and_come_in(lake: DriverNode) -> None:
     """An export has the restrictions of namespaces and tables; an import sets them under the new ids of whom they name, and leaves out whom nobody knows."""
     make_space(lake, "a")
     for user in ("bob", "gone"):

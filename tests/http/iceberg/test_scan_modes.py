@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import ROOT, commit, make_space, make_table, set_properties, space_path, table_path
 
 MODE = "scan-planning-mode"
 HOME = table_path("a", "t")
 
 
-def alter(node: Node, *updates: dict[str, str]) -> None:
+def alter(node: DriverNode, *updates: dict[str, str]) -> None:
     """Alter the catalog."""
     node.done("PUT", f"{API}/lake/catalogs/main", {"updates": list(updates)})
 
 
-def catalog_says(node: Node, mode: str) -> None:
+def catalog_says(node: DriverNode, mode: str) -> None:
     """Set the catalog's property."""
     alter(node, {"@type": "setProperty", "property": MODE, "value": mode})
 
 
-def told(node: Node, path: str = HOME) -> object:
+def told(node: DriverNode, path: str = HOME) -> object:
     """What a load's configuration says."""
     return node.done("GET", path)["config"].get(MODE)  # type: ignore[union-attr]
 
 
-def configured(node: Node) -> object:
+def configured(node: DriverNode) -> object:
     """What a client is told before anything else."""
     return node.done("GET", "/iceberg/v1/config?warehouse=main")["defaults"].get(MODE)  # type: ignore[union-attr]
 
 
-def test_nobody_says_anything(lake: Node) -> None:
+def test_nobody_says_anything(lake: DriverNode) -> None:
     """Where neither table nor catalog says so, it is left to the client."""
     make_table(lake, "a", "t")
 
     assert (told(lake), configured(lake)) == (None, None)
 
 
-def test_the_table_says_so(lake: Node) -> None:
+def test_the_table_says_so(lake: DriverNode) -> None:
     """A table's property is told with the table, at once, with a tag of its own, and by whatever makes the table."""
     make_table(lake, "a", "t")
     before = lake.get(HOME).headers["etag"]
@@ -55,7 +55,7 @@ def test_the_table_says_so(lake: Node) -> None:
     assert made["config"] == {MODE: "client"}
 
 
-def test_the_catalog_says_so(lake: Node) -> None:
+def test_the_catalog_says_so(lake: DriverNode) -> None:
     """What the catalog says holds for every table that says nothing itself, at the next request, whatever a client or this server keeps; clients are configured with it."""
     make_table(lake, "a", "t")
     make_table(lake, "a", "own", properties={MODE: "client"})
@@ -73,7 +73,7 @@ def test_the_catalog_says_so(lake: Node) -> None:
     assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 200
 
 
-def test_a_mode_that_is_none(lake: Node) -> None:
+def test_a_mode_that_is_none(lake: DriverNode) -> None:
     """A catalog takes no other word; of a table, whose properties are its writers' own, it is as if it were not there."""
     refused = lake.put(
         f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
@@ -94,7 +94,7 @@ def test_a_mode_that_is_none(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 400_000])
-def test_large_documents(lake: Node, size: int) -> None:
+def test_large_documents(lake: DriverNode, size: int) -> None:
     """It is found in a document of any size, and a property whose value only speaks of it is none."""
     make_space(lake, "a")
     schema = {"type": "struct", "fields": []}

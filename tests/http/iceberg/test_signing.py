@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Answer, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
-from tests.objects import BUCKET, ELSE, Objects, authorized
+from tests.objects import BUCKET, ELSE, ObjectStoreServer, authorized
 
 pytestmark = pytest.mark.integration  # an object store is served
 ASKED = {"x_iceberg_access_delegation": "remote-signing"}
@@ -25,16 +25,16 @@ WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """An object store that looks at every signature, and at what users, roles and sessions may do."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def node(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with the tables `a.t` and `a.t2` in both catalogs; ana reads, ben writes, eve does both, zoe neither."""
-    storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     with node_at(tmp_path_factory.mktemp("signing") / "data", storage=storage) as running:
         for kind in KINDS:
             properties = {**store.properties, "warehouse": f"s3://lake/{kind}", "s3.remote-signing-enabled": "true"}
@@ -58,22 +58,22 @@ def table(kind: str, name: str = "t") -> str:
 
 
 def sign(
-    node: Node,
-    store: Objects,
+    node: DriverNode,
+    store: ObjectStoreServer,
     kind: str,
     *,
     user: str = "eve",
     method: str = "GET",
     key: str = "data/f",
     **more: object,
-) -> Answer:
+) -> DriverAnswer:
     """Have a request signed for a name below the table's place."""
     uri = more.pop("uri", f"{store.uri}/{BUCKET}/{kind}/t/{quote(key)}")
     body = {"region": "us-east-1", "uri": uri, "method": method, "headers": {}, **more}
     return node.post(f"{table(kind)}/sign", body, user=user)
 
 
-def sent(answer: Answer, method: str, data: bytes | None = None) -> int:
+def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
     """What the store says to a request that was signed."""
     assert answer.status == 200, answer.body
     headers = {name: ", ".join(values) for name, values in answer.json()["headers"].items()}
@@ -86,7 +86,7 @@ def sent(answer: Answer, method: str, data: bytes | None = None) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_told_to_who_asks(node: Node, kind: str) -> None:
+def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
     """In the words of now and of before, without any key; who asks for credentials gets those where a catalog gives them out; who has no right to rows gets neither."""
     answer = node.get(table(kind), user="ana", **ASKED)
     config = answer.json()["config"]
@@ -105,7 +105,7 @@ def test_it_is_told_to_who_asks(node: Node, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_store_takes_what_is_signed(node: Node, store: Objects, kind: str) -> None:
+def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
     """Objects are written, listed, read, copied and deleted, odd names and several at once too, without any key of the client's."""
     for key in ("data/f", "data/p=a%2Fb/ä +&.parquet"):
         assert sent(sign(node, store, kind, method="PUT", key=key), "PUT", b"x") == 200
@@ -128,11 +128,11 @@ def test_the_store_takes_what_is_signed(node: Node, store: Objects, kind: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signature_is_for_one_request(node: Node, store: Objects, kind: str) -> None:
+def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
     """It opens no other name, and does nothing else."""
     answer = sign(node, store, kind)
     elsewhere = {**answer.json(), "uri": answer.json()["uri"].replace("/t/", "/t2/")}
-    assert sent(Answer(200, {}, json.dumps(elsewhere).encode()), "GET") == 403
+    assert sent(DriverAnswer(200, {}, json.dumps(elsewhere).encode()), "GET") == 403
     assert sent(answer, "DELETE") == 403
 
 
@@ -140,7 +140,9 @@ def test_a_signature_is_for_one_request(node: Node, store: Objects, kind: str) -
 @pytest.mark.parametrize(
     "user, reads, writes", [("ana", 200, 403), ("ben", 403, 200), ("eve", 200, 200), ("zoe", 403, 403)]
 )
-def test_who_may_do_what(node: Node, store: Objects, kind: str, *, user: str, reads: int, writes: int) -> None:
+def test_who_may_do_what(
+    node: DriverNode, store: ObjectStoreServer, kind: str, *, user: str, reads: int, writes: int
+) -> None:
     """Reading needs SELECT_TABLE, writing MODIFY_TABLE; who only writes reads the directory that holds no rows."""
     listing = f"{store.uri}/{BUCKET}?prefix={kind}/t/data/"
     assert sign(node, store, kind, user=user).status == reads
@@ -153,7 +155,7 @@ def test_who_may_do_what(node: Node, store: Objects, kind: str, *, user: str, re
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_beyond_the_table_is_signed(node: Node, store: Objects, kind: str) -> None:
+def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
     """Not the table whose place only begins alike, nor the place itself, another catalog's, another bucket, or another store."""
     other = KINDS[kind == KINDS[0]]
     refused = [
@@ -171,7 +173,7 @@ def test_nothing_beyond_the_table_is_signed(node: Node, store: Objects, kind: st
     assert sign(node, store, kind, method="POST", uri=f"{store.uri}/{BUCKET}?delete", body=body).status == 403
 
 
-def test_rights_are_those_of_the_moment(node: Node, store: Objects) -> None:
+def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServer) -> None:
     """Who loses the right gets no further signature; a table that was dropped has none."""
     grant(node, "tim", "use_catalog use_schema select_table", kind="CATALOG", on="wide")
     assert sign(node, store, "wide", user="tim").status == 200
@@ -181,7 +183,7 @@ def test_rights_are_those_of_the_moment(node: Node, store: Objects) -> None:
     assert gone.status == 404
 
 
-def test_a_catalog_that_signs_nothing_says_so(node: Node, store: Objects, tmp_path: Path) -> None:
+def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectStoreServer, tmp_path: Path) -> None:
     """Nor does it tell clients that it would."""
     properties = {**store.properties, "warehouse": "s3://lake/silent"}
     body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
@@ -195,6 +197,6 @@ def test_a_catalog_that_signs_nothing_says_so(node: Node, store: Objects, tmp_pa
     assert (refused.status, "signs no requests" in refused.body.decode()) == (400, True)
 
 
-def test_other_providers_are_not_signed_for(node: Node, store: Objects) -> None:
+def test_other_providers_are_not_signed_for(node: DriverNode, store: ObjectStoreServer) -> None:
     """The specification has a field for them."""
     assert sign(node, store, "wide", provider="gcs").status == 406

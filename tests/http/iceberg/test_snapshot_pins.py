@@ -7,18 +7,18 @@ import json
 import pytest
 
 from tests.http.admin.test_runs import RUNS, declare, finish, started
-from tests.http.driver import Answer, Node, grant
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.http.iceberg.planning import Written
+from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.wire import ROOT, commit, error_of, metadata_of, set_properties
 from tests.manifests import data_file, entry
 
 
-class History(Written):
+class History(WrittenTable):
     """A table with three snapshots, of which the last one is current."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: DriverNode) -> None:
         super().__init__(node)
         manifests = []
         for number in (1, 2, 3):
@@ -27,7 +27,7 @@ class History(Written):
             )
             self.commit(manifests)
 
-    def remove(self, *numbers: int, updates: tuple[object, ...] = ()) -> Answer:
+    def remove(self, *numbers: int, updates: tuple[object, ...] = ()) -> DriverAnswer:
         """Remove snapshots."""
         gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
         return commit(self.node, "a", self.name, updates=[*updates, gone])
@@ -38,12 +38,12 @@ class History(Written):
 
 
 @pytest.fixture
-def table(lake: Node) -> History:
+def table(lake: DriverNode) -> History:
     """The table."""
     return History(lake)
 
 
-def refused(answer: Answer, *words: str) -> None:
+def refused(answer: DriverAnswer, *words: str) -> None:
     """A commit that is refused in Iceberg's shape, with the words that help."""
     assert error_of(answer)[:2] == (409, "CommitFailedException"), answer.body
     for word in words:

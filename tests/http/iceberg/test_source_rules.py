@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.storage import Sources
-from tests.http.between import Step, interfere
-from tests.http.driver import API, OWN, Node, grant, node_at
+from limnos.config.storage import SourcesSection
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.federated import catalog, refused, space, table
-from tests.scripted import Scripted, Told, scripted
+from tests.http.interference import InterferencePoint, interfere
+from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
 TABLES = "/v1/namespaces/a/tables"
 TABLE, VIEW, SPACE = f"{TABLES}/t", "/v1/namespaces/a/views/v", "/v1/namespaces/a"
@@ -23,41 +23,43 @@ OBJECTS = f"{OWN}/metalakes/lake/objects"
 
 
 @pytest.fixture
-def source() -> Iterator[Scripted]:
+def source() -> Iterator[ScriptedServer]:
     """A source with namespace `a`, table `a.t` and view `a.v`, that takes every change."""
     with scripted() as found:
-        loaded = Told(body={"metadata-location": "x", "metadata": {}})
+        loaded = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
         found.answers |= {
-            "GET /v1/config": Told(body={}), f"GET {SPACE}": Told(body={"namespace": ["a"]}), f"HEAD {SPACE}": Told(204),
-            f"GET {TABLE}": loaded, f"HEAD {TABLE}": Told(204), f"GET {VIEW}": loaded, f"HEAD {VIEW}": Told(204),
-            f"POST {TABLES}": loaded, f"DELETE {TABLE}": Told(204), f"DELETE {VIEW}": Told(204), f"DELETE {SPACE}": Told(204),
+            "GET /v1/config": ScriptedAnswer(body={}), f"GET {SPACE}": ScriptedAnswer(body={"namespace": ["a"]}), f"HEAD {SPACE}": ScriptedAnswer(204),
+            f"GET {TABLE}": loaded, f"HEAD {TABLE}": ScriptedAnswer(204), f"GET {VIEW}": loaded, f"HEAD {VIEW}": ScriptedAnswer(204),
+            f"POST {TABLES}": loaded, f"DELETE {TABLE}": ScriptedAnswer(204), f"DELETE {VIEW}": ScriptedAnswer(204), f"DELETE {SPACE}": ScriptedAnswer(204),
         }  # fmt: skip
         yield found
 
 
 @pytest.fixture
-def node(fresh: Callable[[str], Path], source: Scripted) -> Iterator[Node]:
+def node(fresh: Callable[[str], Path], source: ScriptedServer) -> Iterator[DriverNode]:
     """A node whose catalog `far` shows the source."""
-    sources = Sources(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
+    sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
     with node_at(fresh("near"), sources=sources) as running:
         properties = {"uri": f"http://127.0.0.1:{source.port}"}
         running.done("POST", f"{API}/lake/catalogs", catalog(properties))
         yield running
 
 
-def changes(source: Scripted) -> list[str]:
+def changes(source: ScriptedServer) -> list[str]:
     """What the source was asked to change."""
     return [each for each in source.targets() if not each.startswith(("GET ", "HEAD "))]
 
 
-def stands(node: Node, kind: str, name: str) -> None:
+def stands(node: DriverNode, kind: str, name: str) -> None:
     """Let a node stand for an object of the source, owned by the admin."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": "admin", "type": "USER"})
 
 
 @pytest.mark.parametrize("path", [table("a", "t"), space("a")])
 @pytest.mark.parametrize("stood_for", [False, True])
-def test_the_source_drops_nothing_protected(node: Node, source: Scripted, path: str, stood_for: bool) -> None:
+def test_the_source_drops_nothing_protected(
+    node: DriverNode, source: ScriptedServer, path: str, stood_for: bool
+) -> None:
     """What lies in a catalog that is protected with all below is refused before the source is asked to drop it, whatever stands for it."""
     if stood_for:
         stands(node, "TABLE", "far.a.t")
@@ -73,7 +75,7 @@ def test_the_source_drops_nothing_protected(node: Node, source: Scripted, path: 
     assert len(changes(source)) == 1
 
 
-def test_a_right_that_goes_before_the_source_is_asked(node: Node, source: Scripted) -> None:
+def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: ScriptedServer) -> None:
     """Each request is decided by itself: a right that was taken away a moment ago leaves the source unasked."""
     role = grant(node, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="far")
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
@@ -84,7 +86,7 @@ def test_a_right_that_goes_before_the_source_is_asked(node: Node, source: Script
     assert changes(source) == [f"POST {TABLES}"]
 
 
-def test_two_make_what_stands_for_a_table_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is second finds what the first has made, and goes on with it: both change the same node."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     owner = f"{API}/lake/owners/TABLE/far.a.t"
@@ -93,14 +95,14 @@ def test_two_make_what_stands_for_a_table_at_once(node: Node, monkeypatch: pytes
         answer = await node.answer("PUT", owner, {"name": "admin", "type": "USER"})
         assert answer.status == 200, answer
 
-    with interfere(node, monkeypatch, step=Step.SUBMIT, act=act) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=act) as found:
         node.done("PUT", owner, {"name": "ana", "type": "USER"})
 
     assert found.is_done
     assert node.done("GET", owner)["owner"]["name"] == "ana"
 
 
-def test_a_crowd_makes_one_node(node: Node) -> None:
+def test_a_crowd_makes_one_node(node: DriverNode) -> None:
     """Of twenty who hang something on a table of the source for the first time, none fails, and one node stands for it."""
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 

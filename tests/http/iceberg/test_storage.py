@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from limnos.config.storage import Storage
+from limnos.config.storage import StorageSection
 from tests.http.driver import API, node_at
 from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_properties, table_path
 
@@ -19,7 +19,7 @@ def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> Non
     """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        storage = Storage(allowed_roots=("s3://b",), allowed_endpoints=(endpoint,), timeout_s=600.0)
+        storage = StorageSection(allowed_roots=("s3://b",), allowed_endpoints=(endpoint,), timeout_s=600.0)
         stuck = {
             "warehouse": "s3://b/w", "s3.endpoint": endpoint, "s3.region": "x", "s3.access-key-id": "k", "s3.secret-access-key": "s",
         }  # fmt: skip

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverNode, grant, node_at
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -40,7 +40,7 @@ def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
-def test_every_route(lake: Node) -> None:
+def test_every_route(lake: DriverNode) -> None:
     """A table is made, found, committed to, renamed, registered and dropped."""
     lake.done("POST", SPACES, {"namespace": ["a", "b"]})
     space, home = space_path("a", "b"), table_path("a", "b", "t")
@@ -62,7 +62,7 @@ def test_every_route(lake: Node) -> None:
     assert registered["metadata"] == committed["metadata"]
 
 
-def test_create(lake: Node) -> None:
+def test_create(lake: DriverNode) -> None:
     """A new table has fresh ids, a location of its own without names in it, and its metadata in a file besides."""
     spec = {"fields": [{"source-id": 5, "name": "city", "transform": "identity"}]}
     order = {"order-id": 7, "fields": [
@@ -86,7 +86,7 @@ def test_create(lake: Node) -> None:
     assert str(metadata["location"]).endswith(f"/warehouse/main/{uuid.UUID(metadata['table-uuid']).hex}")
 
 
-def test_create_over_a_table(lake: Node) -> None:
+def test_create_over_a_table(lake: DriverNode) -> None:
     """A name that a table has is 409, whether the table is to be made or only staged; the table stays as it was."""
     before = make_table(lake, "a", "t")
 
@@ -100,7 +100,7 @@ def test_create_over_a_table(lake: Node) -> None:
     assert len(files_of(lake)) == 1
 
 
-def test_create_in_a_missing_namespace(lake: Node) -> None:
+def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
     """A table is not made where there is no namespace; no file is left."""
     answer = lake.post(f"{space_path('gone')}/tables", {"name": "t", "schema": SCHEMA})
 
@@ -108,7 +108,7 @@ def test_create_in_a_missing_namespace(lake: Node) -> None:
     assert files_of(lake) == []
 
 
-def test_staged_create(lake: Node) -> None:
+def test_staged_create(lake: DriverNode) -> None:
     """A staged create stores nothing; the commit that follows makes the table with everything it carries."""
     make_space(lake, "a")
     asked = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
@@ -126,7 +126,7 @@ def test_staged_create(lake: Node) -> None:
     assert (metadata["location"], metadata["current-snapshot-id"], metadata["properties"]["k"]) == (location, 100, "v")
 
 
-def test_staged_create_that_came_second(lake: Node) -> None:
+def test_staged_create_that_came_second(lake: DriverNode) -> None:
     """Of two commits that finish staged creates of one name the second is 409, in the words that clients look for."""
     make_space(lake, "a")
     warehouse = str(lake.data / "warehouse" / "main")
@@ -139,7 +139,7 @@ def test_staged_create_that_came_second(lake: Node) -> None:
     assert files_of(lake) == [str(local(first["metadata-location"]))]
 
 
-def test_etag(lake: Node) -> None:
+def test_etag(lake: DriverNode) -> None:
     """Create, load and commit carry an ETag; one that is sent back answers 304 without a body, until a commit."""
     make_space(lake, "a")
     made = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
@@ -161,7 +161,7 @@ def test_etag(lake: Node) -> None:
     assert stale.headers["etag"] == committed.headers["etag"] != etag
 
 
-def test_etag_differs_by_snapshots_mode(lake: Node) -> None:
+def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
     """What was loaded with all snapshots is not 304 for only those of references, and the other way round."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
@@ -177,7 +177,7 @@ def test_etag_differs_by_snapshots_mode(lake: Node) -> None:
     assert statuses == [304, 200, 200, 304]
 
 
-def test_304_is_decided_first(lake: Node) -> None:
+def test_304_is_decided_first(lake: DriverNode) -> None:
     """Who may no longer load the table gets 403 for an ETag that was once given out, at the very next request."""
     make_table(lake, "a", "t")
     role = grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -191,7 +191,7 @@ def test_304_is_decided_first(lake: Node) -> None:
     assert (before.status, after.status) == (304, 403)
 
 
-def test_etag_of_a_recreated_table(lake: Node) -> None:
+def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
     """A table that was dropped and made again under its name has another ETag."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
@@ -205,7 +205,7 @@ def test_etag_of_a_recreated_table(lake: Node) -> None:
     assert (gone.status, again.status) == (404, 200)
 
 
-def test_snapshots_of_references(lake: Node) -> None:
+def test_snapshots_of_references(lake: DriverNode) -> None:
     """`snapshots=refs` leaves out what no reference points to, and nothing else changes."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
@@ -219,7 +219,7 @@ def test_snapshots_of_references(lake: Node) -> None:
     assert loaded[0] == loaded[1]
 
 
-def test_unknown_snapshots_mode(node: Node) -> None:
+def test_unknown_snapshots_mode(node: DriverNode) -> None:
     """A mode that is not known is 400 and names those that are."""
     make_table(node, "a", "t")
 
@@ -231,7 +231,7 @@ def test_unknown_snapshots_mode(node: Node) -> None:
 @pytest.mark.parametrize(
     "name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"]
 )
-def test_odd_names(lake: Node, name: str) -> None:
+def test_odd_names(lake: DriverNode, name: str) -> None:
     """A table's name may hold anything that a level may; its location does not."""
     made = make_table(lake, name, name)
 
@@ -242,7 +242,7 @@ def test_odd_names(lake: Node, name: str) -> None:
     assert name not in str(made["metadata"]["location"]).rpartition("/")[2]
 
 
-def test_metadata_table_names_are_names(lake: Node) -> None:
+def test_metadata_table_names_are_names(lake: DriverNode) -> None:
     """A table in a nested namespace that is called like one of Iceberg's metadata tables is a table; the others are 404."""
     for name in ("files", "snapshots", "history"):
         make_table(lake, "a", "b", name)
@@ -251,7 +251,7 @@ def test_metadata_table_names_are_names(lake: Node) -> None:
     assert error_of(lake.get(table_path("a", "b", "files", "partitions")))[0] == 404
 
 
-def test_rename_across_namespaces(lake: Node) -> None:
+def test_rename_across_namespaces(lake: DriverNode) -> None:
     """A table moves to another namespace with its id, documents and grants on it; the old name is free."""
     made = make_table(lake, "a", "b", "t")
     make_space(lake, "c")
@@ -266,7 +266,7 @@ def test_rename_across_namespaces(lake: Node) -> None:
     assert make_table(lake, "a", "b", "t")["metadata"]["table-uuid"] != made["metadata"]["table-uuid"]
 
 
-def test_renames_that_cannot_be(lake: Node) -> None:
+def test_renames_that_cannot_be(lake: DriverNode) -> None:
     """A missing table, a missing target and a taken name are told apart, and nothing moves."""
     first, second = make_table(lake, "a", "t"), make_table(lake, "b", "u")
 
@@ -289,7 +289,7 @@ def test_renames_that_cannot_be(lake: Node) -> None:
     assert [lake.get(table_path(*levels)).json() for levels in (("a", "t"), ("b", "u"))] == [first, second]
 
 
-def test_rename_to_itself_changes_nothing(node: Node) -> None:
+def test_rename_to_itself_changes_nothing(node: DriverNode) -> None:
     """A rename to the name that the table has is done already."""
     made = make_table(node, "a", "t")
 
@@ -299,7 +299,7 @@ def test_rename_to_itself_changes_nothing(node: Node) -> None:
     assert node.get(table_path("a", "t")).json() == made
 
 
-def test_drop_keeps_files(lake: Node) -> None:
+def test_drop_keeps_files(lake: DriverNode) -> None:
     """A drop without purge leaves the table's files, and the name is free at once."""
     made = make_table(lake, "a", "t")
 
@@ -312,7 +312,7 @@ def test_drop_keeps_files(lake: Node) -> None:
     assert lake.get(f"{space_path('a')}/tables")["identifiers"] == []
 
 
-def test_metrics_of_a_missing_table(node: Node) -> None:
+def test_metrics_of_a_missing_table(node: DriverNode) -> None:
     """A report about a table that is not there is 404."""
     make_space(node, "a")
 
@@ -321,7 +321,7 @@ def test_metrics_of_a_missing_table(node: Node) -> None:
     assert error_of(answer)[:2] == (404, "NoSuchTableException")
 
 
-def test_locations_are_unique(lake: Node) -> None:
+def test_locations_are_unique(lake: DriverNode) -> None:
     """Tables made at once under one name after the other never share a place, and a chosen place is taken once."""
     places = []
     for _ in range(3):
@@ -332,7 +332,7 @@ def test_locations_are_unique(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["file://{}/x", "{}/x", "file:{}/x", "file://{}//x", "file://{}/x/"])
-def test_chosen_location_is_taken_once(lake: Node, spelling: str) -> None:
+def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
     """A place that one table has, however it is spelled, is refused to another; no file is left of the attempt."""
     warehouse = str(lake.data / "warehouse" / "main")
     make_table(lake, "a", "t", location=f"file://{warehouse}/x")
@@ -348,7 +348,7 @@ def test_chosen_location_is_taken_once(lake: Node, spelling: str) -> None:
     assert files_of(lake) == files
 
 
-def test_chosen_location_is_honoured(lake: Node) -> None:
+def test_chosen_location_is_honoured(lake: DriverNode) -> None:
     """A location that a client gives within the roots is the table's, without the slash at its end."""
     warehouse = str(lake.data / "warehouse" / "main")
 
@@ -363,7 +363,7 @@ def test_chosen_location_is_honoured(lake: Node) -> None:
     ["file:///etc", "{}/../other", "{}/%2e%2e/other", "{}x/t", "s3://bucket/t", "{}/a/./b"],
 )
 @pytest.mark.parametrize("way", ["create", "stage", "property", "commit", "staged-commit"])
-def test_location_outside_the_roots(node: Node, location: str, way: str) -> None:
+def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -> None:
     """No way of naming a place outside the catalog's roots works, and nothing is left of the attempt."""
     make_table(node, "a", "t")
     place = location.format(f"file://{node.data}/warehouse/main")
@@ -387,11 +387,11 @@ def test_location_outside_the_roots(node: Node, location: str, way: str) -> None
 def test_allowed_locations(fresh: Callable[[str], Path]) -> None:
     """The catalog's property `allowed-locations` opens further roots that the server allows, at the next request."""
     outside = fresh("elsewhere")
-    with node_at(fresh("data"), storage=Storage(allowed_roots=(str(outside), "s3://b"))) as node:
+    with node_at(fresh("data"), storage=StorageSection(allowed_roots=(str(outside), "s3://b"))) as node:
         _open_and_use(node, outside)
 
 
-def _open_and_use(node: Node, outside: Path) -> None:
+def _open_and_use(node: DriverNode, outside: Path) -> None:
     asked = {"name": "t", "schema": SCHEMA, "location": f"file://{outside}/t"}
     make_space(node, "a")
     before = node.post(f"{space_path('a')}/tables", asked)
@@ -405,7 +405,7 @@ def _open_and_use(node: Node, outside: Path) -> None:
     assert local(after["metadata-location"]).is_relative_to(outside / "t")
 
 
-def test_new_name_that_begins_with_the_catalog(node: Node) -> None:
+def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
     """Who writes `RENAME TO main.a.u`, as names are written elsewhere in SQL, is told to leave the catalog out."""
     make_table(node, "a", "t")
 
@@ -421,7 +421,7 @@ def test_new_name_that_begins_with_the_catalog(node: Node) -> None:
     assert two[2] == "Namespace does not exist: main"
 
 
-def test_a_namespace_named_as_the_catalog_is_a_target(node: Node) -> None:
+def test_a_namespace_named_as_the_catalog_is_a_target(node: DriverNode) -> None:
     """A namespace may have its catalog's name; a table is moved into it like into any other."""
     make_table(node, "a", "t")
     make_space(node, "main", "a")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.http.driver import Answer, Node, grant
+from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -35,25 +35,25 @@ def change(*levels: str, updates: Sequence[object] = (), requirements: Sequence[
     return {"identifier": identifier, "requirements": list(requirements), "updates": list(updates)}
 
 
-def commit_all(node: Node, *changes: Document, user: str = "admin") -> Answer:
+def commit_all(node: DriverNode, *changes: Document, user: str = "admin") -> DriverAnswer:
     """Commit changes together."""
     return node.ask("POST", PATH, {"table-changes": list(changes)}, user=user)
 
 
-def marks(node: Node, *tables: str, key: str = "mark") -> list[object]:
+def marks(node: DriverNode, *tables: str, key: str = "mark") -> list[object]:
     """What a property of each table of namespace `a` says."""
     return [metadata_of(node, "a", name)["properties"].get(key) for name in tables]  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def tables(lake: Node) -> Node:
+def tables(lake: DriverNode) -> DriverNode:
     """Three tables."""
     for name in ("t", "u", "v"):
         make_table(lake, "a", name)
     return lake
 
 
-def test_two_tables(tables: Node) -> None:
+def test_two_tables(tables: DriverNode) -> None:
     """Changes of two tables are both there, with a metadata file each, in one revision; the answer has no body."""
     answer = commit_all(tables, *(change("a", name, updates=[set_properties(mark=name)]) for name in ("t", "u")))
 
@@ -65,7 +65,7 @@ def test_two_tables(tables: Node) -> None:
         assert len(loaded["metadata"]["metadata-log"]) == 1
 
 
-def test_requirement_that_fails_undoes_all(tables: Node) -> None:
+def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
     """One requirement that does not hold refuses all; table and requirement are named, and no file is left."""
     wrong = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}
     with nothing_done(tables):
@@ -81,7 +81,7 @@ def test_requirement_that_fails_undoes_all(tables: Node) -> None:
     assert "assert-ref-snapshot-id" in message
 
 
-def test_later_change_of_a_table_sees_the_earlier(tables: Node) -> None:
+def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
     """Changes of one table are applied in order, and a later one's requirements are about what the earlier ones left."""
     after = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 100}
     first = change("a", "t", updates=[snapshot(1), point(1)])
@@ -99,7 +99,7 @@ def test_later_change_of_a_table_sees_the_earlier(tables: Node) -> None:
     assert marks(tables, "u") == ["1"]
 
 
-def test_table_is_made_with_the_commit_of_another(tables: Node) -> None:
+def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
     """A change that asserts that there is no table makes it, and a later change of the same set may build on it."""
     location = f"file://{tables.data}/warehouse/main/made"
     made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
@@ -115,7 +115,7 @@ def test_table_is_made_with_the_commit_of_another(tables: Node) -> None:
     assert marks(tables, "t") == ["1"]
 
 
-def test_names_taken_by_two_sets_at_once(tables: Node) -> None:
+def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
     """Two sets that make the same table at the same time: one does, the other is refused whole, without a file."""
 
     def made(place: str, mark: str) -> Document:
@@ -157,7 +157,7 @@ def test_names_taken_by_two_sets_at_once(tables: Node) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_bad_bodies(tables: Node, body: object, words: str) -> None:
+def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
     """What is malformed or unknown is 400, naming the table where there is one, and nothing is done."""
     with nothing_done(tables):
         answer = tables.ask("POST", PATH, body)
@@ -166,14 +166,14 @@ def test_bad_bodies(tables: Node, body: object, words: str) -> None:
     assert words in error_of(answer)[2]
 
 
-def test_each_table_needs_its_own_right(tables: Node) -> None:
+def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
     """Who may change two tables of three is refused all; the third is named, and no requirement is looked at."""
     for name in ("t", "u"):
         grant(tables, "bob", "modify_table", kind="TABLE", on=f"main.a.{name}")
     grant(tables, "bob", "use_catalog use_schema", kind="CATALOG", on="main")
     wrong = {"type": "assert-table-uuid", "uuid": "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11"}
 
-    def ask(*names: str) -> Answer:
+    def ask(*names: str) -> DriverAnswer:
         changes = [change("a", name, updates=[set_properties(mark="b")], requirements=[]) for name in names]
         changes[0]["requirements"] = [] if len(names) == 2 else [wrong]
         return commit_all(tables, *changes, user="bob")
@@ -187,7 +187,7 @@ def test_each_table_needs_its_own_right(tables: Node) -> None:
     assert marks(tables, "t", "u", "v") == ["b", "b", None]
 
 
-def test_missing_table(tables: Node) -> None:
+def test_missing_table(tables: DriverNode) -> None:
     """A table that is not there is 404 by its name, and nothing is done."""
     with nothing_done(tables):
         answer = commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), change("a", "none"))
@@ -195,7 +195,7 @@ def test_missing_table(tables: Node) -> None:
     assert error_of(answer) == (404, "NoSuchTableException", "Table does not exist: a.none")
 
 
-def test_five_hundred_tables(tables: Node) -> None:
+def test_five_hundred_tables(tables: DriverNode) -> None:
     """A set of five hundred tables, half of them new, is committed at once."""
     make_space(tables, "many")
     names = [f"t{number}" for number in range(250)]
@@ -214,7 +214,7 @@ def test_five_hundred_tables(tables: Node) -> None:
     assert {metadata_of(tables, "many", name)["properties"].get("mark") for name in names} == {"1"}  # type: ignore[attr-defined]
 
 
-def test_no_change_still_holds_its_table(tables: Node) -> None:
+def test_no_change_still_holds_its_table(tables: DriverNode) -> None:
     """A change without updates asserts only; its requirement counts for the whole set."""
     uuid = metadata_of(tables, "a", "u")["table-uuid"]
     holds = change("a", "u", requirements=[{"type": "assert-table-uuid", "uuid": uuid}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import (
     at_once,
     commit,
@@ -16,7 +16,7 @@ from tests.http.iceberg.wire import (
 )
 
 
-def test_what_it_was_like_is_answered(lake: Node) -> None:
+def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
     """The last metadata and its location come back; the table is gone, its files are all there, the trash is empty."""
     make_table(lake, "a", "t")
     last = commit(lake, "a", "t", updates=[set_properties(k="v")])
@@ -30,7 +30,7 @@ def test_what_it_was_like_is_answered(lake: Node) -> None:
     assert lake.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"] == []
 
 
-def test_later_commits_fail(lake: Node) -> None:
+def test_later_commits_fail(lake: DriverNode) -> None:
     """A commit after it is 404, and one beside it either came before, and is in the answer, or fails."""
     for turn in range(8):
         make_table(lake, "a", f"t{turn}")
@@ -43,7 +43,7 @@ def test_later_commits_fail(lake: Node) -> None:
         assert error_of(lake.post(path, body))[:2] == (404, "NoSuchTableException")
 
 
-def test_another_catalog_takes_it_over(lake: Node) -> None:
+def test_another_catalog_takes_it_over(lake: DriverNode) -> None:
     """What was unregistered here can be registered by somebody else, elsewhere, at once, and is the same table."""
     make_table(lake, "a", "t")
     before = metadata_of(lake, "a", "t")

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, quote
 import pytest
 from pyiceberg.io.fsspec import FsspecFileIO
 
-from limnos.config.settings import Storage
-from tests.adls import ACCOUNT, CONTAINER, PLACE, SECRET, Adls, adls
-from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+from limnos.config.settings import StorageSection
+from tests.adls import ACCOUNT, CONTAINER, PLACE, SECRET, AdlsServer, adls
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 
 pytestmark = pytest.mark.integration  # an object store is served
@@ -26,14 +26,14 @@ HOST = f"{ACCOUNT}.dfs.core.windows.net"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adls]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdlsServer]:
     """An object store where programs sign in."""
     with adls(tmp_path_factory.mktemp("adls")) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
-def _believed(store: Adls, monkeypatch: pytest.MonkeyPatch) -> None:
+def _believed(store: AdlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its authority is believed, and its sign-in is where programs sign in."""
     store.away = 0
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(store.authority))
@@ -42,9 +42,9 @@ def _believed(store: Adls, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["by_key"])
-def node(store: Adls, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Node]:
+def node(store: AdlsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
     """A node with the tables `a.t` and `a.t2` in a catalog that gives out signatures; ana reads, ben writes, eve does both."""
-    storage = Storage(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
+    storage = StorageSection(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
     place = f"{PLACE}/{request.node.name.partition('[')[0]}/{request.param}"
     with node_at(tmp_path / "data", storage=storage) as running:
         properties = {**getattr(store, request.param), "warehouse": place}
@@ -61,12 +61,12 @@ def node(store: Adls, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         yield running
 
 
-def load(node: Node, user: str = "admin", path: str = TABLE) -> Answer:
+def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnswer:
     """Load a table as clients do that want credentials."""
     return node.get(path, user=user, **ASKED)
 
 
-def token_of(answer: Answer) -> str:
+def token_of(answer: DriverAnswer) -> str:
     """The signature in an answer; in its configuration and beside it they are the same."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
@@ -74,7 +74,7 @@ def token_of(answer: Answer) -> str:
     return str(entry["config"][f"adls.sas-token.{HOST}"])
 
 
-def asks(store: Adls, token: str, method: str, path: str, data: bytes | None = None) -> bool:
+def asks(store: AdlsServer, token: str, method: str, path: str, data: bytes | None = None) -> bool:
     """Ask the store for something under a signature; say whether it was done."""
     sign = "&" if "?" in path else "?"
     url = f"https://{store.host}/{CONTAINER}{path}{sign}{token}"
@@ -89,7 +89,7 @@ def asks(store: Adls, token: str, method: str, path: str, data: bytes | None = N
         return False
 
 
-def opened(store: Adls, token: str, place: str) -> dict[str, bool]:
+def opened(store: AdlsServer, token: str, place: str) -> dict[str, bool]:
     """What a signature opens at a place: reading rows and metadata, writing, deleting, listing."""
     for name in ("data/f", "metadata/f"):
         store.files[f"{place}/{name}"] = b"x"
@@ -103,7 +103,7 @@ def opened(store: Adls, token: str, place: str) -> dict[str, bool]:
     }
 
 
-def place_of(node: Node, path: str = TABLE) -> str:
+def place_of(node: DriverNode, path: str = TABLE) -> str:
     """Where a table lies in the container."""
     return str(node.get(path).json()["metadata"]["location"]).removeprefix(f"{PLACE}/")
 
@@ -120,7 +120,9 @@ BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
 @pytest.mark.parametrize(
     "user, expected", [("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False})]
 )
-def test_signatures_open_what_rights_open(store: Adls, node: Node, user: str, expected: dict[str, bool]) -> None:
+def test_signatures_open_what_rights_open(
+    store: AdlsServer, node: DriverNode, user: str, expected: dict[str, bool]
+) -> None:
     """Who may read reads, who may write too writes; one that is renewed is no different, and no other place is opened."""
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
@@ -130,7 +132,7 @@ def test_signatures_open_what_rights_open(store: Adls, node: Node, user: str, ex
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_who_may_not_read_gets_none(store: Adls, node: Node) -> None:
+def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None:
     """Who writes alone is told the table without a signature, who may do neither not even that; no answer to anybody has what the account proves itself by."""
     lent = store.lent
     for path in (TABLE, f"{TABLE}/credentials"):
@@ -143,7 +145,7 @@ def test_who_may_not_read_gets_none(store: Adls, node: Node) -> None:
     assert not [each for each in told if store.key in each or SECRET in each or store.lent_key in each]
 
 
-def test_signatures_are_kept_renewed_and_told(store: Adls, node: Node) -> None:
+def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNode) -> None:
     """Equal questions share a signature; it says when it ends and where it is renewed, also in Gravitino's words."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
@@ -160,7 +162,7 @@ def test_signatures_are_kept_renewed_and_told(store: Adls, node: Node) -> None:
 
 
 @BOTH
-def test_the_check_tries_them(store: Adls, node: Node) -> None:
+def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
     """`storage check` writes, lists, reads and deletes as the account and with a signature, which is refused beside."""
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
@@ -170,7 +172,7 @@ def test_the_check_tries_them(store: Adls, node: Node) -> None:
     assert not [key for key in store.files if "limnos-check" in key]
 
 
-def test_pyiceberg_works_by_a_signature(store: Adls, node: Node) -> None:
+def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> None:
     """What a table's answer says is all that PyIceberg needs: it reads and writes there, as far as the caller may, and nowhere else."""
     told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
@@ -193,7 +195,7 @@ def test_pyiceberg_works_by_a_signature(store: Adls, node: Node) -> None:
 
 @pytest.mark.parametrize("node", ["by_program"], indirect=True)
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by Azure")])
-def test_a_sign_in_that_gives_none(store: Adls, node: Node, away: int, word: str) -> None:
+def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: int, word: str) -> None:
     """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
     store.away = away
     answer = load(node, "eve")
@@ -204,7 +206,7 @@ def test_a_sign_in_that_gives_none(store: Adls, node: Node, away: int, word: str
     assert token_of(load(node, "eve"))
 
 
-def test_keys_go_nowhere_else(store: Adls, node: Node) -> None:
+def test_keys_go_nowhere_else(store: AdlsServer, node: DriverNode) -> None:
     """A host that the server does not talk to, one for the environment's program, half a program, and a key that is none are refused."""
     on = {"adls.vended-credentials-enabled": "true"}
     for properties, word in (

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from limnos.config.settings import Storage
-from tests.gcs import BUCKET, Gcs, gcs
-from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+from limnos.config.settings import StorageSection
+from tests.gcs import BUCKET, GcsServer, gcs
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 
 pytestmark = pytest.mark.integration  # an object store is served
@@ -23,17 +23,17 @@ ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Gcs]:
+def store() -> Iterator[GcsServer]:
     """An object store with a token service."""
     with gcs() as found:
         yield found
 
 
 @pytest.fixture
-def node(store: Gcs, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Node]:
+def node(store: GcsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
     """A node with the tables `a.t` and `a.t2` in a catalog that gives out tokens; ana reads, ben writes, eve does both."""
     store.away = 0
-    storage = Storage(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    storage = StorageSection(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     place = f"gs://lake/{request.node.name.partition('[')[0]}"
     with node_at(tmp_path / "data", storage=storage) as running:
         body = {
@@ -54,12 +54,12 @@ def node(store: Gcs, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
-def load(node: Node, user: str = "admin", path: str = TABLE) -> Answer:
+def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnswer:
     """Load a table as clients do that want credentials."""
     return node.get(path, user=user, **ASKED)
 
 
-def token_of(answer: Answer) -> str:
+def token_of(answer: DriverAnswer) -> str:
     """The token in an answer; in its configuration and beside it they are the same."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
@@ -67,7 +67,7 @@ def token_of(answer: Answer) -> str:
     return str(entry["config"]["gcs.oauth2.token"])
 
 
-def asks(store: Gcs, token: str, method: str, path: str, data: bytes | None = None) -> int:
+def asks(store: GcsServer, token: str, method: str, path: str, data: bytes | None = None) -> int:
     """Ask the store for something under a token."""
     kind = 'multipart/related; boundary="==0=="'
     request = urllib.request.Request(
@@ -81,7 +81,7 @@ def asks(store: Gcs, token: str, method: str, path: str, data: bytes | None = No
         return error.code
 
 
-def opened(store: Gcs, token: str, place: str) -> dict[str, bool]:
+def opened(store: GcsServer, token: str, place: str) -> dict[str, bool]:
     """What a token opens at a place: reading rows and metadata, writing, deleting, listing."""
     for name in ("data/f", "metadata/f"):
         store.files[f"{place}/{name}"] = b"x"
@@ -99,7 +99,7 @@ def opened(store: Gcs, token: str, place: str) -> dict[str, bool]:
     }
 
 
-def place_of(node: Node, path: str = TABLE) -> str:
+def place_of(node: DriverNode, path: str = TABLE) -> str:
     """Where a table lies in the bucket."""
     return str(node.get(path).json()["metadata"]["location"]).removeprefix("gs://lake/")
 
@@ -114,7 +114,7 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
         ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}), ("ben", EVERYTHING | {"rows": False}),
     ],
 )  # fmt: skip
-def test_tokens_open_what_rights_open(store: Gcs, node: Node, user: str, expected: dict[str, bool]) -> None:
+def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]) -> None:
     """Who may read reads, who may write writes, who may write alone sees no rows; a renewed token is no different, and no other place is opened."""
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
@@ -124,7 +124,7 @@ def test_tokens_open_what_rights_open(store: Gcs, node: Node, user: str, expecte
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_who_may_not_read_gets_none(store: Gcs, node: Node) -> None:
+def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
     """Who may see the catalog alone is given nothing, by no route, and no answer to anybody has the account's key or its own token."""
     before = store.exchanges
     assert [each.status for each in (load(node, "nan"), node.get(f"{TABLE}/credentials", user="nan"))] in (
@@ -142,7 +142,7 @@ def test_who_may_not_read_gets_none(store: Gcs, node: Node) -> None:
     assert not [each for each in told if "PRIVATE KEY" in each or any(f'"{token}"' in each for token in own)]
 
 
-def test_tokens_are_kept_renewed_and_told(store: Gcs, node: Node) -> None:
+def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) -> None:
     """Equal questions share a token; it says when it ends and where it is renewed, also in Gravitino's words."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
@@ -156,7 +156,7 @@ def test_tokens_are_kept_renewed_and_told(store: Gcs, node: Node) -> None:
 
 
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
-def test_a_token_service_that_gives_none(store: Gcs, node: Node, away: int, word: str) -> None:
+def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, away: int, word: str) -> None:
     """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
     store.away = away
     answer = load(node, "eve")
@@ -167,7 +167,7 @@ def test_a_token_service_that_gives_none(store: Gcs, node: Node, away: int, word
     assert token_of(load(node, "eve"))
 
 
-def test_the_check_tries_them(store: Gcs, node: Node) -> None:
+def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
     """`storage check` writes, lists, reads and deletes with the account's key and with a narrowed token, which is refused beside."""
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
@@ -177,7 +177,7 @@ def test_the_check_tries_them(store: Gcs, node: Node) -> None:
     assert not [key for key in store.files if "limnos-check" in key]
 
 
-def test_tokens_and_keys_go_nowhere_else(store: Gcs, node: Node) -> None:
+def test_tokens_and_keys_go_nowhere_else(store: GcsServer, node: DriverNode) -> None:
     """A token service that the server does not talk to, one for the environment's account, and a key that is none are refused."""
     place = {"warehouse": "gs://lake/bad"}
     for properties, word in (

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -35,7 +35,7 @@ def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
-def test_every_route(lake: Node) -> None:
+def test_every_route(lake: DriverNode) -> None:
     """A view four deep is made, found, listed, replaced, renamed, registered and dropped."""
     levels = ("a", "b", "c", "d")
     make_space(lake, *levels)
@@ -61,7 +61,7 @@ def test_every_route(lake: Node) -> None:
     assert error_of(gone) == (404, "NoSuchViewException", "View does not exist: a.w")
 
 
-def test_files_are_below_the_view(lake: Node) -> None:
+def test_files_are_below_the_view(lake: DriverNode) -> None:
     """Each version is a file of its own below the view's location, equal to what is served; a drop leaves them."""
     made = make_view(lake, "a", "v")
     replaced = lake.done("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")))
@@ -74,7 +74,7 @@ def test_files_are_below_the_view(lake: Node) -> None:
     assert first.exists()
 
 
-def test_one_name_for_a_table_or_a_view(lake: Node) -> None:
+def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
     """Neither is made, registered, staged or renamed where the other is, and the answer says which it is."""
     table = make_table(lake, "a", "t")
     view = make_view(lake, "a", "v")
@@ -109,7 +109,7 @@ def test_one_name_for_a_table_or_a_view(lake: Node) -> None:
     }
 
 
-def test_one_is_not_the_other(lake: Node) -> None:
+def test_one_is_not_the_other(lake: DriverNode) -> None:
     """A view is no table and a table no view: loads, commits, drops and renames of the wrong kind find nothing."""
     make_table(lake, "a", "t")
     make_view(lake, "a", "v")
@@ -127,7 +127,7 @@ def test_one_is_not_the_other(lake: Node) -> None:
     assert [answer.status for answer in found] == [404] * 10
 
 
-def test_metadata_of_the_other_kind_is_refused(lake: Node) -> None:
+def test_metadata_of_the_other_kind_is_refused(lake: DriverNode) -> None:
     """A table's metadata file makes no view, nor a view's a table."""
     table, view = make_table(lake, "a", "t"), make_view(lake, "a", "v")
 
@@ -141,7 +141,7 @@ def test_metadata_of_the_other_kind_is_refused(lake: Node) -> None:
     assert "register it as a view" in error_of(as_table)[2]
 
 
-def test_failed_requirement_is_a_conflict(lake: Node) -> None:
+def test_failed_requirement_is_a_conflict(lake: DriverNode) -> None:
     """A replace of another view than the client saw is refused, and changes nothing."""
     make_view(lake, "a", "v")
     body = {"requirements": [{"type": "assert-view-uuid", "uuid": "another"}], "updates": [set_properties(k="v")]}
@@ -153,7 +153,7 @@ def test_failed_requirement_is_a_conflict(lake: Node) -> None:
     assert error_of(answer)[2].startswith("Requirement failed: view UUID does not match")
 
 
-def test_replace_that_changes_nothing_writes_nothing(lake: Node) -> None:
+def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
     """The same text again answers what is there, and leaves no file."""
     made = make_view(lake, "a", "v")
 
@@ -163,7 +163,7 @@ def test_replace_that_changes_nothing_writes_nothing(lake: Node) -> None:
     assert again.json() == made
 
 
-def test_text_of_a_megabyte(lake: Node) -> None:
+def test_text_of_a_megabyte(lake: DriverNode) -> None:
     """Texts of 1 MB are made and replaced, for who may and nobody else; one over the limit is told."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     lake.built.application.body_bytes_max = 16 << 20
@@ -182,7 +182,7 @@ def test_text_of_a_megabyte(lake: Node) -> None:
     assert "longer than 4194304 bytes" in error_of(over)[2]
 
 
-def test_view_that_names_itself(lake: Node) -> None:
+def test_view_that_names_itself(lake: DriverNode) -> None:
     """A view whose text reads itself is a text like any other to the server: nothing follows it."""
     make_view(lake, "a", "v", version=view_version("select * from a.v"))
 
@@ -190,7 +190,7 @@ def test_view_that_names_itself(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("agent, name", [("PyIceberg/0.12.0", "a b"), ("curl/8", "a%20b")])
-def test_one_client_quotes_names(lake: Node, agent: str, name: str) -> None:
+def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> None:
     """PyIceberg quotes the name in the bodies of create-view and register-view; whoever else sends a percent sign means it."""
     make_space(lake, "a")
 
@@ -201,7 +201,7 @@ def test_one_client_quotes_names(lake: Node, agent: str, name: str) -> None:
     assert [each["name"] for each in listed] == [name]
 
 
-def test_names_are_taken_as_they_are(lake: Node) -> None:
+def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
     """Views are called what tables may be called."""
     for name in ("a.b", "a/b", "ä ö", "%2F", "x" * 255):
         make_view(lake, "a", name)
@@ -211,7 +211,7 @@ def test_names_are_taken_as_they_are(lake: Node) -> None:
     assert lake.post(f"{space_path('a')}/views", view_body("x" * 5000)).status == 400
 
 
-def test_views_move_with_their_namespace(lake: Node) -> None:
+def test_views_move_with_their_namespace(lake: DriverNode) -> None:
     """A namespace that moves takes its views along, with what is granted on them."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "b", "v")
@@ -231,14 +231,14 @@ def test_views_move_with_their_namespace(lake: Node) -> None:
     assert before.json() == after.json()
 
 
-def test_full_namespace_is_not_dropped(lake: Node) -> None:
+def test_full_namespace_is_not_dropped(lake: DriverNode) -> None:
     """A namespace that holds a view is not empty."""
     make_view(lake, "a", "v")
 
     assert "is not empty: drop its view v first" in error_of(lake.delete(space_path("a")))[2]
 
 
-def test_refused_create_leaves_no_file(lake: Node) -> None:
+def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
     """Whatever is refused after its file was written leaves none."""
     make_view(lake, "a", "v", location=f"file://{lake.data}/warehouse/main/here")
     before = files_of(lake)
@@ -251,7 +251,7 @@ def test_refused_create_leaves_no_file(lake: Node) -> None:
     assert files_of(lake) == before
 
 
-def test_move_to_another_namespace_takes_a_right_there(lake: Node) -> None:
+def test_move_to_another_namespace_takes_a_right_there(lake: DriverNode) -> None:
     """Who owns a view moves it only to where they may make views; a rename in its namespace takes nothing more."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "v")

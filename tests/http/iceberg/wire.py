@@ -12,12 +12,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.building import DATABASE_FILE, build
-from limnos.config.audit import Audit
-from limnos.config.settings import Database, Events, Iceberg, Server, Settings
-from limnos.http.throttle import Throttle
-from limnos.services.sqlpp.requests import REQUESTS
-from tests.http.driver import Answer, Node
+from limnos.app.node_builder import DATABASE_FILE, build
+from limnos.config.audit import AuditSection
+from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, ServerSection, Settings
+from limnos.http.throttle import CredentialThrottle
+from limnos.services.sqlpp.running_requests import REQUESTS
+from tests.http.driver import DriverAnswer, DriverNode
 
 PREFIX = "lake.main"
 ROOT = f"/iceberg/v1/{PREFIX}"
@@ -40,23 +40,23 @@ def node_over(
     verify: str = "local",
     timeout_s: float = 30.0,
     body_bytes_max: int = 1 << 20,
-    audit: Audit | None = None,
-) -> Iterator[Node]:
+    audit: AuditSection | None = None,
+) -> Iterator[DriverNode]:
     """Serve in process, over a database of its own or the file in `data`."""
     settings = Settings(
-        server=Server(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
-        database=Database.model_validate({"url": database}),
-        iceberg=Iceberg(verify_metadata_file=verify),  # type: ignore[arg-type]
-        events=Events(allowed_urls=("https://hooks.example.com",)),
-        audit=audit or Audit(),
+        server=ServerSection(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
+        database=DatabaseSection.model_validate({"url": database}),
+        iceberg=IcebergSection(verify_metadata_file=verify),  # type: ignore[arg-type]
+        events=EventsSection(allowed_urls=("https://hooks.example.com",)),
+        audit=audit or AuditSection(),
     )
     with asyncio.Runner() as runner:
         built = build(settings)
         REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
-        built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
+        built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
-            yield Node(built, data, runner)
+            yield DriverNode(built, data, runner)
         finally:
             runner.run(built.close())
 
@@ -71,12 +71,12 @@ def table_path(*levels: str, root: str = ROOT) -> str:
     return f"{space_path(*levels[:-1], root=root)}/tables/{quote(levels[-1], safe='')}"
 
 
-def make_space(node: Node, *levels: str, user: str = "admin", **properties: str) -> Document:
+def make_space(node: DriverNode, *levels: str, user: str = "admin", **properties: str) -> Document:
     """Make a namespace."""
     return node.done("POST", SPACES, {"namespace": levels, "properties": properties}, user=user)
 
 
-def make_table(node: Node, *levels: str, user: str = "admin", **more: object) -> Document:
+def make_table(node: DriverNode, *levels: str, user: str = "admin", **more: object) -> Document:
     """Make a table of two columns, and its namespace when there is none."""
     if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
         make_space(node, *levels[:-1])
@@ -105,7 +105,7 @@ def view_body(name: str, version: Document | None = None, **more: object) -> Doc
 
 
 def make_view(
-    node: Node, *levels: str, user: str = "admin", version: Document | None = None, **more: object
+    node: DriverNode, *levels: str, user: str = "admin", version: Document | None = None, **more: object
 ) -> Document:
     """Make a view, and its namespace when there is none."""
     if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
@@ -120,27 +120,27 @@ def replaced_by(version: Document) -> Document:
     return {"updates": [added, {"action": "set-current-view-version", "view-version-id": -1}]}
 
 
-def given(answer: Answer) -> dict[str, object]:
+def given(answer: DriverAnswer) -> dict[str, object]:
     """A namespace's properties but the location, which is answered whether one was given or not."""
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
 
-def drop_for_good(node: Node, path: str, *, user: str = "admin") -> None:
+def drop_for_good(node: DriverNode, path: str, *, user: str = "admin") -> None:
     """Drop something, and let go of it in the trash, too; its files stay, and its place is the user's."""
     assert node.delete(path, user=user).status == 204
     trash = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
     node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}", user=user)  # type: ignore[index]
 
 
-def metadata_of(node: Node, *levels: str) -> Document:
+def metadata_of(node: DriverNode, *levels: str) -> Document:
     """A table's metadata as its administrator loads it."""
     found: Document = node.done("GET", table_path(*levels))["metadata"]
     return found
 
 
 def commit(
-    node: Node, *levels: str, updates: Sequence[object], requirements: Sequence[object] = (), user: str = "admin"
-) -> Answer:
+    node: DriverNode, *levels: str, updates: Sequence[object], requirements: Sequence[object] = (), user: str = "admin"
+) -> DriverAnswer:
     """Commit updates to a table."""
     body = {"requirements": list(requirements), "updates": list(updates)}
     return node.ask("POST", table_path(*levels), body, user=user)
@@ -187,12 +187,12 @@ def local(location: object) -> Path:
     return Path(str(location).removeprefix("file://"))
 
 
-def files_of(node: Node) -> list[str]:
+def files_of(node: DriverNode) -> list[str]:
     """Every file under the node's warehouse."""
     return sorted(str(path) for path in (node.data / "warehouse").rglob("*") if path.is_file())
 
 
-def rows_of(node: Node) -> dict[str, list[tuple[object, ...]]]:
+def rows_of(node: DriverNode) -> dict[str, list[tuple[object, ...]]]:
     """Every row of a node's SQLite store, read on a connection of its own; but the audit tells of refusals, too."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -206,7 +206,7 @@ def _rows_of(connection: sqlite3.Connection, table: str) -> list[tuple[object, .
 
 
 @contextmanager
-def nothing_done(node: Node) -> Iterator[None]:
+def nothing_done(node: DriverNode) -> Iterator[None]:
     """Whatever happens in the body leaves no new row, no changed row and no file."""
     rows, files = rows_of(node), files_of(node)
     yield
@@ -215,7 +215,7 @@ def nothing_done(node: Node) -> Iterator[None]:
     assert files_of(node) == files
 
 
-def error_of(answer: Answer) -> tuple[int, str, str]:
+def error_of(answer: DriverAnswer) -> tuple[int, str, str]:
     """Status, type and message of an Iceberg error; the envelope must hold nothing else."""
     body = json.loads(answer.body)
     assert set(body) == {"error"}
@@ -226,10 +226,10 @@ def error_of(answer: Answer) -> tuple[int, str, str]:
     return answer.status, body["error"]["type"], body["error"]["message"]
 
 
-def at_once(node: Node, *requests: tuple[str, str, object]) -> list[Answer]:
+def at_once(node: DriverNode, *requests: tuple[str, str, object]) -> list[DriverAnswer]:
     """Send requests together; answers come in their order."""
 
-    async def ask_all() -> list[Answer]:
+    async def ask_all() -> list[DriverAnswer]:
         return await asyncio.gather(*(node._ask(*request, "admin", {}) for request in requests))
 
     return node.runner.run(ask_all())

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.backends import Database
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 
 
 @pytest.fixture
-def lake(database: Database, tmp_path: Path) -> Iterator[Node]:
+def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
     """A node with access control on, over SQLite and over PostgreSQL."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as running:

@@ -12,12 +12,12 @@ from pathlib import Path
 import lance
 
 from limnos.http.lance.protocol import ROUTES
-from limnos.sources.lance.directories import Directory
-from tests.http import cells
-from tests.http.cells import CALLERS, Case, Row, case, own
-from tests.http.driver import API, Answer, Node, grant
+from limnos.sources.lance.directories import LanceDirectory
+from tests.http import refusal_tables
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, lay, make_space, stage, table
+from tests.http.refusal_tables import CALLERS, RefusalCase, Row, case, own
 
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
@@ -28,7 +28,7 @@ STAGED: dict[str, str] = {}
 NAMED = tuple(who for who in CALLERS if who != "nobody")
 
 
-def prepare(node: Node) -> None:
+def prepare(node: DriverNode) -> None:
     """Make everybody and everything that the rows speak of."""
     for who in NAMED:
         if who not in ("stranger", "admin"):
@@ -58,9 +58,9 @@ def prepare(node: Node) -> None:
     own(node, "laker", "METALAKE", "lake")
 
 
-def _show(node: Node) -> None:
+def _show(node: DriverNode) -> None:
     """Make a catalog that shows a directory with a table in a namespace of it."""
-    directory = Directory(str(node.data / "warehouse" / "shown"))
+    directory = LanceDirectory(str(node.data / "warehouse" / "shown"))
     directory.create_namespace(("a",), {})
     lance.write_dataset(ROWS, directory.location(directory.declare(("a", "docs"))), mode="append")
     properties = {"lance-directory": f"file://{directory.root}"}
@@ -68,7 +68,7 @@ def _show(node: Node) -> None:
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
-def _prepare_own(node: Node, who: str) -> None:
+def _prepare_own(node: DriverNode, who: str) -> None:
     for name in ("gone", "full"):
         make_space(node, "lance", f"{name}_{who}")
     declare(node, "lance", f"full_{who}", "t")
@@ -81,19 +81,19 @@ def _prepare_own(node: Node, who: str) -> None:
         lay(node, f"{name}_{who}")
 
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """The rows for a caller."""
     yield from _spaces(who)
     yield from _tables(who)
 
 
-def _about(action: str, thing: str, *path: str, body: object = None) -> Case:
+def _about(action: str, thing: str, *path: str, body: object = None) -> RefusalCase:
     """A row about a namespace or table by its whole identifier."""
     joined = "$".join(path) or "$"
     return case(action, thing, joined, root=ROOT, body=body)
 
 
-def _spaces(who: str) -> Iterator[Case]:
+def _spaces(who: str) -> Iterator[RefusalCase]:
     create, drop = "POST /namespace/{namespace_id}/create", "POST /namespace/{namespace_id}/drop"
     for action in ("list", "table/list"):
         route = f"GET /namespace/{{namespace_id}}/{action}"
@@ -124,7 +124,7 @@ def _spaces(who: str) -> Iterator[Case]:
     yield _about(drop, "no catalog", "nowhere", body={})
 
 
-def _tables(who: str) -> Iterator[Case]:
+def _tables(who: str) -> Iterator[RefusalCase]:
     yield case("GET /table", "all", root=ROOT)
     for action in ("describe", "exists"):
         yield from _each(action, "t", {})
@@ -150,7 +150,7 @@ def _tables(who: str) -> Iterator[Case]:
     yield _about("POST /table/{table_id}/register", "overwrite", "lance", "there", f"over_{who}", body=over)
 
 
-def _rows(who: str) -> Iterator[Case]:
+def _rows(who: str) -> Iterator[RefusalCase]:
     """What is done with rows."""
     create = "POST /table/{table_id}/create"
     yield from _new("create", f"filled_{who}", arrow(), taken="rows")
@@ -176,7 +176,7 @@ def _rows(who: str) -> Iterator[Case]:
             yield case(f"POST /transaction/{{transaction_id}}/{action}", thing, name, root=ROOT, body=body)
 
 
-def _kept_rows() -> Iterator[Case]:
+def _kept_rows() -> Iterator[RefusalCase]:
     """What is done with the rows of a table whose versions the server keeps."""
     for action, body in (
         ("insert", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}),
@@ -188,7 +188,7 @@ def _kept_rows() -> Iterator[Case]:
         yield case(route, "managed table", "lance$there$kept", root=ROOT, body=body, query=query and f"?{query}")
 
 
-def _shown() -> Iterator[Case]:
+def _shown() -> Iterator[RefusalCase]:
     """What is asked about a directory that a catalog shows: it is read under the rights on the catalog, and changed by nobody."""
     for action in ("list", "table/list"):
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "directory", "shown")
@@ -205,7 +205,7 @@ def _shown() -> Iterator[Case]:
             yield _about(f"POST /table/{{table_id}}/{action}", thing, "shown", "a", name, body=body)
 
 
-def _both(action: str, body: object, *, index: str) -> Iterator[Case]:
+def _both(action: str, body: object, *, index: str) -> Iterator[RefusalCase]:
     """The same about a table and about none."""
     path, _, query = action.partition("?")
     names = (index,) if "{index_name}" in path else ()
@@ -221,7 +221,7 @@ def _both(action: str, body: object, *, index: str) -> Iterator[Case]:
         )
 
 
-def _references(who: str) -> Iterator[Case]:
+def _references(who: str) -> Iterator[RefusalCase]:
     """What is done with tags, branches and old versions: each caller has names of its own on one table with rows."""
     yield from _each("version/delete", "rows", {"ranges": []})
     yield from _each("tags/list", "rows", {})
@@ -233,7 +233,7 @@ def _references(who: str) -> Iterator[Case]:
         yield from _each(f"branches/{action}", "rows", {"name": f"branch_{who}"})
 
 
-def _batches(who: str) -> Iterator[Case]:
+def _batches(who: str) -> Iterator[RefusalCase]:
     """What is committed to several tables at once: first to one, then with another that is not there."""
     create, commit = "POST /table/version/batch-create", "POST /table/batch-commit"
     kept = {"id": ["lance", "there", f"kept_{who}"], "version": 1, "manifest_path": STAGED[who]}
@@ -251,7 +251,7 @@ def _batches(who: str) -> Iterator[Case]:
         yield case(commit, word, root=ROOT, body={"operations": [{word: about}]})
 
 
-def _each(action: str, name: str, body: object) -> Iterator[Case]:
+def _each(action: str, name: str, body: object) -> Iterator[RefusalCase]:
     route = f"POST /table/{{table_id}}/{action}"
     yield _about(route, "table", "lance", "there", name, body=body)
     yield _about(route, "no table", "lance", "there", "gone", body=body)
@@ -260,7 +260,7 @@ def _each(action: str, name: str, body: object) -> Iterator[Case]:
     yield _about(route, "no table in the catalog", "lance", "gone_t", body=body)
 
 
-def _new(action: str, name: str, body: object, *, taken: str = "t") -> Iterator[Case]:
+def _new(action: str, name: str, body: object, *, taken: str = "t") -> Iterator[RefusalCase]:
     route = f"POST /table/{{table_id}}/{action}"
     yield _about(route, "free name", "lance", "there", name, body=body)
     yield _about(route, "taken name", "lance", "there", taken, body=body)
@@ -274,7 +274,7 @@ def routes() -> set[str]:
     return {f"{route.method} {route.path}" for route in ROUTES}
 
 
-def cell(answer: Answer) -> str:
+def cell(answer: DriverAnswer) -> str:
     """A status; of a list how much it shows, of a refusal the code."""
     if not answer.body or answer.headers["content-type"] != "application/json":
         return str(answer.status)
@@ -287,7 +287,7 @@ def cell(answer: Answer) -> str:
     return f"200:{sizes[0]}" if sizes else "200"
 
 
-def render(found: dict[Row, dict[str, Answer]]) -> str:
+def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
     """The table of answers."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
@@ -301,7 +301,7 @@ def main() -> None:
     """Write the table as the code answers now."""
     with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
         prepare(node)
-        table = render(cells.answers(node, cases))
+        table = render(refusal_tables.answers(node, cases))
     words = TABLE.read_text(encoding="utf-8").partition("| route |")[0]
     TABLE.write_text(f"{words}{table}\n", encoding="utf-8")
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from limnos.formats.lance import Layout
-from limnos.http.lance.adapter import Adapter
+from limnos.formats.lance import DirectoryLayout
+from limnos.http.lance.adapter import LanceAdapter
 from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.operations import OPERATIONS
-from limnos.model.errors import LimnosError, Unsupported
-from limnos.services.lance.folders import Folders, Limits
-from limnos.services.lance.work import Errand
-from limnos.sources.lance.delegating import Refused
-from limnos.sources.lance.directories import Directory
-from tests.services.lance_workers import Workers, lay
+from limnos.model.errors import LimnosError, UnsupportedOperation
+from limnos.services.lance.directory_tables import FolderLimits, FolderTables
+from limnos.services.lance.workers import WorkerTask
+from limnos.sources.lance.delegate import DelegateRefusal
+from limnos.sources.lance.directories import LanceDirectory
+from tests.services.lance_workers import FakeLanceWorkers, lay
 
 Call = Callable[..., object]
 
@@ -63,7 +63,7 @@ def ask(
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    adapter = Adapter(call)
+    adapter = LanceAdapter(call)
     asyncio.run(adapter(scope, receive, send))  # type: ignore[arg-type]
     adapter.close()
     return Told(sent)
@@ -167,8 +167,11 @@ def test_failures_have_the_codes_of_the_implementation() -> None:
 
         return ask(call, "POST", "/v1/table/t/describe")
 
-    assert (failing(Refused("t", number=22)).status, failing(Refused("t", number=22)).json["code"]) == (404, 22)
-    assert (failing(Unsupported("no")).status, failing(Unsupported("no")).json["code"]) == (406, 0)
+    assert (failing(DelegateRefusal("t", number=22)).status, failing(DelegateRefusal("t", number=22)).json["code"]) == (
+        404,
+        22,
+    )
+    assert (failing(UnsupportedOperation("no")).status, failing(UnsupportedOperation("no")).json["code"]) == (406, 0)
     unknown = failing(RuntimeError("secret path"))
     assert (unknown.status, unknown.json["code"], "secret" in str(unknown.json)) == (500, 18, False)
 
@@ -195,10 +198,12 @@ def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
     assert answer.json == {"tables": ["a::b", "c$d"]}
 
 
-def streamed(root: Path, act: Callable[[Errand], Awaitable[None]] | None = None) -> list[dict[str, Any]]:
+def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> list[dict[str, Any]]:
     """What is sent for a query of a directory's table, to its end or until it fails."""
     lay(root, "t.lance")
-    folders = Folders(Directory(str(root), layout=Layout.V1), Workers(act), limits=Limits(1000, 0, 60.0))
+    folders = FolderTables(
+        LanceDirectory(str(root), layout=DirectoryLayout.V1), FakeLanceWorkers(act), limits=FolderLimits(1000, 0, 60.0)
+    )
     scope = {
         "type": "http", "method": "POST", "raw_path": b"/v1/table/t/query", "query_string": b"", "http_version": "1.1",
         "headers": [(b"host", b"127.0.0.1:1")],
@@ -212,7 +217,7 @@ def streamed(root: Path, act: Callable[[Errand], Awaitable[None]] | None = None)
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    adapter = Adapter(lambda *_: pytest.fail("asked"), folders=folders)
+    adapter = LanceAdapter(lambda *_: pytest.fail("asked"), folders=folders)
     with suppress(LimnosError):
         asyncio.run(adapter(scope, receive, send))  # type: ignore[arg-type]
     adapter.close()
@@ -234,7 +239,7 @@ def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
 def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> None:
     """So that the server below ends the connection, and no client takes it for the whole."""
 
-    async def fail(_errand: Errand) -> None:
+    async def fail(_errand: WorkerTask) -> None:
         raise TimeoutError
 
     assert all(each["more_body"] for each in streamed(tmp_path, fail)[1:])

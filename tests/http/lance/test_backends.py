@@ -6,13 +6,13 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.lance.tables import LANCE_PURGE
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.lance.wire import declare, make_space, names, space, told
 
 EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 
 
-def test_a_subtree_goes_and_expires(lake: Node) -> None:
+def test_a_subtree_goes_and_expires(lake: DriverNode) -> None:
     """All that lies in a namespace goes at once, and its tables' files are purged when it cannot come back."""
     make_space(lake, "lance", "a")
     make_space(lake, "lance", "a", "b")

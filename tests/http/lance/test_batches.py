@@ -11,7 +11,7 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.store.sql import Sql
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.lance.wire import ROOT, Json, commit, declare, manifest, names, space, stage, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -19,7 +19,7 @@ KEPT = {"managed_versioning": "true"}
 CREATE, COMMIT = f"{ROOT}/table/version/batch-create", f"{ROOT}/table/batch-commit"
 
 
-def kept(node: Node, *tables: str) -> dict[str, str]:
+def kept(node: DriverNode, *tables: str) -> dict[str, str]:
     """Make tables whose versions the store keeps; returns where they lie."""
     return {name: str(declare(node, "lance", name, properties=KEPT)["location"]) for name in tables}
 
@@ -29,12 +29,12 @@ def entry(name: str, location: str, version: int, **more: str) -> Json:
     return {"id": ["lance", name], "version": version, "manifest_path": stage(location, version, **more)}  # type: ignore[arg-type]
 
 
-def listed(node: Node, name: str) -> list[int]:
+def listed(node: DriverNode, name: str) -> list[int]:
     """The versions of a table."""
     return [each["version"] for each in node.done("POST", f"{table('lance', name)}/version/list", {})["versions"]]
 
 
-def test_versions_of_several_tables(lake: Node) -> None:
+def test_versions_of_several_tables(lake: DriverNode) -> None:
     """Each table gets its version, two of them one after the other, in one revision; the same once more succeeds."""
     at = kept(lake, "a", "b")
     entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
@@ -49,7 +49,7 @@ def test_versions_of_several_tables(lake: Node) -> None:
     assert len({each["revision"] for each in changes if each["operation"] == "commit"}) == 1
 
 
-def test_one_conflict_undoes_all(lake: Node) -> None:
+def test_one_conflict_undoes_all(lake: DriverNode) -> None:
     """When one version is not the next one no table has any of them, and the refusal names the table."""
     at = kept(lake, "a", "b")
     commit(lake, "lance", "b", location=at["b"], version=1)
@@ -62,7 +62,7 @@ def test_one_conflict_undoes_all(lake: Node) -> None:
     assert not (Path(at["a"].removeprefix("file://")) / "_versions" / manifest(1)).exists()
 
 
-def test_operations_of_every_kind(lake: Node, tmp_path: Path) -> None:
+def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
     """A batch declares a table and commits its first version, commits to another, deletes versions of a third, and deregisters a fourth."""
     at = kept(lake, "b", "d")
     home = tmp_path / "warehouse" / "lance"
@@ -89,7 +89,7 @@ def test_operations_of_every_kind(lake: Node, tmp_path: Path) -> None:
     assert [listed(lake, name) for name in ("a", "b", "c")] == [[1], [1], [2]]
 
 
-def test_what_is_refused_leaves_nothing(lake: Node) -> None:
+def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
     """A batch of which the last operation is refused makes no table, commits nothing and takes nothing away."""
     at = kept(lake, "b", "d")
     commit(lake, "lance", "b", location=at["b"], version=1)
@@ -105,7 +105,7 @@ def test_what_is_refused_leaves_nothing(lake: Node) -> None:
     assert listed(lake, "b") == [1]
 
 
-def test_bad_batches(node: Node) -> None:
+def test_bad_batches(node: DriverNode) -> None:
     """Batches that name no table, several catalogs, an operation of two kinds, or a table that is not managed are refused in words."""
     at = kept(node, "b")
     plain = declare(node, "lance", "plain")
@@ -129,7 +129,7 @@ def test_bad_batches(node: Node) -> None:
     assert at
 
 
-def test_a_taken_name_in_a_batch_is_a_conflict(lake: Node) -> None:
+def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
     """A batch that declares a table under a taken name is refused as a single request is, and nothing of it is done."""
     kept(lake, "a")
 
@@ -143,7 +143,7 @@ def test_a_taken_name_in_a_batch_is_a_conflict(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_a_batch_waits_for_its_tables(lake: Node, name: str) -> None:
+def test_a_batch_waits_for_its_tables(lake: DriverNode, name: str) -> None:
     """While somebody else commits to one of its tables on this node, a batch looks at no version and waits for its turn."""
     at = kept(lake, "a", "b")
     entries = [entry(each, at[each], 1) for each in ("a", "b")]

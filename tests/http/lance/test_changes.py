@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, make_space, rows_of, table, told
 
@@ -17,7 +17,7 @@ NEWER = ROWS.slice(2, 1).set_column(1, "text", pa.array(["new"]))
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a namespace `s`, and processes that have read Lance's library."""
     with node_over(tmp_path_factory.mktemp("changes")) as node:
         make_space(node, "lance", "s")
@@ -25,19 +25,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture
-def t(home: Node, request: pytest.FixtureRequest) -> str:
+def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
     """A table of three rows, of the test's own; its address."""
     path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
     fill(home, *path)
     return table(*path)
 
 
-def texts(node: Node, t: str) -> dict[object, object]:
+def texts(node: DriverNode, t: str) -> dict[object, object]:
     """The texts of a table, by ids."""
     return {row["id"]: row["text"] for row in rows_of(node.post(f"{t}/query", {"vector": []}))}
 
 
-def version(node: Node, t: str) -> object:
+def version(node: DriverNode, t: str) -> object:
     """The latest version of a table."""
     return node.done("POST", f"{t}/describe", {})["version"]
 
@@ -53,7 +53,7 @@ def version(node: Node, t: str) -> object:
     ],
 )  # fmt: skip
 def test_rows_are_merged(
-    home: Node, t: str, query: str, expected: dict[object, object], counts: tuple[int, ...]
+    home: DriverNode, t: str, query: str, expected: dict[object, object], counts: tuple[int, ...]
 ) -> None:
     """Rows of a key that is there are updated, others inserted, those that no row came for deleted, as is asked for."""
     rows = pa.concat_tables(
@@ -77,13 +77,13 @@ def test_rows_are_merged(
         ("on=id&when_not_matched_insert_all=true&branch=b", arrow(), (404, 22)),
     ],
 )  # fmt: skip
-def test_merges_that_are_refused(home: Node, t: str, query: str, body: bytes, expected: tuple[int, int]) -> None:
+def test_merges_that_are_refused(home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]) -> None:
     """What is wrong with a merge has its code, and nothing is changed."""
     assert told(home.post(f"{t}/merge_insert?{query}", body)) == expected
     assert version(home, t) == 1
 
 
-def test_rows_are_updated_and_deleted(home: Node, t: str) -> None:
+def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
     """An update sets what expressions give, a delete takes away, each where its predicate holds; both tell how many."""
     done = home.done("POST", f"{t}/update", {"predicate": "id = 2", "updates": [["text", "'zz'"], ["id", "id + 10"]]})
     gone = home.done("POST", f"{t}/delete", {"predicate": "id < 3"})
@@ -111,13 +111,15 @@ def test_rows_are_updated_and_deleted(home: Node, t: str) -> None:
         ("stats", {"branch": "b"}, (404, 22)),
     ],
 )  # fmt: skip
-def test_changes_that_are_refused(home: Node, t: str, action: str, body: object, expected: tuple[int, int]) -> None:
+def test_changes_that_are_refused(
+    home: DriverNode, t: str, action: str, body: object, expected: tuple[int, int]
+) -> None:
     """What is wrong has its code, and nothing is changed."""
     assert told(home.post(f"{t}/{action}", body)) == expected
     assert version(home, t) == 1
 
 
-def test_columns(home: Node, t: str) -> None:
+def test_columns(home: DriverNode, t: str) -> None:
     """Columns are added by expressions, renamed, given another type, and dropped; each is a version."""
     home.done(
         "POST", f"{t}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2", "computed": None}]}
@@ -132,7 +134,7 @@ def test_columns(home: Node, t: str) -> None:
     assert [row["double"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))] == [2, 4, 6]
 
 
-def test_metadata(home: Node, t: str) -> None:
+def test_metadata(home: DriverNode, t: str) -> None:
     """A schema's metadata is replaced whole, a field's key by key, unless it is replaced, too."""
     assert home.done("POST", f"{t}/schema_metadata/update", {"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
     assert home.done("POST", f"{t}/schema_metadata/update", {"c": "3"}) == {"c": "3"}
@@ -149,7 +151,7 @@ def test_metadata(home: Node, t: str) -> None:
     assert home.done("POST", f"{t}/describe", {})["schema"]["metadata"] == {"c": "3"}
 
 
-def test_a_version_is_restored(home: Node, t: str) -> None:
+def test_a_version_is_restored(home: DriverNode, t: str) -> None:
     """An earlier version is the latest again, under a number of its own."""
     home.done("POST", f"{t}/delete", {"predicate": "true"})
     done = home.done("POST", f"{t}/restore", {"version": 1})
@@ -157,7 +159,7 @@ def test_a_version_is_restored(home: Node, t: str) -> None:
     assert (done["version"], len(texts(home, t))) == (3, 3)
 
 
-def test_how_large_a_table_is(home: Node, t: str) -> None:
+def test_how_large_a_table_is(home: DriverNode, t: str) -> None:
     """Rows, bytes, indices and the lengths of fragments; the body may be missing."""
     home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
 
@@ -176,7 +178,7 @@ def about(t: str, uuid: object) -> str:
     return f"{ROOT}/transaction/{t.rpartition('/')[2]}%24{uuid}"
 
 
-def test_transactions(home: Node, t: str) -> None:
+def test_transactions(home: DriverNode, t: str) -> None:
     """A change tells its transaction, which is described by the table's name and its own; it stays as it is."""
     done = home.done("POST", f"{t}/delete", {"predicate": "id = 1"})
     place = about(t, done["transaction_id"])
@@ -197,13 +199,13 @@ def test_transactions(home: Node, t: str) -> None:
 @pytest.mark.parametrize(
     "action", ["update", "delete", "stats", "index/list", "merge_insert?on=id&when_not_matched_insert_all=true"]
 )
-def test_a_table_without_data(home: Node, action: str) -> None:
+def test_a_table_without_data(home: DriverNode, action: str) -> None:
     """What was only declared has nothing to change: 404 with code 4, in words that say so."""
     name = f"empty{abs(hash(action))}"
     declare(home, "lance", "s", name)
     bodies: dict[str, object] = {"update": {"updates": [["a", "1"]]}, "delete": {"predicate": "true"}}
 
-    answer: Answer = home.post(
+    answer: DriverAnswer = home.post(
         f"{table('lance', 's', name)}/{action}", arrow() if "merge" in action else bodies.get(action)
     )
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from limnos.files import everything
+from limnos.files import allow_everything
 from limnos.model.records import CatalogRecord
-from limnos.services.lance import creating as lance_creating
-from limnos.services.lance.debris import Table, tidy
+from limnos.services.lance import table_creation as lance_creating
+from limnos.services.lance.debris import DebrisTable, delete_debris
 from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
-from limnos.services.request.places import place_within
-from limnos.services.request.storages import Storages
+from limnos.services.request.catalog_storage import catalog_storage_within
+from limnos.services.request.named_storages import NamedStorages
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
-from tests.http.driver import Node, node_at
+from tests.http.driver import DriverNode, node_at
 from tests.http.lance.wire import ROWS, arrow, fill, table
 from tests.objects import BUCKET, objects
 
@@ -30,43 +30,43 @@ DUE = Sql("UPDATE task SET due_at = 0 WHERE kind = :kind")
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
+def node(tmp_path: Path) -> Iterator[DriverNode]:
     """A node over SQLite."""
     with node_at(tmp_path / "data") as running:
         yield running
 
 
-def marks(node: Node) -> list[str]:
+def marks(node: DriverNode) -> list[str]:
     """Tasks that would delete a place."""
     services = node.built.services
     return node.runner.run(services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(LANCE_PURGE)))
 
 
-def run_due(node: Node, kind: str = LANCE_PURGE) -> None:
+def run_due(node: DriverNode, kind: str = LANCE_PURGE) -> None:
     """Let tasks of a kind be due, and do one."""
     permit, store = node.built.upkeep._permit, node.built.services.store
     node.runner.run(store.submit(permit, lambda tx: tx.count(DUE, {"kind": kind})))
     assert node.runner.run(node.built.upkeep.run_one()) is True
 
 
-def places(node: Node) -> list[Path]:
+def places(node: DriverNode) -> list[Path]:
     """The directories of tables that hold any file."""
     return sorted({each.parent.parent for each in (node.data / "warehouse" / "lance").rglob("*") if each.is_file()})
 
 
-def count(node: Node, *path: str) -> object:
+def count(node: DriverNode, *path: str) -> object:
     """How many rows a table has."""
     return node.ask("POST", f"{table(*path)}/count_rows", {}).body
 
 
-def test_a_create_leaves_no_mark(node: Node) -> None:
+def test_a_create_leaves_no_mark(node: DriverNode) -> None:
     """The transaction that puts the table into the tree removes what would delete its files."""
     fill(node, "lance", "docs")
 
     assert marks(node) == []
 
 
-def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: Node) -> None:
+def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode) -> None:
     """What was written is deleted at once, and the mark with it."""
     assert node.ask("POST", f"{table('lance', 'docs')}/create", arrow()[:-40]).status == 400
 
@@ -79,7 +79,7 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: Node) -> N
     assert places(node) == []
 
 
-def test_what_a_killed_create_left_goes_by_its_mark(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between its rows and its row in the tree: the mark is there, and when it is due the place is emptied, nothing else."""
     fill(node, "lance", "mine")
     before = places(node)
@@ -88,7 +88,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: Node, monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lance_creating, "lance_made", killed)
+        patch.setattr(lance_creating, "lance_table_make", killed)
         patch.setattr(node.built.services.files, "beside", lambda work: work.close())
         with pytest.raises(KeyboardInterrupt):
             node.ask("POST", f"{table('lance', 'docs')}/create", arrow())
@@ -100,7 +100,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: Node, monkeypatch: pyt
     assert count(node, "lance", "mine") == b"3"
 
 
-def test_a_mark_deletes_no_table(node: Node) -> None:
+def test_a_mark_deletes_no_table(node: DriverNode) -> None:
     """Where a table lies by then, everything stays."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"])
@@ -116,7 +116,7 @@ def test_a_mark_deletes_no_table(node: Node) -> None:
     assert count(node, "lance", "docs") == b"3"
 
 
-def test_the_janitor_finds_what_killed_inserts_left(node: Node) -> None:
+def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
     """Old files that no version knows go in its round; the table reads as before, and young files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"]).removeprefix("file://")
@@ -167,9 +167,9 @@ def test_debris_in_an_object_store_goes_too() -> None:
             owner.put_object(Bucket=BUCKET, Key=name, Body=b"x")
         owner.close()
         record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
-        place = place_within(record, "s3://lake/w", everything(), storages=Storages())
-        gone = tidy(
-            Table("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000
+        place = catalog_storage_within(record, "s3://lake/w", allow_everything(), storages=NamedStorages())
+        gone = delete_debris(
+            DebrisTable("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000
         )
 
         assert sorted(f"w/t/{name}" for name in gone) == sorted(left)

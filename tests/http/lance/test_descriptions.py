@@ -12,9 +12,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.services.lance.descriptions import DESCRIPTIONS, Descriptions
-from limnos.services.lance.work import WORKERS
-from tests.http.driver import API, Node, grant
+from limnos.services.lance.description_cache import DESCRIPTIONS, DescriptionCache
+from limnos.services.lance.workers import WORKERS
+from tests.http.driver import API, DriverNode, grant
 from tests.http.lance.wire import Json, arrow, declare, fill, table
 
 AT = table("lance", "t")
@@ -25,15 +25,15 @@ ROWS = pa.table({"id": [1, 2]})
 class Asked:
     """Counts what workers are asked."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: DriverNode) -> None:
         self.kinds: list[str] = []
         self._ask = WORKERS.of(node.built.services).ask
         WORKERS.of(node.built.services).ask = self.ask
 
-    async def ask(self, errand: object) -> bytes:
+    async def ask(self, worker_task: object) -> bytes:
         """Count and pass on."""
-        self.kinds.append(errand.kind)
-        return await self._ask(errand)
+        self.kinds.append(worker_task.kind)
+        return await self._ask(worker_task)
 
     def since(self, what: Callable[[], object]) -> list[str]:
         """What was asked meanwhile."""
@@ -43,10 +43,10 @@ class Asked:
 
 
 @pytest.fixture
-def asked(node: Node) -> Asked:
+def asked(node: DriverNode) -> Asked:
     """A node to which each file was written a minute ago."""
     services = node.built.services
-    DESCRIPTIONS.put(services, Descriptions(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
+    DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
     return Asked(node)
 
 
@@ -54,20 +54,20 @@ BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "mana
 
 
 @pytest.fixture
-def place(node: Node, request: pytest.FixtureRequest) -> Path:
+def place(node: DriverNode, request: pytest.FixtureRequest) -> Path:
     """Where a table of one version and two rows lies."""
     made = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     return Path(str(made["location"]).removeprefix("file://"))
 
 
-def described(node: Node, body: Json | None = None) -> Json:
+def described(node: DriverNode, body: Json | None = None) -> Json:
     """What is told of the table."""
     return node.done("POST", f"{AT}/describe", body or {})
 
 
 @BOTH
-def test_what_was_told_is_told_again_without_a_look_into_the_files(node: Node, place: Path, asked: Asked) -> None:
+def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverNode, place: Path, asked: Asked) -> None:
     """A table that stays as it is is described by a process once; the same answer comes again, whole or in part."""
     first = described(node)
 
@@ -82,7 +82,7 @@ def test_what_was_told_is_told_again_without_a_look_into_the_files(node: Node, p
 
 
 @BOTH
-def test_every_change_shows_at_once(node: Node, place: Path, asked: Asked) -> None:
+def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked) -> None:
     """Each change by the server is in the next description, whatever was kept."""
     for number in range(2, 12):
         described(node)
@@ -90,7 +90,7 @@ def test_every_change_shows_at_once(node: Node, place: Path, asked: Asked) -> No
         assert described(node)["version"] == number
 
 
-def test_a_commit_by_path_shows_at_once(node: Node, asked: Asked) -> None:
+def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
     """A commit that the server hears nothing of is in the next description: of versions that come and that go."""
     location = fill(node, "lance", "t", rows=ROWS)["location"]
     for number in range(2, 12):
@@ -103,19 +103,19 @@ def test_a_commit_by_path_shows_at_once(node: Node, asked: Asked) -> None:
     assert described(node)["is_only_declared"] is True
 
 
-def test_nothing_is_kept_of_what_was_written_just_now(node: Node, place: Path) -> None:
+def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: Path) -> None:
     """At the time of its last change a table is not trusted: the next change could have the same time."""
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(
         services,
-        Descriptions(services.files.mark_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
+        DescriptionCache(services.files.mark_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
     )
 
     assert described(node) == described(node)
     assert asked.kinds == ["describe", "describe"]
 
 
-def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: Node, asked: Asked) -> None:
+def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode, asked: Asked) -> None:
     """A version that somebody lays past a managed table is not told, and is out of the way, also where a description was kept."""
     location = str(declare(node, "lance", "t", properties={"managed_versioning": "true"})["location"])
     node.done("POST", f"{AT}/insert", arrow(ROWS))
@@ -127,7 +127,9 @@ def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: Node, aske
 
 
 @BOTH
-def test_a_link_instead_of_the_manifests_leads_nowhere(node: Node, place: Path, asked: Asked, tmp_path: Path) -> None:
+def test_a_link_instead_of_the_manifests_leads_nowhere(
+    node: DriverNode, place: Path, asked: Asked, tmp_path: Path
+) -> None:
     """Who puts a link in place of a described table's manifests shows none of what is behind it."""
     described(node)
     (place / "_versions").rename(tmp_path / "moved")
@@ -136,7 +138,7 @@ def test_a_link_instead_of_the_manifests_leads_nowhere(node: Node, place: Path, 
     assert "version" not in node.post(f"{AT}/describe", {}).json()
 
 
-def test_what_is_kept_lets_nobody_in(node: Node, place: Path, asked: Asked) -> None:
+def test_what_is_kept_lets_nobody_in(node: DriverNode, place: Path, asked: Asked) -> None:
     """A description that was told to one caller is refused to another, and to the same one when the right has gone."""
     role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
     assert node.post(f"{AT}/describe", {}, user="ana").status == 200
@@ -147,7 +149,7 @@ def test_what_is_kept_lets_nobody_in(node: Node, place: Path, asked: Asked) -> N
     assert asked.kinds == ["describe"]
 
 
-def test_another_table_of_the_name_is_described_afresh(node: Node, place: Path, asked: Asked) -> None:
+def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: Path, asked: Asked) -> None:
     """What was kept of a table is not told of its successor."""
     described(node)
     node.done("POST", f"{AT}/deregister")
@@ -159,10 +161,10 @@ def test_another_table_of_the_name_is_described_afresh(node: Node, place: Path, 
     assert found["location"] != f"file://{place}"
 
 
-def test_a_crowd_asks_together(node: Node, place: Path) -> None:
+def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
     """Sixty-four who want to know what a table is that was written just now have a process asked twice at most: refused ones not at all."""
     services, asked = node.built.services, Asked(node)
-    DESCRIPTIONS.put(services, Descriptions(services.files.mark_now, now_ns=lambda: 0))
+    DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: 0))
 
     async def crowd() -> list[tuple[int, object]]:
         users = ["admin", "eve"] * 32

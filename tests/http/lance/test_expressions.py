@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import Json, arrow, declare, table, told
 
@@ -20,7 +20,7 @@ WRONG = (
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a table of each kind, that holds three rows."""
     with node_over(tmp_path_factory.mktemp("expressions")) as node:
         for name, managed in (("plain", "false"), ("kept", "true")):
@@ -44,14 +44,14 @@ def doors(expression: str) -> list[tuple[str, Json | bytes]]:
     ]
 
 
-def versions(node: Node, t: str) -> list[int]:
+def versions(node: DriverNode, t: str) -> list[int]:
     """The versions of a table."""
     return [each["version"] for each in node.done("POST", f"{t}/version/list", {})["versions"]]
 
 
 @pytest.mark.parametrize("name", ["plain", "kept"])
 @pytest.mark.parametrize("expression", WRONG, ids=range(len(WRONG)))
-def test_what_cannot_be_worked_out_is_a_wrong_request(home: Node, name: str, expression: str) -> None:
+def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: str, expression: str) -> None:
     """400 and code 13 for a text that is no number, a division by zero, a pattern too large, a chain too long; the table is not told as damaged."""
     t = table("lance", name)
     answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
@@ -60,7 +60,7 @@ def test_what_cannot_be_worked_out_is_a_wrong_request(home: Node, name: str, exp
     assert versions(home, t) == [1]
 
 
-def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: Node) -> None:
+def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: DriverNode) -> None:
     """A process that ends itself over a read, or over a change of a table whose versions the server keeps: no client is to send that again."""
     for name, action, body in (
         ("plain", "count_rows", {"predicate": ENDLESS}),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import arrow, fill, make_space, rows_of, table, told
 
@@ -25,7 +25,7 @@ MANY = pa.table(
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a namespace `s`."""
     with node_over(tmp_path_factory.mktemp("indices")) as node:
         make_space(node, "lance", "s")
@@ -34,20 +34,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture
-def t(home: Node, request: pytest.FixtureRequest) -> str:
+def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
     """A table of 400 rows, of the test's own; its address."""
     path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
     fill(home, *path, rows=MANY)
     return table(*path)
 
 
-def make(node: Node, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
+def make(node: DriverNode, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
     """Build an index; status and code of a refusal."""
     answer = node.post(f"{t}/{action}", {"column": column, "index_type": kind, **more})
     return answer.json() if answer.status == 200 else told(answer)
 
 
-def test_an_index_from_its_making_to_its_end(home: Node, t: str) -> None:
+def test_an_index_from_its_making_to_its_end(home: DriverNode, t: str) -> None:
     """It is listed with what it covers, told of, and gone when it is dropped."""
     made = make(home, t, "id", "BTREE", action="create_scalar_index")
     home.done("POST", f"{t}/insert", arrow(MANY.slice(0, 10)))
@@ -62,7 +62,7 @@ def test_an_index_from_its_making_to_its_end(home: Node, t: str) -> None:
     assert home.done("POST", f"{t}/index/list", {}) == {"indexes": []}
 
 
-def test_vectors(home: Node, t: str) -> None:
+def test_vectors(home: DriverNode, t: str) -> None:
     """An index on vectors of each kind finds what is near; what it needs to be told is filled in."""
     for number, kind in enumerate(("IVF_PQ", "IVF_FLAT", "IVF_HNSW_SQ")):
         make(home, t, "vector", kind, name=f"v{number}", distance_type="l2")
@@ -76,7 +76,7 @@ def test_vectors(home: Node, t: str) -> None:
         home.done("POST", f"{t}/index/v{number}/drop")
 
 
-def test_words(home: Node, t: str) -> None:
+def test_words(home: DriverNode, t: str) -> None:
     """Full text: words, a structure, and words with a vector, whose two lists are merged by rank."""
     make(home, t, "text", "FTS", with_position=True, stem=True, language="English", base_tokenizer="simple")
     words = {"string_query": {"query": "word3", "columns": ["text"]}}
@@ -105,12 +105,12 @@ def test_words(home: Node, t: str) -> None:
         ("vector", "IVF_FLAT", {"action": "create_scalar_index"}, 13), ("id", "LABEL_LIST", {}, 13),
     ],
 )  # fmt: skip
-def test_indices_that_are_refused(home: Node, column: str, kind: str, more: dict[str, str], code: int) -> None:
+def test_indices_that_are_refused(home: DriverNode, column: str, kind: str, more: dict[str, str], code: int) -> None:
     """What is wrong with an index has its code."""
     assert make(home, table("lance", "s", "many"), column, kind, **more) == (404 if code == 12 else 400, code)
 
 
-def test_names(home: Node, t: str) -> None:
+def test_names(home: DriverNode, t: str) -> None:
     """A name is given once, unless the new index is to replace the old one; what is not there is code 6; pages go by names."""
     make(home, t, "id", "BTREE")
     assert make(home, t, "id", "BITMAP") == (409, 7)

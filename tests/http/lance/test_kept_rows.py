@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Node
+from tests.http.driver import DriverNode
 from tests.http.lance.wire import Json, arrow, declare, rows_of, table, told
 
 AT = table("lance", "t")
@@ -17,22 +17,22 @@ MORE = pa.table({"id": [2, 3], "text": ["z", "c"]})
 
 
 @pytest.fixture
-def made(node: Node) -> Json:
+def made(node: DriverNode) -> Json:
     """A managed table that was declared."""
     return declare(node, "lance", "t", properties={"managed_versioning": "true"})
 
 
-def versions(node: Node, branch: str = "") -> list[int]:
+def versions(node: DriverNode, branch: str = "") -> list[int]:
     """The versions in the list."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
 
 
-def ids(node: Node) -> list[object]:
+def ids(node: DriverNode) -> list[object]:
     """The ids of the rows, in their order."""
     return sorted(each["id"] for each in rows_of(node.post(f"{AT}/query", {"k": 100, "vector": {}})))
 
 
-def test_every_change_is_a_version(node: Node, made: Json) -> None:
+def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
     """Insert makes the first version and adds to it; merge, update, delete, columns, indices and restore make one each."""
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 1
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 2
@@ -56,7 +56,7 @@ def test_every_change_is_a_version(node: Node, made: Json) -> None:
     assert lance.dataset(str(made["location"])).version == 9
 
 
-def test_what_went_past_the_server_takes_no_part(node: Node, made: Json) -> None:
+def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -> None:
     """Rows that somebody wrote by path are neither read nor built upon."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
@@ -69,7 +69,7 @@ def test_what_went_past_the_server_takes_no_part(node: Node, made: Json) -> None
     assert versions(node) == [1, 2]
 
 
-def test_a_branch_is_written(node: Node, made: Json) -> None:
+def test_a_branch_is_written(node: DriverNode, made: Json) -> None:
     """Rows go to a branch's own next version, and the main one stays as it is; a branch that is not there is told."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
@@ -82,7 +82,7 @@ def test_a_branch_is_written(node: Node, made: Json) -> None:
     assert told(node.ask("POST", f"{AT}/insert?branch=none", arrow(FIRST))) == (404, 22)
 
 
-def test_what_is_refused_leaves_no_version(node: Node, made: Json) -> None:
+def test_what_is_refused_leaves_no_version(node: DriverNode, made: Json) -> None:
     """A body that fits no schema or is none, and a change of what is not there, commit nothing."""
     assert node.post(f"{AT}/delete", {"predicate": "id = 1"}).status == 404
     node.done("POST", f"{AT}/insert", arrow(FIRST))

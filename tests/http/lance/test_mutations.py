@@ -10,7 +10,7 @@ import pytest
 
 from conformance.lance.home import ROWS, stream
 from conformance.lance.requests import REQUESTS, Asked
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import declare, make_space
 
@@ -29,7 +29,7 @@ ENDS = ("drop", "deregister", "rename")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with what the requests speak of: tables with rows, a tag, a branch, an index, one declared table; and a table that none of them is about."""
     with node_over(tmp_path_factory.mktemp("mutations")) as node:
         for name in ("a", "w", "own"):
@@ -82,14 +82,14 @@ def wrong_streams() -> Iterator[bytes]:
             yield whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :]
 
 
-def is_fine(answer: Answer) -> bool:
+def is_fine(answer: DriverAnswer) -> bool:
     """Say whether an answer is one, or a refusal whose code goes with its status."""
     if answer.status < 300:
         return True
     return answer.json()["code"] in CODES.get(answer.status, set())
 
 
-def test_no_field_that_is_wrong_is_a_fault(home: Node) -> None:
+def test_no_field_that_is_wrong_is_a_fault(home: DriverNode) -> None:
     """Whatever a field holds, the answer is right or says what is wrong."""
     asked = wrong_fields()
 
@@ -99,7 +99,7 @@ def test_no_field_that_is_wrong_is_a_fault(home: Node) -> None:
     assert sum(answer.status == 400 for _, answer in told) > len(asked) / 4
 
 
-def test_no_stream_that_is_wrong_is_a_fault(home: Node) -> None:
+def test_no_stream_that_is_wrong_is_a_fault(home: DriverNode) -> None:
     """Whatever bytes come for rows, they are taken as rows or refused, and what is refused leaves nothing."""
     before = home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {})
     told = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 from tests.http.lance.wire import declare, make_space, names, space, table, told
 
 
-def test_the_root_shows_catalogs(node: Node) -> None:
+def test_the_root_shows_catalogs(node: DriverNode) -> None:
     """Catalogs of every provider that the caller may use are the first level; a user without rights sees none."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -19,7 +19,7 @@ def test_the_root_shows_catalogs(node: Node) -> None:
     assert node.post(f"{space()}/exists").body == b""
 
 
-def test_namespaces_nest(node: Node) -> None:
+def test_namespaces_nest(node: DriverNode) -> None:
     """A namespace is made below one that is there, listed by its own name, and described with its properties."""
     make_space(node, "lance", "a", owner="me")
     make_space(node, "lance", "a", "b")
@@ -31,14 +31,14 @@ def test_namespaces_nest(node: Node) -> None:
     assert node.post(f"{space('lance', 'a', 'b', 'c')}/exists").status == 200
 
 
-def test_a_missing_parent_is_not_made(node: Node) -> None:
+def test_a_missing_parent_is_not_made(node: DriverNode) -> None:
     """The parent must be there: 404 with code 1, and nothing is made."""
     assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
     assert names(node.get(f"{space('lance')}/list")) == []
 
 
 @pytest.mark.parametrize("mode", ["Create", "create", "", None])
-def test_create_refuses_a_taken_name(node: Node, mode: str | None) -> None:
+def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None:
     """By default a name is taken once: 409 with code 2."""
     make_space(node, "lance", "a")
 
@@ -46,7 +46,7 @@ def test_create_refuses_a_taken_name(node: Node, mode: str | None) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
-def test_exist_ok_keeps_what_is_there(node: Node, mode: str) -> None:
+def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
     """In the mode ExistOk a namespace that is there is the answer, unchanged."""
     make_space(node, "lance", "a", k="old")
 
@@ -55,14 +55,14 @@ def test_exist_ok_keeps_what_is_there(node: Node, mode: str) -> None:
     assert found == {"properties": {"k": "old"}}
 
 
-def test_exist_ok_does_not_take_a_table_for_a_namespace(node: Node) -> None:
+def test_exist_ok_does_not_take_a_table_for_a_namespace(node: DriverNode) -> None:
     """A table that has the name is in the way, whatever the mode."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
 
 
-def test_overwrite_makes_it_anew(node: Node) -> None:
+def test_overwrite_makes_it_anew(node: DriverNode) -> None:
     """In the mode Overwrite a namespace goes with all that is in it, and an empty one is there instead."""
     make_space(node, "lance", "a", k="old")
     declare(node, "lance", "a", "t")
@@ -74,12 +74,12 @@ def test_overwrite_makes_it_anew(node: Node) -> None:
     assert told(node.post(f"{table('lance', 'a', 't')}/exists")) == (404, 4)
 
 
-def test_overwrite_of_what_is_not_there_makes_it(node: Node) -> None:
+def test_overwrite_of_what_is_not_there_makes_it(node: DriverNode) -> None:
     """There need be nothing to overwrite."""
     assert node.done("POST", f"{space('lance', 'a')}/create", {"mode": "overwrite"}) == {"properties": {}}
 
 
-def test_modes_are_checked(node: Node) -> None:
+def test_modes_are_checked(node: DriverNode) -> None:
     """A mode or behaviour that is none is 400 with code 13, and says which there are."""
     make_space(node, "lance", "a")
 
@@ -89,7 +89,7 @@ def test_modes_are_checked(node: Node) -> None:
         assert "is one of" in answer.json()["error"]
 
 
-def test_drop_is_restricted_unless_told(node: Node) -> None:
+def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
     """A namespace with something in it stays: 409 with code 3; with Cascade it goes with what is in it, to the trash."""
     make_space(node, "lance", "a", k="v")
     make_space(node, "lance", "a", "b")
@@ -104,7 +104,7 @@ def test_drop_is_restricted_unless_told(node: Node) -> None:
     assert sorted(each["kind"] for each in trash) == ["namespace", "namespace", "table"]
 
 
-def test_a_missing_namespace(node: Node) -> None:
+def test_a_missing_namespace(node: DriverNode) -> None:
     """To drop what is not there fails, 404 with code 1, unless the mode is Skip, which answers an empty object."""
     assert told(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
     assert node.done("POST", f"{space('lance', 'a')}/drop", {"mode": "Skip"}) == {}
@@ -113,7 +113,7 @@ def test_a_missing_namespace(node: Node) -> None:
     assert told(node.get(f"{space('lance', 'a')}/table/list")) == (404, 1)
 
 
-def test_a_catalog_is_made_and_dropped(node: Node) -> None:
+def test_a_catalog_is_made_and_dropped(node: DriverNode) -> None:
     """A first-level namespace is a catalog for Lance tables; it goes when it is empty, or with what is in it."""
     make_space(node, "side", comment="mine")
     declare(node, "side", "t")
@@ -125,7 +125,7 @@ def test_a_catalog_is_made_and_dropped(node: Node) -> None:
     assert told(node.post(f"{space('side')}/exists")) == (404, 1)
 
 
-def test_the_root_and_catalogs_of_others_stay(node: Node) -> None:
+def test_the_root_and_catalogs_of_others_stay(node: DriverNode) -> None:
     """The root has no life of its own, and an Iceberg catalog is not dropped over this protocol."""
     assert told(node.post(f"{space()}/create", {})) == (409, 2)
     assert told(node.post(f"{space()}/drop", {})) == (400, 13)
@@ -133,7 +133,7 @@ def test_the_root_and_catalogs_of_others_stay(node: Node) -> None:
     assert told(node.post(f"{space('lance')}/create", {"mode": "overwrite"})) == (406, 0)
 
 
-def test_namespaces_of_iceberg_catalogs_are_shown(node: Node) -> None:
+def test_namespaces_of_iceberg_catalogs_are_shown(node: DriverNode) -> None:
     """What lies below an Iceberg catalog is listed and described; its Iceberg tables are no Lance tables."""
     iceberg.make_space(node, "a", k="v")
     iceberg.make_table(node, "a", "t")
@@ -148,7 +148,7 @@ def test_namespaces_of_iceberg_catalogs_are_shown(node: Node) -> None:
     assert told(node.post(f"{table('main', 'a', 'n')}/declare", {})) == (400, 13)
 
 
-def test_cascade_stops_at_iceberg_tables(node: Node) -> None:
+def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
     """A namespace with an Iceberg table in it does not go, and nothing in it does."""
     iceberg.make_table(node, "a", "t")
     iceberg.make_space(node, "a", "b")
@@ -157,7 +157,7 @@ def test_cascade_stops_at_iceberg_tables(node: Node) -> None:
     assert names(node.get(f"{space('main', 'a')}/list")) == ["b"]
 
 
-def test_pages(node: Node) -> None:
+def test_pages(node: DriverNode) -> None:
     """Pages have so many names as were asked for, go on by a token, and the last one has none; a limit of 0 has nothing."""
     for name in "abcde":
         make_space(node, "lance", name)
@@ -175,7 +175,7 @@ def test_pages(node: Node) -> None:
         assert told(node.get(f"{space('lance')}/list?{query}")) == (400, 13)
 
 
-def test_what_is_hidden_takes_no_place_in_a_page(node: Node) -> None:
+def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
     """A page is cut after what the caller may not see is left out."""
     for name in "abcd":
         make_space(node, "lance", name)
@@ -189,7 +189,7 @@ def test_what_is_hidden_takes_no_place_in_a_page(node: Node) -> None:
     assert (first["namespaces"], second) == (["b"], {"namespaces": ["d"]})
 
 
-def test_a_protected_namespace_stays(node: Node) -> None:
+def test_a_protected_namespace_stays(node: DriverNode) -> None:
     """What is protected is not dropped, not even by a cascade from above: 409 with code 19."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
@@ -200,7 +200,7 @@ def test_a_protected_namespace_stays(node: Node) -> None:
 
 
 @pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
-def test_a_cascade_from_a_protected_catalog_takes_nothing(node: Node, what: str) -> None:
+def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what: str) -> None:
     """What a drop of the catalog would be refused for refuses the cascade before anything in it has gone, as that is for good."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
@@ -214,7 +214,7 @@ def test_a_cascade_from_a_protected_catalog_takes_nothing(node: Node, what: str)
     assert node.post(f"{table('lance', 'other')}/exists").status == 200
 
 
-def test_a_tables_name_is_no_namespaces(node: Node) -> None:
+def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
     """A namespace that would have a table's name is refused in words that say what has it."""
     declare(node, "lance", "t")
 
@@ -224,7 +224,7 @@ def test_a_tables_name_is_no_namespaces(node: Node) -> None:
         assert "Table already exists: lance.t" in answer.json()["detail"]
 
 
-def test_who_may_not_drop_a_catalog_empties_none(node: Node) -> None:
+def test_who_may_not_drop_a_catalog_empties_none(node: DriverNode) -> None:
     """A cascade is refused before anything in the catalog has gone: to use it, and to make and change tables there, is not enough."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from limnos.http.lance.protocol import LanceProtocol, LanceRouter
-from limnos.http.lance.unserved import unserved
-from tests.http.driver import OWN, Node
+from limnos.http.lance.unsupported_operations import unsupported_routes
+from tests.http.driver import OWN, DriverNode
 from tests.http.lance.wire import ROOT, declare, make_space, names, space, table, told
 
 OPERATIONS = 54
@@ -16,7 +16,7 @@ OPERATIONS = 54
 
 
 @pytest.fixture
-def home(node: Node) -> Node:
+def home(node: DriverNode) -> DriverNode:
     """Namespaces `a` and `a.b` in catalog `lance`, table `a.b.t`."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
@@ -27,7 +27,7 @@ def home(node: Node) -> Node:
 def test_every_operation_is_answered() -> None:
     """Each operation of the protocol has a route: served, or refused in words."""
     served = {route.operation for route in LanceProtocol().router.routes}
-    refused = {route.operation for route in unserved()}
+    refused = {route.operation for route in unsupported_routes()}
 
     assert len(served | refused) == OPERATIONS + 1
     assert not served & refused
@@ -41,7 +41,7 @@ def test_every_operation_is_answered() -> None:
         "/v1/table/lance$a$b$t/describe", "/lance//v1/table/lance__d__a__d__b__d__t/describe/?delimiter=__d__",
     ],
 )  # fmt: skip
-def test_one_table_by_many_paths(home: Node, path: str) -> None:
+def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
     """Delimiters of every kind, escaped or not, doubled and trailing slashes, and the path of the protocol's own port mean the same."""
     found = home.done("POST", path, {})
 
@@ -55,12 +55,12 @@ def test_one_table_by_many_paths(home: Node, path: str) -> None:
         "/lance/v1/namespace/./list?delimiter=.", "/lance/v1/namespace//list", "/v1/namespace/list", "/lance/v1/namespace/%24/list/",
     ],
 )  # fmt: skip
-def test_the_root_by_many_paths(home: Node, path: str) -> None:
+def test_the_root_by_many_paths(home: DriverNode, path: str) -> None:
     """The root is the delimiter itself, or nothing at all."""
     assert names(home.get(path)) == ["lance", "main"]
 
 
-def test_names_like_actions(node: Node) -> None:
+def test_names_like_actions(node: DriverNode) -> None:
     """A namespace called as an action, or as the tables below it, is reached all the same, where the path says so."""
     make_space(node, "list")
     make_space(node, "table")
@@ -71,7 +71,7 @@ def test_names_like_actions(node: Node) -> None:
     assert names(node.get(f"{ROOT}/namespace/table/list")) == []
 
 
-def test_a_plus_that_stands_for_a_space(node: Node) -> None:
+def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
     """A path that was encoded as a form has + for a space: the body's identifier tells which was meant, or else who sends it."""
     make_space(node, "lance", "d e")
 
@@ -82,7 +82,7 @@ def test_a_plus_that_stands_for_a_space(node: Node) -> None:
     assert told(node.post(f"{ROOT}/namespace/lance$d+f/describe", {"id": ["lance", "d e"]})) == (400, 13)
 
 
-def test_a_body_that_names_something_else(home: Node) -> None:
+def test_a_body_that_names_something_else(home: DriverNode) -> None:
     """Path and body must not name two things: 400 with code 13."""
     answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
 
@@ -92,7 +92,7 @@ def test_a_body_that_names_something_else(home: Node) -> None:
 @pytest.mark.parametrize(
     "path", ["lance$", "$lance", "lance$$a", "lance$.", "lance$..", "%FF", "lance%00", "lance$a%1Fb"]
 )
-def test_bad_identifiers(node: Node, path: str) -> None:
+def test_bad_identifiers(node: DriverNode, path: str) -> None:
     """Empty, dotted and unreadable names are refused: 400 with code 13."""
     assert told(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
 
@@ -100,18 +100,18 @@ def test_bad_identifiers(node: Node, path: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"  ", b"{}", b"null", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
 )
-def test_bodies_may_say_nothing_or_more_than_is_known(home: Node, body: bytes) -> None:
+def test_bodies_may_say_nothing_or_more_than_is_known(home: DriverNode, body: bytes) -> None:
     """No body is an empty one; null is nothing; what is not known is passed over."""
     assert home.post(f"{table('lance', 'a', 'b', 't')}/describe", body).status == 200
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
-def test_bodies_that_cannot_be_read(home: Node, body: bytes) -> None:
+def test_bodies_that_cannot_be_read(home: DriverNode, body: bytes) -> None:
     """What is no JSON, or not of the shape, is 400 with code 13."""
     assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
 
 
-def test_unknown_routes_and_methods_answer_in_the_same_shape(node: Node) -> None:
+def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -> None:
     """An address that does not exist, or not for the method, is told by a JSON body with code 0."""
     for method, path, expected in (
         ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
@@ -120,13 +120,13 @@ def test_unknown_routes_and_methods_answer_in_the_same_shape(node: Node) -> None
         assert told(node.ask(method, path)) == (expected, 0), path
 
 
-def test_other_paths_below_v1_are_not_for_this_protocol(node: Node) -> None:
+def test_other_paths_below_v1_are_not_for_this_protocol(node: DriverNode) -> None:
     """Who forgets /iceberg is not answered in Lance's words."""
     assert "instance" not in node.get("/v1/config").json()
     assert LanceRouter("/lance/v1", ()).reach([b"v1", b"config"]) == 0
 
 
-def test_credentials(node: Node) -> None:
+def test_credentials(node: DriverNode) -> None:
     """A token counts as Bearer and as x-api-key, Authorization wins; nobody is asked who it is: 401 with code 16."""
     key = node.post(f"{OWN}/tokens", {"name": "k"}).json()
     token = str(key["token"])
@@ -150,7 +150,7 @@ def test_credentials(node: Node) -> None:
     )  # elsewhere it is no credential
 
 
-def test_a_database_is_a_catalog(home: Node) -> None:
+def test_a_database_is_a_catalog(home: DriverNode) -> None:
     """LanceDB's clients name a database in a header: identifiers are relative to that catalog."""
     database = {"x_lancedb_database": "lance"}
 
@@ -164,7 +164,7 @@ def test_a_database_is_a_catalog(home: Node) -> None:
     assert names(home.get(f"{ROOT}/namespace/a/table/list", **database)) == ["s"]
 
 
-def test_a_metalake_by_parameter_or_header(home: Node) -> None:
+def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
     """Who cannot add a parameter names the metalake in a header; the parameter wins; a stranger's metalake is refused as ever."""
     home.done("POST", "/api/metalakes", {"name": "sea"})
     listed = f"{space()}/list"
@@ -176,7 +176,7 @@ def test_a_metalake_by_parameter_or_header(home: Node) -> None:
     assert told(home.get(listed, x_limnos_metalake="a/b")) == told(home.get(f"{listed}?metalake=a/b"))
 
 
-def test_a_failure_says_what_it_is_about(node: Node) -> None:
+def test_a_failure_says_what_it_is_about(node: DriverNode) -> None:
     """Clients put words before `error`, so it begins with the object; `detail` is a whole sentence, `instance` the request."""
     answer = node.post(f"{space('lance', 'x')}/describe", {})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import fill, make_space, rows_of, table, told
 
@@ -16,7 +16,7 @@ NEAR = [1.0, 0.0]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a table of three rows."""
     with node_over(tmp_path_factory.mktemp("queries")) as node:
         make_space(node, "lance", "s")
@@ -24,12 +24,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield node
 
 
-def ids(answer: Answer) -> list[object]:
+def ids(answer: DriverAnswer) -> list[object]:
     """The ids of what was found, in order."""
     return [row["id"] for row in rows_of(answer)]
 
 
-def ask(node: Node, **body: object) -> Answer:
+def ask(node: DriverNode, **body: object) -> DriverAnswer:
     """Query the table."""
     return node.post(f"{T}/query", body)
 
@@ -46,7 +46,7 @@ def ask(node: Node, **body: object) -> Answer:
         ({"k": 1, "vector": NEAR, "nprobes": 20, "minimum_nprobes": 20, "maximum_nprobes": 0, "refine_factor": None, "version": 1}, [2]),
     ],
 )  # fmt: skip
-def test_rows_that_are_found(home: Node, body: dict[str, object], expected: list[object]) -> None:
+def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected: list[object]) -> None:
     """Vectors, filters, pages and versions, as either sort of client writes them."""
     assert ids(ask(home, **body)) == expected
 
@@ -57,7 +57,7 @@ def test_rows_that_are_found(home: Node, body: dict[str, object], expected: list
         (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}), ({"twice": "id * 2"}, {"twice": 4}),
     ],
 )  # fmt: skip
-def test_columns(home: Node, columns: object, expected: dict[str, object]) -> None:
+def test_columns(home: DriverNode, columns: object, expected: dict[str, object]) -> None:
     """Names or expressions; the distance comes beside what was asked for, the row's id when it is asked for."""
     (row,) = rows_of(ask(home, k=1, vector=NEAR, columns=columns, with_row_id=True))
 
@@ -75,12 +75,12 @@ def test_columns(home: Node, columns: object, expected: dict[str, object]) -> No
         ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)), ({"k": "many"}, (400, 13)),
     ],
 )  # fmt: skip
-def test_queries_that_are_refused(home: Node, body: dict[str, object], expected: tuple[int, int]) -> None:
+def test_queries_that_are_refused(home: DriverNode, body: dict[str, object], expected: tuple[int, int]) -> None:
     """What is wrong is told before an answer begins, with its code."""
     assert told(ask(home, **body)) == expected
 
 
-def test_a_long_answer_comes_whole(home: Node) -> None:
+def test_a_long_answer_comes_whole(home: DriverNode) -> None:
     """An answer of many pieces is one file."""
     rows = pa.table({"id": pa.array(range(200_000), pa.int64()), "text": ["some words"] * 200_000})
     fill(home, "lance", "s", "long", rows=rows)
@@ -90,14 +90,14 @@ def test_a_long_answer_comes_whole(home: Node) -> None:
     assert pa.ipc.open_file(answer.body).read_all().equals(rows)
 
 
-def test_several_vectors_say_whose_rows_are_whose(home: Node) -> None:
+def test_several_vectors_say_whose_rows_are_whose(home: DriverNode) -> None:
     """Each row of a query of several vectors has the place of its vector."""
     found = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
 
     assert [(row["query_index"], row["id"]) for row in found] == [(0, 2), (1, 1)]
 
 
-def test_plans(home: Node) -> None:
+def test_plans(home: DriverNode) -> None:
     """How a query would be done, and how it went, are texts; what is wrong with it has its code."""
     plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()
     ran = home.post(f"{T}/analyze_plan", {"k": 1, "vector": NEAR}).json()

@@ -8,8 +8,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.http.between import Step, interfere
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
+from tests.http.interference import InterferencePoint, interfere
 from tests.http.lance.wire import declare, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -18,7 +18,7 @@ KINDS = [{"managed_versioning": "true"}, {}]
 
 
 @pytest.fixture(params=KINDS, ids=["managed", "by its files"])
-def path(node: Node, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def path(node: DriverNode, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a table of three versions lies, of either kind."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     for mode in ("create", "append", "append"):
@@ -27,12 +27,12 @@ def path(node: Node, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return at
 
 
-def versions(node: Node, branch: str = "") -> list[int]:
+def versions(node: DriverNode, branch: str = "") -> list[int]:
     """The versions in the list."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
 
 
-def test_tags(node: Node, path: str) -> None:
+def test_tags(node: DriverNode, path: str) -> None:
     """A tag is made, told, moved to another version and deleted; Lance's own library sees each of these."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
@@ -57,7 +57,7 @@ def test_tags(node: Node, path: str) -> None:
     assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
-def test_a_number_that_no_version_has_is_a_wrong_request(node: Node, path: str) -> None:
+def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path: str) -> None:
     """What Lance's library has no room for is refused as what it is, and the tag means what it did."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
 
@@ -67,13 +67,13 @@ def test_a_number_that_no_version_has_is_a_wrong_request(node: Node, path: str) 
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
 
 
-def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: Node, path: str) -> None:
+def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, path: str) -> None:
     """A zero byte ends texts in Lance's library, which gives up: the caller's mistake, and the next request is served."""
     assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
-def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: Node, path: str) -> None:
+def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, path: str) -> None:
     """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for it."""
     t = table("lance", "t")
     tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
@@ -85,7 +85,7 @@ def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: Node, path: str
         assert told(node.ask("POST", f"{t}/{action}", body, user_agent="LanceDB-Python-Client/0.40.0")) == (400, 13)
 
 
-def test_branches(node: Node, path: str) -> None:
+def test_branches(node: DriverNode, path: str) -> None:
     """A branch is made at a version, has versions of its own, and goes with its files."""
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
     node.done("POST", f"{AT}/branches/create", {"name": "feat/x", "from_branch": "dev"})
@@ -117,7 +117,7 @@ def test_branches(node: Node, path: str) -> None:
     assert lance.dataset(path).branches.list()["dev"]["parent_version"] == 3
 
 
-def test_old_versions_are_deleted(node: Node, path: str) -> None:
+def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
     """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes either."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
@@ -144,7 +144,7 @@ def test_old_versions_are_deleted(node: Node, path: str) -> None:
 
 @pytest.mark.parametrize("path", KINDS[:1], ids=["managed"], indirect=True)
 def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
-    node: Node, path: str, monkeypatch: pytest.MonkeyPatch
+    node: DriverNode, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Decided again in the transaction: to read the table is not enough then."""
     assert path
@@ -154,13 +154,13 @@ def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
     async def lose() -> None:
         await node.answer("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
 
-    with interfere(node, monkeypatch, step=Step.SUBMIT, act=lose) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as found:
         refused = node.post(f"{AT}/version/delete", {"ranges": [{"start_version": 1, "end_version": 2}]}, user="ana")
     assert (found.is_done, refused.status) == (True, 403), refused.body
     assert versions(node) == [1, 2, 3]
 
 
-def test_what_was_branched_by_path_is_not_there(node: Node, tmp_path: Path) -> None:
+def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path) -> None:
     """A branch that somebody laid by path past a managed table is in no list, and makes way for one that is made here."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     lance.write_dataset(ROWS, at)
@@ -178,7 +178,7 @@ def test_what_was_branched_by_path_is_not_there(node: Node, tmp_path: Path) -> N
     assert versions(node, "dev") == [1]
 
 
-def test_a_table_without_data_has_neither(node: Node) -> None:
+def test_a_table_without_data_has_neither(node: DriverNode) -> None:
     """A declared table has no tags and branches, and none is made."""
     declare(node, "lance", "t")
 

@@ -8,31 +8,31 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.http import cells
-from tests.http.cells import CALLERS, Row
-from tests.http.driver import Answer
+from tests.http import refusal_tables
+from tests.http.driver import DriverAnswer
 from tests.http.iceberg import wire
 from tests.http.lance import refusals
+from tests.http.refusal_tables import CALLERS, Row
 
-WRITTEN = dict(cells.written(refusals.TABLE))
+WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
-        yield cells.answers(node, refusals.cases)
+        yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has each route that is served, and no row that is not asked."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets what the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
@@ -45,7 +45,7 @@ PAIRS = sorted(
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]) -> None:
     """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name."""
     route, there, missing = pair
     for who in CALLERS:
@@ -75,6 +75,6 @@ def _unnamed(body: dict[str, object], who: str) -> str:
     return re.sub(r"NAME(\.(NAME|t))*", "NAME", text)
 
 
-def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, Answer]]) -> None:
+def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """Without a credential every row is 401, whatever it is about."""
     assert {answers["nobody"].status for answers in asked.values()} == {401}

@@ -11,14 +11,14 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
-from tests.http.between import Step, interfere
-from tests.http.driver import API, Node, grant
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import node_over
+from tests.http.interference import InterferencePoint, interfere
 from tests.http.lance.wire import ROWS, arrow, declare, fill, lay, make_space, table, told
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a namespace `s`, and processes that have read Lance's library."""
     with node_over(tmp_path_factory.mktemp("rows")) as node:
         make_space(node, "lance", "s")
@@ -36,20 +36,20 @@ def properties(**told: str) -> str:
     return f"properties={quote(json.dumps(told))}"
 
 
-def count(node: Node, *path: str, user: str = "admin", **body: object) -> object:
+def count(node: DriverNode, *path: str, user: str = "admin", **body: object) -> object:
     """How many rows a table has; status and code of a refusal."""
     answer = node.ask("POST", f"{table(*path)}/count_rows", body, user=user)
     return answer.json() if answer.status == 200 else told(answer)
 
 
 def create(
-    node: Node, query: str, *path: str, body: bytes | None = None, user: str = "admin", **headers: str
+    node: DriverNode, query: str, *path: str, body: bytes | None = None, user: str = "admin", **headers: str
 ) -> object:
     """Ask for a table with rows."""
     return node.ask("POST", f"{table(*path)}/create?{query}", arrow() if body is None else body, user=user, **headers)
 
 
-def test_a_table_is_made_of_rows(home: Node, t: tuple[str, ...]) -> None:
+def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
     """The rows are there, at version 1, in a place of the table's own, and the properties are kept."""
     made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
 
@@ -59,7 +59,7 @@ def test_a_table_is_made_of_rows(home: Node, t: tuple[str, ...]) -> None:
     assert (found["version"], found["properties"], found["location"]) == (1, {"k": "v"}, made["location"])
 
 
-def test_headers_of_older_clients(home: Node, t: tuple[str, ...]) -> None:
+def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
     """The location and the properties may come in headers."""
     place = f"file://{home.data}/warehouse/lance/mine"
     headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
@@ -69,7 +69,7 @@ def test_headers_of_older_clients(home: Node, t: tuple[str, ...]) -> None:
     assert (made["location"], made["properties"]) == (place, {"k": "v"})
 
 
-def test_a_name_that_is_taken(home: Node, t: tuple[str, ...]) -> None:
+def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
     """Create is refused, exist_ok leaves the table alone, overwrite writes its next version and drops its properties."""
     first = create(home, f"{properties(k='v')}", *t).json()
 
@@ -84,7 +84,7 @@ def test_a_name_that_is_taken(home: Node, t: tuple[str, ...]) -> None:
 
 
 def test_properties_are_kept_when_the_right_goes_behind_the_rows(
-    home: Node, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    home: DriverNode, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who owned a table when its rows were written over, and may only read it behind that, changes none of its properties."""
     grant(home, "former", "use_catalog use_schema select_table create_table", kind="CATALOG", on="lance")
@@ -95,13 +95,13 @@ def test_properties_are_kept_when_the_right_goes_behind_the_rows(
     async def lose() -> None:
         await home.answer("PUT", owners, {"name": "admin", "type": "USER"})
 
-    with interfere(home, monkeypatch, step=Step.SUBMIT, act=lose) as found:
+    with interfere(home, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as found:
         refused = create(home, "mode=overwrite", *t, user="former")
     assert (found.is_done, told(refused)) == (True, (403, 15))
     assert home.done("POST", f"{table(*t)}/describe", {})["properties"] == {"k": "v"}
 
 
-def test_a_declared_table_is_filled(home: Node, t: tuple[str, ...]) -> None:
+def test_a_declared_table_is_filled(home: DriverNode, t: tuple[str, ...]) -> None:
     """By create, or by the first insert; before that it has no rows that could be counted."""
     first, second = (*t[:-1], "a"), (*t[:-1], "b")
     for path in (first, second):
@@ -115,7 +115,7 @@ def test_a_declared_table_is_filled(home: Node, t: tuple[str, ...]) -> None:
     assert [count(home, *path) for path in (first, second)] == [3, 3]
 
 
-def test_rows_are_added(home: Node, t: tuple[str, ...]) -> None:
+def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
     """Append adds a version with more rows, overwrite one with other rows; old versions can still be counted."""
     fill(home, *t)
 
@@ -133,7 +133,7 @@ def test_rows_are_added(home: Node, t: tuple[str, ...]) -> None:
         (arrow(pa.table({"id": pa.array([1], pa.int32())})), 20), (arrow(pa.table({"other": [1]})), 20),
     ],
 )  # fmt: skip
-def test_bodies_that_are_refused(home: Node, t: tuple[str, ...], body: bytes, code: int) -> None:
+def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: bytes, code: int) -> None:
     """What is no Arrow stream is 400 with code 13, other columns are code 20; the table stays as it was."""
     fill(home, *t)
 
@@ -142,7 +142,7 @@ def test_bodies_that_are_refused(home: Node, t: tuple[str, ...], body: bytes, co
     assert home.done("POST", f"{table(*t)}/describe", {})["version"] == 1
 
 
-def test_a_table_that_did_not_come_to_be(home: Node, t: tuple[str, ...]) -> None:
+def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -> None:
     """A body that cannot be read leaves neither a name nor a file."""
     before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
 
@@ -152,7 +152,7 @@ def test_a_table_that_did_not_come_to_be(home: Node, t: tuple[str, ...]) -> None
     assert {path for path in (home.data / "warehouse").rglob("*") if path.is_file()} == before
 
 
-def test_a_place_that_holds_a_table_already(home: Node, t: tuple[str, ...]) -> None:
+def test_a_place_that_holds_a_table_already(home: DriverNode, t: tuple[str, ...]) -> None:
     """Rows are not written over what lies at a location."""
     answer = create(home, "", *t, x_lance_table_location=lay(home, "old"))
 
@@ -167,14 +167,14 @@ def test_a_place_that_holds_a_table_already(home: Node, t: tuple[str, ...]) -> N
         ({"predicate": "id + 1"}, (400, 13)), ({"version": 9}, (404, 11)), ({"version": 0}, (404, 11)), ({"tag": "x"}, (404, 8)), ({"branch": "x"}, (404, 22)),
     ],
 )  # fmt: skip
-def test_rows_are_counted(home: Node, t: tuple[str, ...], body: dict[str, object], expected: object) -> None:
+def test_rows_are_counted(home: DriverNode, t: tuple[str, ...], body: dict[str, object], expected: object) -> None:
     """All of them, those of a version, those for which a predicate holds; what is wrong has its code."""
     fill(home, *t)
 
     assert count(home, *t, **body) == expected
 
 
-def test_a_link_out_of_the_warehouse(home: Node, t: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_path: Path) -> None:
     """Nobody writes through a link that leads out of the catalog's roots."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -187,7 +187,7 @@ def test_a_link_out_of_the_warehouse(home: Node, t: tuple[str, ...], tmp_path: P
     assert not list(outside.iterdir())
 
 
-def test_rights(home: Node, t: tuple[str, ...]) -> None:
+def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
     """Who may only read does not write; who may only write does not read."""
     fill(home, *t)
     for user, privilege in (("reader", "select_table"), ("writer", "modify_table")):
@@ -200,7 +200,7 @@ def test_rights(home: Node, t: tuple[str, ...]) -> None:
     assert told(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
 
 
-def test_who_creates_over_what_is_there(home: Node, t: tuple[str, ...]) -> None:
+def test_who_creates_over_what_is_there(home: DriverNode, t: tuple[str, ...]) -> None:
     """To fill what was declared takes the right to change it, to overwrite the right to drop it: to create is not enough, nor to read, nor to write."""
     for user, privilege in (("maker", "select_table"), ("builder", "modify_table")):
         grant(home, user, f"use_catalog use_schema create_table {privilege}", kind="CATALOG", on="lance")

@@ -9,9 +9,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.config.storage import Storage
-from limnos.sources.lance.directories import Directory
-from tests.http.driver import API, Node, grant, node_at
+from limnos.config.storage import StorageSection
+from limnos.sources.lance.directories import LanceDirectory
+from tests.http.driver import API, DriverNode, grant, node_at
 from tests.http.lance.wire import ROOT, arrow, names, rows_of, space, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -22,7 +22,7 @@ NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
 def root(tmp_path: Path) -> Path:
     """A V2 directory with a namespace, a table with rows in it, one declared, one at the top and a foreign folder."""
     place = tmp_path / "lake"
-    directory = Directory(str(place))
+    directory = LanceDirectory(str(place))
     directory.create_namespace(("a",), {"k": "v"})
     directory.create_namespace(("a", "b"), {})
     docs = directory.declare(("a", "b", "docs"), {"p": "q"})
@@ -34,14 +34,14 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, root: Path) -> Iterator[Node]:
+def lake(tmp_path: Path, root: Path) -> Iterator[DriverNode]:
     """A node with a catalog that shows it."""
-    with node_at(tmp_path / "data", storage=Storage(allowed_roots=(str(root),))) as running:
+    with node_at(tmp_path / "data", storage=StorageSection(allowed_roots=(str(root),))) as running:
         running.done("POST", f"{API}/lake/catalogs", {**NEW, "properties": {"lance-directory": f"file://{root}"}})
         yield running
 
 
-def test_a_directory_is_listed_and_described_as_it_is_now(lake: Node, root: Path) -> None:
+def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root: Path) -> None:
     """Namespaces, tables in pages, with and without data, whole identifiers; what comes and goes is seen at once."""
     assert names(lake.get(f"{space('shown')}/list")) == ["a"]
     assert names(lake.get(f"{space('shown', 'a')}/list")) == ["b"]
@@ -64,7 +64,7 @@ def test_a_directory_is_listed_and_described_as_it_is_now(lake: Node, root: Path
     assert lake.post(f"{table('shown', 'new')}/exists", {"version": 1}).status == 200
 
 
-def test_what_is_not_there_or_no_table_is_told(lake: Node) -> None:
+def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
     """With the codes of a missing namespace, table and version; a foreign folder exists, and does not load."""
     assert told(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
     assert told(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
@@ -76,7 +76,7 @@ def test_what_is_not_there_or_no_table_is_told(lake: Node) -> None:
     assert "does not comply with the Lance table format" in str(foreign["detail"])
 
 
-def test_rows_versions_and_tags_are_read(lake: Node, root: Path) -> None:
+def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
     """Counted, queried, explained, measured; versions, tags, branches and indices listed; a declared or foreign folder has no rows."""
     docs = table("shown", "a", "b", "docs")
     place = lake.done("POST", f"{docs}/describe", {})["location"]
@@ -97,7 +97,7 @@ def test_rows_versions_and_tags_are_read(lake: Node, root: Path) -> None:
     assert told(lake.post(f"{docs}/count_rows", {"version": 9})) == (404, 11)
 
 
-def test_gravitino_lists_and_loads_it(lake: Node) -> None:
+def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
     """Schemas by their parents, one that stands for the catalog, tables with their columns; nothing can be made."""
     schemas = f"{API}/lake/catalogs/shown/schemas"
     assert [each["name"] for each in lake.done("GET", schemas)["identifiers"]] == ["a", "default"]
@@ -111,7 +111,7 @@ def test_gravitino_lists_and_loads_it(lake: Node) -> None:
     assert lake.get(f"{schemas}/none/tables").status == 404
 
 
-def test_nothing_is_made_or_changed_there(lake: Node, root: Path) -> None:
+def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
     """Over no protocol: not declared, registered, dropped, moved or written."""
     before = sorted(root.rglob("*"))
     for address, body in (
@@ -132,7 +132,7 @@ def test_nothing_is_made_or_changed_there(lake: Node, root: Path) -> None:
     assert sorted(root.rglob("*")) == before
 
 
-def test_rights_are_those_on_the_catalog(lake: Node) -> None:
+def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
     """A stranger is refused what is there and what is not in the same way; granted, sees it; revoked, no longer."""
     lake.done("POST", f"{API}/lake/users", {"name": "eve"})
     for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
@@ -150,7 +150,7 @@ def test_rights_are_those_on_the_catalog(lake: Node) -> None:
     assert told(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
 
 
-def test_only_what_the_server_may_read_is_shown(lake: Node, tmp_path: Path, root: Path) -> None:
+def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path, root: Path) -> None:
     """A directory outside of its roots is refused when the catalog is made; links that lead out when they are met."""
     outside = tmp_path / "outside"
     lance.write_dataset(ROWS, str(outside / "secret.lance"))
@@ -165,7 +165,7 @@ def test_only_what_the_server_may_read_is_shown(lake: Node, tmp_path: Path, root
     assert told(lake.get(f"{space('led')}/table/list")) == (400, 13)
 
 
-def test_a_schema_is_told_to_who_may_use_the_catalog(lake: Node) -> None:
+def test_a_schema_is_told_to_who_may_use_the_catalog(lake: DriverNode) -> None:
     """Over Gravitino REST, too: to use schemas is not enough where one may not use the catalog."""
     grant(lake, "dan", "use_schema select_table", kind="CATALOG", on="shown")
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from limnos.config.storage import Storage
-from tests.http.driver import API, Node, node_at
+from limnos.config.storage import StorageSection
+from tests.http.driver import API, DriverNode, node_at
 from tests.http.lance.wire import ROWS, Json, arrow, declare, manifest, rows_of, table, told
-from tests.objects import BUCKET, Objects, Trouble, objects
+from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
 pytestmark = pytest.mark.integration  # an object store is served
 ROWS_OF, STAGED, FINAL = r"/data/", r"/_versions/.*manifest-", r"/_versions/\d{20}\.manifest$"
@@ -19,16 +19,16 @@ NO, LATER = "403 Forbidden", "503 Service Unavailable"
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Objects]:
+def store() -> Iterator[ObjectStoreServer]:
     """An object store."""
     with objects() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def node(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with a catalog there."""
-    storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     with node_at(tmp_path_factory.mktemp("stores") / "data", storage=storage) as running:
         known = {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
         body = {"name": "cloud", "type": "relational", "provider": "lakehouse-generic"}
@@ -37,7 +37,7 @@ def node(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @contextmanager
-def refusing(store: Objects, trouble: Trouble) -> Iterator[None]:
+def refusing(store: ObjectStoreServer, trouble: RequestFault) -> Iterator[None]:
     """Have the store refuse; it must have come to that."""
     store.trouble = trouble
     try:
@@ -47,7 +47,7 @@ def refusing(store: Objects, trouble: Trouble) -> Iterator[None]:
     assert trouble.seen > trouble.spared, "nothing was refused"
 
 
-def filled(node: Node, name: str, *, managed: bool) -> str:
+def filled(node: DriverNode, name: str, *, managed: bool) -> str:
     """Make a table with the first rows; returns its address."""
     declare(node, "cloud", name, properties={"managed_versioning": str(managed).lower()})
     at = table("cloud", name)
@@ -55,12 +55,12 @@ def filled(node: Node, name: str, *, managed: bool) -> str:
     return at
 
 
-def ids(node: Node, at: str) -> list[object]:
+def ids(node: DriverNode, at: str) -> list[object]:
     """The ids of a table's rows."""
     return sorted(str(each["id"]) for each in rows_of(node.post(f"{at}/query", {"columns": ["id"]})))
 
 
-def versions(node: Node, at: str) -> list[int]:
+def versions(node: DriverNode, at: str) -> list[int]:
     """The versions of a table."""
     return [each["version"] for each in node.done("POST", f"{at}/version/list", {})["versions"]]
 
@@ -76,12 +76,14 @@ COUNTS = ("num_inserted_rows", "num_updated_rows", "updated_rows")
 
 @pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_the_store_refuses_is_not_made(node: Node, store: Objects, change: str, *, managed: bool) -> None:
+def test_a_change_that_the_store_refuses_is_not_made(
+    node: DriverNode, store: ObjectStoreServer, change: str, *, managed: bool
+) -> None:
     """Rows, then the manifest that names them: 503 and code 17, every version as before; and when the store takes them again so does the server."""
     at = filled(node, f"{change}_{managed}", managed=managed)
     action, body = CHANGES[change]
     for pattern in (STAGED if managed else FINAL, r"/_indices/" if change == "index" else ROWS_OF):
-        with refusing(store, Trouble("PUT", pattern, NO)):
+        with refusing(store, RequestFault("PUT", pattern, NO)):
             assert told(node.post(f"{at}/{action}", body)) == (503, 17)
         assert (versions(node, at), ids(node, at)) == ([1], ["1", "2", "3"])
 
@@ -89,10 +91,10 @@ def test_a_change_that_the_store_refuses_is_not_made(node: Node, store: Objects,
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
 
 
-def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: Node, store: Objects) -> None:
+def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, store: ObjectStoreServer) -> None:
     """Nobody is told of that, and the rows are there once."""
     at = filled(node, "busy", managed=True)
-    with refusing(store, Trouble("PUT", STAGED, LATER, times=1)):
+    with refusing(store, RequestFault("PUT", STAGED, LATER, times=1)):
         assert node.done("POST", f"{at}/insert", arrow())["version"] == 2
 
     assert ids(node, at) == sorted(["1", "2", "3"] * 2)
@@ -100,11 +102,13 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: Node, store: Obj
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("status", [NO, LATER])
-def test_a_version_that_is_committed_is_told_as_made(node: Node, store: Objects, change: str, status: str) -> None:
+def test_a_version_that_is_committed_is_told_as_made(
+    node: DriverNode, store: ObjectStoreServer, change: str, status: str
+) -> None:
     """The row decides: where the store refuses the manifest its final name, who made it is told that it is made and how, and readers wait."""
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
-    with refusing(store, Trouble("PUT", f"{manifest(2)}$", status)):
+    with refusing(store, RequestFault("PUT", f"{manifest(2)}$", status)):
         made = node.done("POST", f"{at}/{action}", body)
         assert made.get("version", 2) == 2
         assert made["transaction_id"] or change == "merge"
@@ -116,22 +120,22 @@ def test_a_version_that_is_committed_is_told_as_made(node: Node, store: Objects,
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_committed_in_files_is_told_as_made(node: Node, store: Objects, change: str) -> None:
+def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
     """A store that refuses to give back the manifest that it has just taken: the change is made, and whoever hears that it failed would make it again."""
     at = filled(node, f"unread_{change}", managed=False)
     action, body = CHANGES[change]
-    with refusing(store, Trouble("GET", f"{manifest(2)}$", NO)):
+    with refusing(store, RequestFault("GET", f"{manifest(2)}$", NO)):
         assert node.done("POST", f"{at}/{action}", body)["version"] == 2
 
     assert versions(node, at) == [1, 2]
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
 
 
-def test_a_table_that_cannot_be_made_is_not_there(node: Node, store: Objects) -> None:
+def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: ObjectStoreServer) -> None:
     """Its name is free, and nothing lies at a place that nobody knows."""
     before = store.names("cloud/")
     for pattern in (ROWS_OF, FINAL):
-        with refusing(store, Trouble("PUT", pattern, NO)):
+        with refusing(store, RequestFault("PUT", pattern, NO)):
             assert told(node.post(f"{table('cloud', 'new')}/create", arrow())) == (503, 17)
         assert told(node.post(f"{table('cloud', 'new')}/exists", {})) == (404, 4)
 
@@ -140,17 +144,17 @@ def test_a_table_that_cannot_be_made_is_not_there(node: Node, store: Objects) ->
     assert len({each.split("/")[1] for each in new}) <= 3
 
 
-def test_rows_that_the_store_does_not_give_are_not_found_empty(node: Node, store: Objects) -> None:
+def test_rows_that_the_store_does_not_give_are_not_found_empty(node: DriverNode, store: ObjectStoreServer) -> None:
     """A read that is refused is told as that, for a count and for a query."""
     at = filled(node, "read", managed=False)
-    with refusing(store, Trouble("GET", ROWS_OF, NO)):
+    with refusing(store, RequestFault("GET", ROWS_OF, NO)):
         assert told(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
         assert told(node.post(f"{at}/count_rows", {"predicate": "text = 'a cat'"})) == (503, 17)
 
     assert len(ids(node, at)) == len(ROWS)
 
 
-def taken_away(node: Node, store: Objects, at: str, pattern: str) -> dict[str, bytes]:
+def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str) -> dict[str, bytes]:
     """Delete the manifests whose names a pattern is found in; returns what they held."""
     place = str(node.done("POST", f"{at}/describe", {"load_detailed_metadata": False})["location"])
     client = store.client()
@@ -163,7 +167,7 @@ def taken_away(node: Node, store: Objects, at: str, pattern: str) -> dict[str, b
     return held
 
 
-def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: Node, store: Objects) -> None:
+def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNode, store: ObjectStoreServer) -> None:
     """Nothing is read from or written upon what is not there any more: 409 and code 19; what is put back is there again."""
     at = filled(node, "deleted", managed=True)
     node.done("POST", f"{at}/insert", arrow())
@@ -179,7 +183,9 @@ def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: Node, sto
     assert (versions(node, at), len(ids(node, at))) == ([1, 2], 2 * len(ROWS))
 
 
-def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(node: Node, store: Objects) -> None:
+def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
+    node: DriverNode, store: ObjectStoreServer
+) -> None:
     """The one before is the newest again, for reads and for the next change."""
     at = filled(node, "shorter", managed=False)
     node.done("POST", f"{at}/insert", arrow())
@@ -192,7 +198,7 @@ def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(node: No
 
 
 @pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
-def test_a_branch_in_an_object_store(node: Node, *, managed: bool) -> None:
+def test_a_branch_in_an_object_store(node: DriverNode, *, managed: bool) -> None:
     """It rests on the files of its table, and is read and written as the table is."""
     at = filled(node, f"branched_{managed}", managed=managed)
     node.done("POST", f"{at}/branches/create", {"name": "dev"})

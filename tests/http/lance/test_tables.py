@@ -11,7 +11,7 @@ import pytest
 from limnos.model.permits import upkeep_permit
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 from tests.http.lance.wire import ROOT, declare, lay, make_space, names, space, table, told
 
@@ -27,7 +27,7 @@ def write(location: object, *, mode: str = "create") -> None:
     lance.write_dataset(ROWS, str(location), mode=mode)
 
 
-def work(node: Node) -> None:
+def work(node: DriverNode) -> None:
     """Do every task that is due."""
 
     async def go() -> None:
@@ -43,7 +43,7 @@ def path_of(location: object) -> Path:
     return Path(str(location).removeprefix("file://"))
 
 
-def test_a_declared_table_is_there(node: Node) -> None:
+def test_a_declared_table_is_there(node: DriverNode) -> None:
     """A table that was declared has a place of its own, is listed, described without a version, and no file is made for it."""
     make_space(node, "lance", "a")
 
@@ -61,7 +61,7 @@ def test_a_declared_table_is_there(node: Node) -> None:
     assert not path_of(made["location"]).exists()
 
 
-def test_what_clients_write_by_path_is_described(node: Node) -> None:
+def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
     """Rows written to the location show at once: version, schema with Arrow's names of types, and rows in the list of data."""
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -76,7 +76,7 @@ def test_what_clients_write_by_path_is_described(node: Node) -> None:
     assert names(node.get(f"{space('lance')}/table/list?include_declared=false")) == ["t"]
 
 
-def test_details_are_left_out_where_they_are_not_wanted(node: Node) -> None:
+def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> None:
     """With load_detailed_metadata=false, in body or query, no version is told; check_declared tells whether there is data."""
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -88,7 +88,7 @@ def test_details_are_left_out_where_they_are_not_wanted(node: Node) -> None:
     assert told(node.post(f"{at}?check_declared=maybe&load_detailed_metadata=false", {})) == (400, 13)
 
 
-def test_older_states_are_described(node: Node) -> None:
+def test_older_states_are_described(node: DriverNode) -> None:
     """A version, tag or branch is found, or told as missing with a code of its own; a tag beside a version is refused."""
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -112,7 +112,7 @@ def test_older_states_are_described(node: Node) -> None:
     assert node.post(f"{table('lance', 't')}/exists", {"version": 2}).status == 200
 
 
-def test_a_declared_table_has_no_past(node: Node) -> None:
+def test_a_declared_table_has_no_past(node: DriverNode) -> None:
     """Asked for a version or tag, a table without data says that there is none."""
     declare(node, "lance", "t")
 
@@ -121,7 +121,7 @@ def test_a_declared_table_has_no_past(node: Node) -> None:
     assert told(node.post(f"{table('lance', 't')}/exists", {"version": 1})) == (404, 11)
 
 
-def test_damaged_files_are_told_as_such(node: Node) -> None:
+def test_damaged_files_are_told_as_such(node: DriverNode) -> None:
     """A table whose files cannot be read is there, listed and exists; only to describe it in detail fails, 409 with code 19."""
     node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
 
@@ -130,7 +130,7 @@ def test_damaged_files_are_told_as_such(node: Node) -> None:
     assert names(node.get(f"{space('lance')}/table/list")) == ["t"]
 
 
-def test_missing_tables_and_namespaces_have_codes_of_their_own(node: Node) -> None:
+def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode) -> None:
     """A table that is not there is code 4, a namespace that is not there code 1, for every operation on a table."""
     make_space(node, "lance", "a")
     for action, body in (
@@ -144,7 +144,7 @@ def test_missing_tables_and_namespaces_have_codes_of_their_own(node: Node) -> No
     assert told(node.post(f"{table('lance')}/describe", {})) == (404, 4)
 
 
-def test_names_are_taken_once(node: Node) -> None:
+def test_names_are_taken_once(node: DriverNode) -> None:
     """A table and a namespace of one name do not lie side by side: 409, with code 5 for a table, 2 for a namespace."""
     make_space(node, "lance", "a")
     declare(node, "lance", "t")
@@ -156,7 +156,7 @@ def test_names_are_taken_once(node: Node) -> None:
     assert told(node.post(f"{table('lance', 't', 'u')}/declare", {})) == (404, 1)
 
 
-def test_locations_are_the_tables_own(node: Node) -> None:
+def test_locations_are_the_tables_own(node: DriverNode) -> None:
     """A location that is given is taken as it is; outside of the catalog's roots, or of another table, it is refused."""
     inside = f"file://{node.data}/warehouse/lance/mine"
 
@@ -165,7 +165,7 @@ def test_locations_are_the_tables_own(node: Node) -> None:
         assert told(node.post(f"{table('lance', 'u')}/declare", {"location": place})) == (400, 13), place
 
 
-def test_register_wants_a_table(node: Node) -> None:
+def test_register_wants_a_table(node: DriverNode) -> None:
     """What is registered must lie there; a location may be relative to the warehouse; two names for one table are refused."""
     place = lay(node, "old")
 
@@ -178,7 +178,7 @@ def test_register_wants_a_table(node: Node) -> None:
     assert told(node.post(f"{table('lance', 't')}/register", {"location": place})) == (409, 5)
 
 
-def test_register_does_not_follow_links_out(node: Node, tmp_path: Path) -> None:
+def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) -> None:
     """A link in the warehouse that leads elsewhere is no table there."""
     (tmp_path / "secret" / "_versions").mkdir(parents=True)
     (tmp_path / "secret" / "_versions" / "1.manifest").write_bytes(b"x")
@@ -188,7 +188,7 @@ def test_register_does_not_follow_links_out(node: Node, tmp_path: Path) -> None:
     assert told(node.post(f"{table('lance', 't')}/register", {"location": "link"})) == (409, 19)
 
 
-def test_register_overwrites_only_when_told(node: Node) -> None:
+def test_register_overwrites_only_when_told(node: DriverNode) -> None:
     """In the mode Overwrite another table gets the name; the files of the one before stay."""
     first = declare(node, "lance", "t")["location"]
     write(first)
@@ -200,7 +200,7 @@ def test_register_overwrites_only_when_told(node: Node) -> None:
     assert lance.dataset(str(first)).count_rows() == 2
 
 
-def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: Node) -> None:
+def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: DriverNode) -> None:
     """Deregistered, a table's files stay and can be registered again; dropped, they go when it cannot be brought back any more."""
     place = declare(node, "lance", "t", properties={"k": "v"})["location"]
     write(place)
@@ -219,7 +219,7 @@ def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: Node) -> None:
     assert [each.name for each in path_of(place).rglob("*")] == ["notes.txt"]
 
 
-def expire(node: Node) -> None:
+def expire(node: DriverNode) -> None:
     """Let the time pass for which dropped things are kept."""
 
     async def go() -> None:
@@ -230,7 +230,7 @@ def expire(node: Node) -> None:
     node.runner.run(go())
 
 
-def test_a_dropped_table_comes_back(node: Node) -> None:
+def test_a_dropped_table_comes_back(node: DriverNode) -> None:
     """From the trash a table comes back with its rows; then nothing of it is deleted."""
     place = declare(node, "lance", "t")["location"]
     write(place)
@@ -245,7 +245,7 @@ def test_a_dropped_table_comes_back(node: Node) -> None:
     assert node.done("POST", f"{table('lance', 't')}/describe", {})["version"] == 1
 
 
-def test_what_was_let_go_of_keeps_its_files(node: Node) -> None:
+def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
     """Who lets go of a dropped table before its time wants the files."""
     place = declare(node, "lance", "t")["location"]
     write(place)
@@ -258,7 +258,7 @@ def test_what_was_let_go_of_keeps_its_files(node: Node) -> None:
     assert lance.dataset(str(place)).count_rows() == 2
 
 
-def test_rename_keeps_the_table(node: Node) -> None:
+def test_rename_keeps_the_table(node: DriverNode) -> None:
     """A table gets another name, or another namespace of its catalog; its files, grants and properties stay."""
     make_space(node, "lance", "a")
     made = declare(node, "lance", "t", properties={"k": "v"})
@@ -278,7 +278,7 @@ def test_rename_keeps_the_table(node: Node) -> None:
     assert told(node.post(at, {})) == (400, 13)
 
 
-def test_all_tables(node: Node) -> None:
+def test_all_tables(node: DriverNode) -> None:
     """All that the caller sees, at every depth, by their whole identifiers, in pages that lose and repeat none."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
@@ -301,7 +301,7 @@ def test_all_tables(node: Node) -> None:
         assert found == whole
 
 
-def test_lists_show_what_the_caller_may_see(node: Node) -> None:
+def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
     """A page of tables is cut after those are left out that the caller has no right on."""
     make_space(node, "lance", "a")
     for name in "abcd":
@@ -318,7 +318,7 @@ def test_lists_show_what_the_caller_may_see(node: Node) -> None:
     assert node.get(f"{ROOT}/table", user="ana").json() == {"tables": ["lance$a$b", "lance$a$d"]}
 
 
-def test_iceberg_rest_knows_no_lance_table(node: Node) -> None:
+def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
     """Over Iceberg REST a Lance table is in no list, and is refused in words that say what it is."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
@@ -333,7 +333,7 @@ def test_iceberg_rest_knows_no_lance_table(node: Node) -> None:
     assert iceberg.error_of(node.post(root, {"name": "n", "schema": iceberg.SCHEMA}))[0] == 400
 
 
-def test_grants_hold_for_lance_tables(node: Node) -> None:
+def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
     """Rights are those of every table: none, SELECT_TABLE to describe, ownership to drop; full names know the table in its catalog."""
     declare(node, "lance", "t")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -349,7 +349,7 @@ def test_grants_hold_for_lance_tables(node: Node) -> None:
     assert node.post(f"{at}/drop", user="ana").status == 200
 
 
-def test_a_namespace_of_the_settings_name_comes_first(node: Node) -> None:
+def test_a_namespace_of_the_settings_name_comes_first(node: DriverNode) -> None:
     """Where a namespace `default` has a table of the name, a full name means that one."""
     make_space(node, "lance", "default")
     declare(node, "lance", "default", "t")
@@ -364,7 +364,7 @@ def test_a_namespace_of_the_settings_name_comes_first(node: Node) -> None:
 @pytest.mark.parametrize(
     "action", ["table/t/backfill_column", "materialized_view/t/create", "materialized_view/t/refresh"]
 )
-def test_what_is_not_served_says_so(node: Node, action: str) -> None:
+def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
     """Operations that are not served answer 406 with code 0 and say what to do, whatever body comes with them."""
     headers = {"content_type": "application/vnd.apache.arrow.stream"}
 
@@ -374,7 +374,7 @@ def test_what_is_not_served_says_so(node: Node, action: str) -> None:
     assert "This server does not serve" in answer.json()["error"]
 
 
-def test_a_dry_run_checks_and_keeps_nothing(lake: Node) -> None:
+def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
     """What would be registered or declared is answered, also below namespaces that are not there; places, names and files are refused as by the run."""
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
@@ -400,7 +400,7 @@ def test_a_dry_run_checks_and_keeps_nothing(lake: Node) -> None:
     assert lake.done("POST", f"{table('lance', 'a', 'new')}/register", {"location": place})["location"] == place
 
 
-def test_a_dry_run_takes_the_privileges_of_the_run(node: Node) -> None:
+def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
     """To make a table takes CREATE_TABLE; where its namespace is to be made first, CREATE_SCHEMA, and whoever has less is refused both ways."""
     make_space(node, "lance", "a")
     place = lay(node, "old")
@@ -424,7 +424,7 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: Node) -> None:
     assert told(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (400, 13)
 
 
-def test_register_overwrites_for_who_may_drop_the_table(node: Node) -> None:
+def test_register_overwrites_for_who_may_drop_the_table(node: DriverNode) -> None:
     """Who may make tables and change one takes no name from it."""
     place = declare(node, "lance", "t")["location"]
     grant(node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="lance")

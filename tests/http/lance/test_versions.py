@@ -12,7 +12,7 @@ import pytest
 from limnos.model.permits import upkeep_permit
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
-from tests.http.driver import Node, grant
+from tests.http.driver import DriverNode, grant
 from tests.http.lance.wire import Json, commit, declare, manifest, names, space, stage, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -20,12 +20,12 @@ KEPT = {"managed_versioning": "true"}
 AT = table("lance", "t")
 
 
-def managed(node: Node, **more: object) -> Json:
+def managed(node: DriverNode, **more: object) -> Json:
     """Make a table whose versions the store keeps."""
     return declare(node, "lance", "t", properties=KEPT, **more)
 
 
-def listed(node: Node, query: str = "") -> list[int]:
+def listed(node: DriverNode, query: str = "") -> list[int]:
     """The versions in the list."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list{query}", {})["versions"]]
 
@@ -35,7 +35,7 @@ def directory(made: Json) -> Path:
     return Path(str(made["location"]).removeprefix("file://"), "_versions")
 
 
-def test_a_managed_table_has_the_versions_that_were_committed(lake: Node) -> None:
+def test_a_managed_table_has_the_versions_that_were_committed(lake: DriverNode) -> None:
     """Versions are committed one after the other, listed in either order and in pages, and described by number."""
     made = managed(lake)
     assert made["managed_versioning"] is True
@@ -57,7 +57,7 @@ def test_a_managed_table_has_the_versions_that_were_committed(lake: Node) -> Non
     assert Path(f"/{told_of['manifest_path']}").read_bytes() == b"not readLANC"
 
 
-def test_only_the_next_version_is_committed(lake: Node) -> None:
+def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
     """A number that is taken or skips one is a conflict that says what is next; the same once more succeeds, and so do the same bytes."""
     location = managed(lake)["location"]
     commit(lake, "lance", "t", location=location, version=1)
@@ -79,7 +79,7 @@ def test_only_the_next_version_is_committed(lake: Node) -> None:
         "{own}/_versions/18446744073709551613.manifest-two", "{own}/_versions/%2e%2e/18446744073709551614.manifest-a",
     ],
 )  # fmt: skip
-def test_a_manifest_that_is_not_the_tables_own_is_refused(node: Node, path: str) -> None:
+def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path: str) -> None:
     """Only a staged manifest of this version, directly in the table's own directory, is committed; nothing is kept otherwise."""
     made = managed(node)
     other = declare(node, "lance", "other", properties=KEPT)
@@ -94,7 +94,7 @@ def test_a_manifest_that_is_not_the_tables_own_is_refused(node: Node, path: str)
     assert listed(node) == []
 
 
-def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: Node, tmp_path: Path) -> None:
+def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tmp_path: Path) -> None:
     """What does not end as a manifest does, has another size than stated, or leads elsewhere is not committed."""
     made = managed(node)
     path = stage(made["location"], 1)
@@ -112,7 +112,7 @@ def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: Node, tmp_path
     assert listed(node) == []
 
 
-def test_what_bypassed_the_server_is_never_shown(lake: Node) -> None:
+def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
     """Manifests that somebody laid past the newest version are moved aside before a list or a version is told, and commits go on."""
     made = managed(lake)
     rogue = directory(made)
@@ -136,7 +136,7 @@ def test_what_bypassed_the_server_is_never_shown(lake: Node) -> None:
     assert listed(lake) == [1, 2]
 
 
-def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: Node) -> None:
+def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> None:
     """A committed version whose manifest has not got its final name yet gets it when anybody asks; an older one that is gone is not listed."""
     made = managed(lake)
     for version in (1, 2, 3):
@@ -154,7 +154,7 @@ def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: Node) -> None:
     assert told(lake.post(f"{AT}/version/list", {})) == (409, 19)
 
 
-def test_a_table_brings_its_versions_along(node: Node, tmp_path: Path) -> None:
+def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> None:
     """A table that is registered as managed has the versions that lie there; those that are committed by path later are not shown."""
     path = tmp_path / "data" / "warehouse" / "lance" / "old"
     for mode in ("create", "append"):
@@ -168,7 +168,7 @@ def test_a_table_brings_its_versions_along(node: Node, tmp_path: Path) -> None:
     assert lance.dataset(str(path)).version == 2
 
 
-def test_the_catalog_says_it_for_its_tables(node: Node) -> None:
+def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
     """`lance.managed-versioning` of the catalog holds for tables that do not say it themselves."""
     node.done("POST", "/lance/v1/namespace/kept/create", {"properties": {"lance.managed-versioning": "true"}})
 
@@ -177,7 +177,7 @@ def test_the_catalog_says_it_for_its_tables(node: Node) -> None:
     assert told(node.post(f"{table('kept', 'v')}/declare", {"properties": {"managed_versioning": "yes"}})) == (400, 13)
 
 
-def test_versions_come_back_with_a_table(node: Node) -> None:
+def test_versions_come_back_with_a_table(node: DriverNode) -> None:
     """A dropped table takes its versions along, and brings them back; a successor of its name begins anew."""
     made = managed(node)
     commit(node, "lance", "t", location=made["location"], version=1)
@@ -193,7 +193,7 @@ def test_versions_come_back_with_a_table(node: Node) -> None:
     assert listed(node) == [1]
 
 
-def test_versions_in_storage_are_told(node: Node) -> None:
+def test_versions_in_storage_are_told(node: DriverNode) -> None:
     """Of a table whose files say what there is, those are listed and described, also what a client just wrote by path."""
     made = declare(node, "lance", "t")
     assert listed(node) == []
@@ -209,7 +209,7 @@ def test_versions_in_storage_are_told(node: Node) -> None:
     assert told(node.post(f"{AT}/version/list", {"branch": "../x"})) == (400, 13)
 
 
-def test_a_version_is_committed_in_storage(node: Node) -> None:
+def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
     """A staged manifest of a table that is not managed gets its final name, if that is free."""
     made = declare(node, "lance", "t")
 
@@ -220,7 +220,7 @@ def test_a_version_is_committed_in_storage(node: Node) -> None:
     assert listed(node) == [1]
 
 
-def test_what_a_caller_staged_is_what_is_committed(lake: Node) -> None:
+def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
     """A staged name for another number is refused, and so is one that names none: neither is committed under the number in the request."""
     location = managed(lake)["location"]
     second = stage(location, 2)
@@ -235,7 +235,7 @@ def test_what_a_caller_staged_is_what_is_committed(lake: Node) -> None:
     assert listed(lake) == []
 
 
-def test_a_version_that_went_before_it_was_settled(lake: Node) -> None:
+def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
     """A version on its way whose manifest somebody has cleaned away holds up no later commit; the newest one that is gone does."""
     made = managed(lake)
     for version in (1, 2, 3):
@@ -256,7 +256,7 @@ def test_a_version_that_went_before_it_was_settled(lake: Node) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_commit_is_told_in_the_feed(lake: Node, kept: bool) -> None:
+def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
     """Each version that is committed leaves one change, whoever keeps the versions."""
     made = managed(lake) if kept else declare(lake, "lance", "t")
     before = len(commits_told(lake))
@@ -267,13 +267,13 @@ def test_a_commit_is_told_in_the_feed(lake: Node, kept: bool) -> None:
     assert len(commits_told(lake)) == before + 2
 
 
-def commits_told(node: Node) -> list[Json]:
+def commits_told(node: DriverNode) -> list[Json]:
     """The commits to tables in the metalake's changes."""
     changes = node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return [each for each in changes if each["operation"] == "commit"]
 
 
-def test_a_page_of_stored_versions_looks_at_no_other(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table whose files say what there is, the sizes and times of manifests are asked for that are told, and of no others."""
     made = declare(node, "lance", "t")
     for version in range(1, 31):
@@ -306,7 +306,7 @@ def test_a_page_of_stored_versions_looks_at_no_other(node: Node, monkeypatch: py
     assert looked(done=told(node.post(f"{AT}/version/describe", {"version": 31})), wanted=(404, 11)) == []
 
 
-def test_versions_go_by_who_may_change_the_table(node: Node) -> None:
+def test_versions_go_by_who_may_change_the_table(node: DriverNode) -> None:
     """A reader deletes none of those that the store keeps."""
     made = managed(node)
     for version in (1, 2):

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import lance
 import pyarrow as pa
 
-from tests.http.driver import Answer, Node
+from tests.http.driver import DriverAnswer, DriverNode
 
 ROOT = "/lance/v1"
 Json = dict[str, object]
@@ -31,17 +31,17 @@ def table(*path: str) -> str:
     return f"{ROOT}/table/{quote('$'.join(path), safe='')}"
 
 
-def make_space(node: Node, *path: str, user: str = "admin", **properties: str) -> Json:
+def make_space(node: DriverNode, *path: str, user: str = "admin", **properties: str) -> Json:
     """Make a namespace."""
     return node.done("POST", f"{space(*path)}/create", {"properties": properties}, user=user)
 
 
-def declare(node: Node, *path: str, user: str = "admin", **more: object) -> Json:
+def declare(node: DriverNode, *path: str, user: str = "admin", **more: object) -> Json:
     """Make a table without data."""
     return node.done("POST", f"{table(*path)}/declare", more, user=user)
 
 
-def lay(node: Node, name: str, *, catalog: str = "lance") -> str:
+def lay(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
     """Lay what looks like a table, as far as nobody reads it, into a catalog's warehouse; returns where."""
     place = node.data / "warehouse" / catalog / name / "_versions"
     place.mkdir(parents=True)
@@ -49,7 +49,7 @@ def lay(node: Node, name: str, *, catalog: str = "lance") -> str:
     return f"file://{place.parent}"
 
 
-def lay_rows(node: Node, name: str, *, catalog: str = "lance") -> str:
+def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
     """Lay a table of three versions, the first with the tag `old`, and a branch `dev` of the last; returns where."""
     place = node.data / "warehouse" / catalog / name
     for mode in ("create", "append", "append"):
@@ -74,15 +74,21 @@ def manifest(version: int) -> str:
 
 
 def commit(
-    node: Node, *path: str, location: object, version: int, text: bytes = b"not read", branch: str = "", mark: str = "s"
-) -> Answer:
+    node: DriverNode,
+    *path: str,
+    location: object,
+    version: int,
+    text: bytes = b"not read",
+    branch: str = "",
+    mark: str = "s",
+) -> DriverAnswer:
     """Stage a version and commit it."""
     staged = stage(location, version, text=text, branch=branch, mark=mark)
     body: Json = {"version": version, "manifest_path": staged}
     return node.post(f"{table(*path)}/version/create", {**body, "branch": branch} if branch else body)
 
 
-def told(answer: Answer) -> tuple[int, object]:
+def told(answer: DriverAnswer) -> tuple[int, object]:
     """Status and code of a failure; the body must be Lance's and whole."""
     body = answer.json()
     assert set(body) == {"error", "code", "detail", "instance"}
@@ -100,12 +106,12 @@ def arrow(table: pa.Table | None = None, **options: object) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def fill(node: Node, *path: str, user: str = "admin", mode: str = "create", rows: pa.Table | None = None) -> Json:
+def fill(node: DriverNode, *path: str, user: str = "admin", mode: str = "create", rows: pa.Table | None = None) -> Json:
     """Make a table with rows."""
     return node.done("POST", f"{table(*path)}/create?mode={mode}", arrow(rows), user=user)
 
 
-def rows_of(answer: Answer) -> list[Json]:
+def rows_of(answer: DriverAnswer) -> list[Json]:
     """The rows of an answer that is an Arrow file."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "application/vnd.apache.arrow.file"
@@ -113,7 +119,7 @@ def rows_of(answer: Answer) -> list[Json]:
     return found
 
 
-def names(answer: Answer) -> object:
+def names(answer: DriverAnswer) -> object:
     """The names of a list, whatever is listed."""
     (found,) = [value for value in answer.json().values() if isinstance(value, list)]
     return found

@@ -10,32 +10,32 @@ from pyspark.sql import DataFrame, SparkSession
 
 from limnos.client import Client
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts, Sql, Step, Write
+from limnos.pipeline.declaration import Parts, Sql, StepDeclaration, WriteDeclaration
 from limnos.pipeline.engine.branches import begin, head
 from limnos.pipeline.engine.tables import prepare
-from limnos.pipeline.engine.writes import Written, write
-from limnos.pipeline.outcomes import Branch
-from limnos.pipeline.publish import publication
+from limnos.pipeline.engine.writes import WriteResult, write
+from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.publish import publish_operations
 
 BRANCH = "run_0123456789ab_1"
 RUN_AT = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 Row = tuple[object, ...]
 
 
-def step_of(table: Parts, how: Write | None = None, **more: object) -> Step:
+def step_of(table: Parts, how: WriteDeclaration | None = None, **more: object) -> StepDeclaration:
     """A step that makes `table`; its body plays no part here."""
-    return Step(table=table, body=Sql(text="SELECT 1"), write=how or Write(), **more)
+    return StepDeclaration(table=table, body=Sql(text="SELECT 1"), write=how or WriteDeclaration(), **more)
 
 
 def written(
     spark: SparkSession,
-    step: Step,
+    step: StepDeclaration,
     frame: DataFrame,
     *,
     branch: str = BRANCH,
     run_at: dt.datetime = RUN_AT,
     whole: bool = False,
-) -> tuple[Branch, Written]:
+) -> tuple[StepBranch, WriteResult]:
     """Prepare the table, begin the branch, write the frame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
     found, schema = (ready.found, ready.schema) if ready.is_ready else (None, None)
@@ -44,14 +44,14 @@ def written(
     return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at, schema=schema)
 
 
-def published(admin: Client, spark: SparkSession, *branches: Branch) -> None:
+def published(admin: Client, spark: SparkSession, *branches: StepBranch) -> None:
     """Publish branches as they are now, by one transaction."""
     now = [replace(each, head=head(spark, each)) for each in branches]
     metadata = {each.table: admin.tables.load(list(each.table)).metadata for each in now if each.columns_to_drop}
-    admin.transactions.run(now[0].table[0], publication(now, metadata=metadata))
+    admin.transactions.run(now[0].table[0], publish_operations(now, metadata=metadata))
 
 
-def on_branch(spark: SparkSession, branch: Branch) -> list[Row]:
+def on_branch(spark: SparkSession, branch: StepBranch) -> list[Row]:
     """Rows of the branch."""
     return rows(spark, f"SELECT * FROM {engine.render_spark(branch.table)} VERSION AS OF '{branch.name}'")
 

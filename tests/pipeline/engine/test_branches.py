@@ -11,27 +11,27 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.branches import (
     MERGES,
-    Statement,
-    _written_by_text,
+    WriteKind,
+    _written_table_of_text,
     begin,
+    branch_identifier,
     drop,
     head,
-    left_over,
+    leftover_branches,
     require_branch,
     run_on_branch,
-    target,
 )
 from limnos.pipeline.engine.metadata import _from_file, _from_machine, metadata_there
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
-from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.outcomes import StepBranch
 from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-APPENDS = frozenset({Statement.APPEND})
+APPENDS = frozenset({WriteKind.APPEND})
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
     branch = begin(spark, step_of(table), branch=BRANCH)
     before = on_main(spark, table)
 
-    run_on_branch(spark, f"INSERT INTO {target(branch)} SELECT 42", branch=branch, kinds=APPENDS)
+    run_on_branch(spark, f"INSERT INTO {branch_identifier(branch)} SELECT 42", branch=branch, kinds=APPENDS)
     with pytest.raises(BadRequest, match="refused before it ran"):
         run_on_branch(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 43", branch=branch, kinds=APPENDS)
 
@@ -138,13 +138,13 @@ def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> N
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH audit")
 
-    listed = left_over(spark, table)
+    listed = leftover_branches(spark, table)
     drop(spark, table, name=BRANCH)
     drop(spark, table, name=BRANCH)
 
     assert listed == (BRANCH,)
     assert head(spark, branch) is None
-    assert left_over(spark, (*table[:2], "gone")) == ()
+    assert leftover_branches(spark, (*table[:2], "gone")) == ()
     with pytest.raises(BadRequest, match="everybody reads"):
         drop(spark, table, name="main")
 
@@ -171,7 +171,7 @@ def test_what_does_not_write_the_branch_is_refused(
     """Each way that misses the branch is refused by its plan, also where the session is told to write to the branch."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH other")
-    text = statement.format(table=engine.render_spark(table), branch=target(branch), name=BRANCH)
+    text = statement.format(table=engine.render_spark(table), branch=branch_identifier(branch), name=BRANCH)
     if session_says:
         spark.conf.set("spark.wap.branch", "other")
 
@@ -186,8 +186,8 @@ def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, tab
     branch = begin(spark, step_of(table), branch=BRANCH)
     merge = "MERGE INTO {} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 3"
 
-    require_branch(spark, f"INSERT INTO {target(branch)} SELECT 2", branch=branch, kinds=APPENDS)
-    require_branch(spark, merge.format(target(branch)), branch=branch, kinds=MERGES)
+    require_branch(spark, f"INSERT INTO {branch_identifier(branch)} SELECT 2", branch=branch, kinds=APPENDS)
+    require_branch(spark, merge.format(branch_identifier(branch)), branch=branch, kinds=MERGES)
 
     assert on_branch(spark, branch) == [(1,)]
 
@@ -197,18 +197,18 @@ def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, tabl
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"CREATE NAMESPACE {engine.render_spark((*table[:2], 'other'))}")
     spark.sql(f"CREATE TABLE {engine.render_spark((*table[:2], 'other', f'branch_{BRANCH}'))} (id int)")
-    shadow = Branch(**{**_values(branch), "table": (*table[:2], "other")})
+    shadow = StepBranch(**{**_values(branch), "table": (*table[:2], "other")})
 
     with pytest.raises(BadRequest, match="refused before it ran"):
-        require_branch(spark, f"INSERT INTO {target(shadow)} SELECT 2", branch=shadow, kinds=APPENDS)
+        require_branch(spark, f"INSERT INTO {branch_identifier(shadow)} SELECT 2", branch=shadow, kinds=APPENDS)
 
 
 def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
     """Where only a plan's text can be had, it says the same node, table and branch."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
-    found = _written_by_text(spark, f"INSERT OVERWRITE {target(branch)} SELECT 2")
-    other = _written_by_text(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 2")
+    found = _written_table_of_text(spark, f"INSERT OVERWRITE {branch_identifier(branch)} SELECT 2")
+    other = _written_table_of_text(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 2")
 
     assert found == ("OverwriteByExpression", (*table, f"branch_{BRANCH}"), BRANCH)
     assert other == ("AppendData", table, None)
@@ -262,7 +262,7 @@ def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, adm
 
     assert first == [[(1,)], [(1,)]]
     assert [on_main(spark, each.table) for each in steps] == [[(1,)], [(1,), (9,)]]
-    assert [left_over(spark, each.table) for each in steps] == [(BRANCH,), (BRANCH,)]
+    assert [leftover_branches(spark, each.table) for each in steps] == [(BRANCH,), (BRANCH,)]
 
 
 def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table: Parts, admin: Client) -> None:
@@ -270,12 +270,12 @@ def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table
     step = step_of(table)
     first, _ = written(spark, step, spark.sql("SELECT 2 AS id"))
     second = begin(spark, step, branch="run_0123456789ab_2", at=head(spark, first))
-    spark.sql(f"INSERT INTO {target(first)} VALUES (99)")
+    spark.sql(f"INSERT INTO {branch_identifier(first)} VALUES (99)")
 
     published(admin, spark, second)
 
     assert on_main(spark, table) == [(2,)]
-    assert left_over(spark, table) == (BRANCH,)
+    assert leftover_branches(spark, table) == (BRANCH,)
 
 
 def test_writing_onto_a_dropped_branch_fails(spark: SparkSession, table: Parts) -> None:
@@ -292,5 +292,5 @@ def test_writing_onto_a_dropped_branch_fails(spark: SparkSession, table: Parts) 
     assert rows(spark, f"SELECT * FROM {engine.render_spark(table)}") == [(1,)]
 
 
-def _values(branch: Branch) -> dict[str, object]:
-    return {name: getattr(branch, name) for name in Branch.__dataclass_fields__}
+def _values(branch: StepBranch) -> dict[str, object]:
+    return {name: getattr(branch, name) for name in StepBranch.__dataclass_fields__}

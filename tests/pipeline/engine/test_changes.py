@@ -7,10 +7,10 @@ from pyspark.sql.types import DataType, StructType
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.changes import (
-    Changes,
+    ColumnChanges,
     changes_between,
     ddl,
-    dotted,
+    dotted_path,
     fits,
     require_single_names,
     storable,
@@ -81,27 +81,27 @@ def test_schemas_are_compared_by_name_at_any_depth() -> None:
 
     found = changes_between(table, frame)
 
-    assert [(dotted(each.path), each.type.simpleString()) for each in found.added] == [
+    assert [(dotted_path(each.path), each.type.simpleString()) for each in found.added] == [
         ("Who.mail", "string"),
         ("fresh", "int"),
     ]
-    assert [(dotted(each.path), each.new.simpleString()) for each in found.widened] == [
+    assert [(dotted_path(each.path), each.new.simpleString()) for each in found.widened] == [
         ("id", "bigint"),
         ("tags.element.a", "bigint"),
         ("m.value", "bigint"),
     ]
-    assert [dotted(each) for each in found.missing] == ["Who.age", "gone"]
-    assert [dotted(each.path) for each in found.lossy] == ["note"]
+    assert [dotted_path(each) for each in found.missing] == ["Who.age", "gone"]
+    assert [dotted_path(each.path) for each in found.lossy] == ["note"]
     assert found
     assert not changes_between(table, table)
-    assert changes_between(table, table) == Changes()
+    assert changes_between(table, table) == ColumnChanges()
 
 
 def test_a_key_of_a_map_does_not_grow() -> None:
     """Iceberg changes no keys of maps: one that would have to is told as lossy."""
     found = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
 
-    assert [dotted(each.path) for each in found.lossy] == ["m.key"]
+    assert [dotted_path(each.path) for each in found.lossy] == ["m.key"]
     assert found.widened == ()
 
 

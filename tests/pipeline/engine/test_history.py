@@ -10,17 +10,17 @@ from pyspark.sql import SparkSession
 
 from limnos.model.errors import BadRequest
 from limnos.names import engine
-from limnos.pipeline.declaration import Mode, Parts, Step, Write
+from limnos.pipeline.declaration import Parts, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import head
-from limnos.pipeline.engine.keys import KeysBroken
-from tests.pipeline.engine.models import instant
+from limnos.pipeline.engine.keys import KeyViolation
 from tests.pipeline.engine.steps import RUN_AT, on_branch, step_of, written
+from tests.pipeline.engine.write_models import instant
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-TIMED = Write(mode=Mode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="v = 'gone'")
+TIMED = WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="v = 'gone'")
 AT = [instant(minute) for minute in range(10)]
 
 
@@ -57,7 +57,7 @@ def test_timelines(
 
 
 def timelines_of(
-    spark: SparkSession, step: Step, batches: list[list[tuple[str | None, int]]]
+    spark: SparkSession, step: StepDeclaration, batches: list[list[tuple[str | None, int]]]
 ) -> set[tuple[object, ...]]:
     """The rows of one key after the batches."""
     frames = [[(1, value, AT[minute]) for value, minute in batch] for batch in batches]
@@ -80,13 +80,13 @@ def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -
     for moments in ((AT[1], AT[1]), (AT[1], None)):
         rows = [(1, "a", moments[0]), (1, "b", moments[1])]
 
-        with pytest.raises(KeysBroken):
+        with pytest.raises(KeyViolation):
             written(spark, step, spark.createDataFrame(rows, "id int, v string, at timestamp"))
 
 
 def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> None:
     """A source that changes no timeline leaves the branch where it began, and is done."""
-    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",)))
+    step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, 'a' AS v"))
     spark.sql(f"ALTER TABLE {engine.render_spark(step.table)} CREATE BRANCH main AS OF VERSION {head(spark, branch)}")
 
@@ -103,8 +103,8 @@ def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> Non
 
 def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place: Parts) -> None:
     """A map is compared by its entries; a list of maps isn't, and the step says what to write."""
-    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",)))
-    deep = step_of((*place, "deep"), Write(mode=Mode.HISTORY, keys=("id",)))
+    step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
+    deep = step_of((*place, "deep"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
 
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, map('a', 1, 'b', 2) AS m"))
 
@@ -115,7 +115,9 @@ def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place
 
 def test_dates_may_be_the_times(spark: SparkSession, place: Parts) -> None:
     """The type of `as_of` is the type of the history's times."""
-    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",), as_of="day", valid_from="from_day"))
+    step = step_of(
+        (*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="day", valid_from="from_day")
+    )
 
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, DATE'2026-01-02' AS day"))
 

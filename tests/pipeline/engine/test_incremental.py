@@ -10,29 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 
 from limnos.client import Client
 from limnos.names import engine
-from limnos.pipeline.declaration import Mode, Parts, Sql, Step, Write
+from limnos.pipeline.checkpoints import INPUTS
+from limnos.pipeline.declaration import Parts, Sql, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.incremental import (
     QUERY_MARK,
-    Chosen,
+    ReadChoice,
     choose,
     marks_of,
     not_incremental,
-    whole_of,
+    read_whole,
 )
-from limnos.pipeline.engine.reading import pinned, with_reads
+from limnos.pipeline.engine.pinned_reads import pin_tables, with_reads
 from limnos.pipeline.engine.relations import relations
 from limnos.pipeline.engine.session import marking, settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
-from limnos.pipeline.marks import INPUTS
 from tests.pipeline.engine.steps import BRANCH, RUN_AT, on_main, published, step_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-APPEND = Write(mode=Mode.APPEND)
+APPEND = WriteDeclaration(mode=WriteMode.APPEND)
 
 
 @pytest.fixture
@@ -44,27 +44,29 @@ def source(spark: SparkSession, place: Parts) -> Parts:
     return table
 
 
-def declared(source: Parts, sql: str, how: Write = APPEND) -> Step:
+def declared(source: Parts, sql: str, how: WriteDeclaration = APPEND) -> StepDeclaration:
     """An incremental step over the source (`S`) and the names (`N`)."""
     text = re.sub(r"\bS\b", f"main.{source[1]}.source", sql)
     text = re.sub(r"\bN\b", f"main.{source[1]}.names", text)
     return replace(step_of((*source[:2], "made"), how, incremental=True), body=Sql(text=text))
 
 
-def reading(spark: SparkSession, step: Step, source: Parts, *, full: bool = False) -> tuple[Chosen, DataFrame, dict]:
+def reading(
+    spark: SparkSession, step: StepDeclaration, source: Parts, *, full: bool = False
+) -> tuple[ReadChoice, DataFrame, dict]:
     """What the step reads now and the frame it makes of it; the whole where the plan says so."""
-    pins = pinned(spark, [source, (*source[:2], "names")])
+    pins = pin_tables(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
     named = relations(spark, step.body.text)
     frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
     reason = None if chosen.whole_because else not_incremental(frame, chosen)
     if reason is not None:
-        chosen = whole_of(spark, pins=pins, reason=reason)
+        chosen = read_whole(spark, pins=pins, reason=reason)
         frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
     return chosen, frame, pins
 
 
-def run(spark: SparkSession, admin: Client, step: Step, source: Parts) -> Chosen:
+def run(spark: SparkSession, admin: Client, step: StepDeclaration, source: Parts) -> ReadChoice:
     """One run of the step, published."""
     chosen, frame, pins = reading(spark, step, source)
     prepare(spark, step, frame=frame, branch=BRANCH)
@@ -108,7 +110,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
     """Whoever may write the table may write what it was made of; a run says why it does not go on from there, and does not fail."""
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
-    query = marks_of(step, pinned(spark, [source]))[QUERY_MARK]
+    query = marks_of(step, pin_tables(spark, [source]))[QUERY_MARK]
     table = engine.render_spark(source)
     found = []
     for mark, _ in FORGED:
@@ -125,7 +127,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
 
 def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Parts) -> None:
     """A step that merges by key goes on with rows that were changed."""
-    step = declared(source, "SELECT id, v FROM S", Write(mode=Mode.MERGE, keys=("id",)))
+    step = declared(source, "SELECT id, v FROM S", WriteDeclaration(mode=WriteMode.MERGE, keys=("id",)))
 
     run(spark, admin, step, source)
     spark.sql(f"UPDATE {engine.render_spark(source)} SET v = 'x' WHERE id = 2")
@@ -199,12 +201,14 @@ def test_queries_over_several_rows_take_the_whole(
 @pytest.mark.parametrize(
     "how, word",
     [
-        (Write(), "`replace` makes"),
-        (Write(mode=Mode.PARTITIONS), "`partitions` replaces"),
-        (Write(mode=Mode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
+        (WriteDeclaration(), "`replace` makes"),
+        (WriteDeclaration(mode=WriteMode.PARTITIONS), "`partitions` replaces"),
+        (WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
     ],
 )
-def test_modes_that_need_every_row_take_the_whole(spark: SparkSession, source: Parts, how: Write, word: str) -> None:
+def test_modes_that_need_every_row_take_the_whole(
+    spark: SparkSession, source: Parts, how: WriteDeclaration, word: str
+) -> None:
     """Modes whose result is not made of increments say so."""
     chosen, _, _ = reading(spark, declared(source, "SELECT id, v FROM S", how), source)
 

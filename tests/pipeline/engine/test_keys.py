@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.keys import KeysBroken, are_distinct, keys_finding, require_keys
+from limnos.pipeline.engine.keys import KeyViolation, are_distinct, keys_finding, require_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
     assert (found.held, found.checked, found.broken) == (False, 8, 7)
     assert found.message.startswith("2 rows have a NULL in their key (k1, k2), 5 share it with another row: ")
     assert (found.sample or "").startswith("k1=1, k2='a' (3 rows); k1=2, k2='b' (2 rows); ")
-    with pytest.raises(KeysBroken, match=r"Step marts\.t: 2 rows have a NULL .* Nothing was written") as error:
+    with pytest.raises(KeyViolation, match=r"Step marts\.t: 2 rows have a NULL .* Nothing was written") as error:
         require_keys(frame, ("k1", "k2"), step="marts.t")
     assert error.value.finding == found
 
@@ -68,5 +68,5 @@ def test_known_keys_may_still_be_null(here: SparkSession) -> None:
     rows = here.sql("SELECT nullif(id, 2) AS k, count(*) AS n FROM range(3) GROUP BY 1")
 
     require_keys(rows.where("k IS NOT NULL"), ("k",), step="marts.t", distinct=True)
-    with pytest.raises(KeysBroken, match="1 rows have a NULL in their key"):
+    with pytest.raises(KeyViolation, match="1 rows have a NULL in their key"):
         require_keys(rows, ("k",), step="marts.t", distinct=are_distinct(rows, ("k",)))

@@ -9,8 +9,8 @@ import pytest
 
 from limnos.client.errors import UnavailableError
 from limnos.pipeline.engine import launch
-from limnos.pipeline.engine.launch import Door, spark_for
-from limnos.pipeline.run import patience
+from limnos.pipeline.engine.launch import ServerConnection, spark_for
+from limnos.pipeline.run import retries
 
 
 class Absent:
@@ -40,9 +40,11 @@ class Absent:
 def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
     """Without patience the first silence ends the run; with it Spark starts once the server is back."""
     client, started = Absent(), []
-    door = cast("Door", SimpleNamespace(client=lambda: client))
-    monkeypatch.setattr(patience, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(launch, "_started", lambda *_, **__: started.append(1) or SimpleNamespace(stop=lambda: None))
+    door = cast("ServerConnection", SimpleNamespace(client=lambda: client))
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(
+        launch, "_start_session", lambda *_, **__: started.append(1) or SimpleNamespace(stop=lambda: None)
+    )
     told = []
     try:
         with spark_for(door, away_s=away_s):

@@ -7,7 +7,7 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.layout import (
-    Term,
+    PartitionTerm,
     column_docs,
     column_paths,
     partition_of,
@@ -16,23 +16,23 @@ from limnos.pipeline.engine.layout import (
     sort_of,
     sort_term,
 )
-from limnos.pipeline.engine.metadata import Metadata
+from limnos.pipeline.engine.metadata import TableMetadata
 
 TERMS = [
-    ("day", Term("identity", ("day",)), "day"),
-    ("days(at)", Term("day", ("at",)), "days(at)"),
-    (" Date ( at ) ", Term("day", ("at",)), "days(at)"),
-    ("date_hour(at)", Term("hour", ("at",)), "hours(at)"),
-    ("year(place.since)", Term("year", ("place", "since")), "years(place.since)"),
-    ("bucket(16, id)", Term("bucket[16]", ("id",)), "bucket(16, id)"),
-    ("truncate(id, 4)", Term("truncate[4]", ("id",)), "truncate(4, id)"),
-    ("identity(id)", Term("identity", ("id",)), "id"),
-    ("`a b`", Term("identity", ("a b",)), "`a b`"),
+    ("day", PartitionTerm("identity", ("day",)), "day"),
+    ("days(at)", PartitionTerm("day", ("at",)), "days(at)"),
+    (" Date ( at ) ", PartitionTerm("day", ("at",)), "days(at)"),
+    ("date_hour(at)", PartitionTerm("hour", ("at",)), "hours(at)"),
+    ("year(place.since)", PartitionTerm("year", ("place", "since")), "years(place.since)"),
+    ("bucket(16, id)", PartitionTerm("bucket[16]", ("id",)), "bucket(16, id)"),
+    ("truncate(id, 4)", PartitionTerm("truncate[4]", ("id",)), "truncate(4, id)"),
+    ("identity(id)", PartitionTerm("identity", ("id",)), "id"),
+    ("`a b`", PartitionTerm("identity", ("a b",)), "`a b`"),
 ]
 
 
 @pytest.mark.parametrize("text,term,sql", TERMS, ids=[text for text, _, _ in TERMS])
-def test_a_term_is_read_and_written(text: str, term: Term, sql: str) -> None:
+def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) -> None:
     """Each spelling means one term, and what is written means the same."""
     assert partition_term(text) == term
     assert term.sql() == sql
@@ -84,7 +84,7 @@ FOUND = {
 
 def test_the_layout_of_a_table() -> None:
     """What metadata says is the same value as a declaration's; fields that were given up are none."""
-    found = msgspec.convert(FOUND, Metadata)
+    found = msgspec.convert(FOUND, TableMetadata)
 
     assert partition_of(found) == (partition_term("days(at)"), partition_term("Place.city"))
     assert sort_of(found) == (sort_term("Place.city DESC"),)

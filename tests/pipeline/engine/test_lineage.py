@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.engine.naming import BAD, FILE
-from limnos.pipeline.engine.plan_columns import Origin
-from limnos.pipeline.lineage import Lineage, Source
+from limnos.pipeline.engine.plan_columns import ColumnOrigin
+from limnos.pipeline.lineage import LineageSource, QueryLineage
 
 SpaceOf = tuple[str, ...]
 
@@ -42,12 +42,12 @@ def world(here: SparkSession, corner: SpaceOf) -> Iterator[World]:
         world.sql(f"DROP TABLE IF EXISTS {{s}}.{name} PURGE")
 
 
-def told(found: Lineage) -> dict[str, set[str]]:
+def told(found: QueryLineage) -> dict[str, set[str]]:
     """Each column's origins as `table.column SUBTYPE`, in brackets where they are indirect; `*` for all rows."""
 
-    def one(origin: Origin) -> str:
+    def one(origin: ColumnOrigin) -> str:
         source = origin.source
-        assert isinstance(source, Source)
+        assert isinstance(source, LineageSource)
         name = source.table[-1] if source.table else source.name.rpartition("/")[2]
         text = f"{name}.{origin.column} {origin.subtype}"
         return text if origin.direct else f"({text})"

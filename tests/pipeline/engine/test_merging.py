@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from limnos.names import engine
-from limnos.pipeline.declaration import Mode, Parts, Write
-from limnos.pipeline.engine.branches import left_over
-from limnos.pipeline.engine.keys import KeysBroken
+from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
+from limnos.pipeline.engine.branches import leftover_branches
+from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.metadata import metadata_there
 from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
 
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BY_ID = Write(mode=Mode.MERGE, keys=("id",))
+BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
 
 
 @pytest.mark.parametrize(
@@ -28,25 +28,27 @@ BY_ID = Write(mode=Mode.MERGE, keys=("id",))
         ("(NULL, 'a'), (NULL, 'b'), (3, 'c'), (3, 'd'), (4, 'e')", (4, "2 rows have a NULL")),
     ],
 )
-@pytest.mark.parametrize("how", [BY_ID, Write(mode=Mode.HISTORY, keys=("id",))], ids=["merge", "history"])
+@pytest.mark.parametrize(
+    "how", [BY_ID, WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",))], ids=["merge", "history"]
+)
 def test_keys_that_are_none_are_refused_before_anything_is_written(
-    spark: SparkSession, place: Parts, how: Write, rows: str, told: tuple[int, str]
+    spark: SparkSession, place: Parts, how: WriteDeclaration, rows: str, told: tuple[int, str]
 ) -> None:
     """NULL and doubled keys are counted and shown, and the branch stays as it began."""
     step = step_of((*place, "t"), how)
 
-    with pytest.raises(KeysBroken, match=told[1]) as refused:
+    with pytest.raises(KeyViolation, match=told[1]) as refused:
         written(spark, step, spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)"))
 
     assert (refused.value.finding.broken, refused.value.finding.held) == (told[0], False)
     assert refused.value.finding.kind == "key"
     assert len(metadata_there(spark, step.table).snapshots) == 1
-    assert len(left_over(spark, step.table)) == 1
+    assert len(leftover_branches(spark, step.table)) == 1
 
 
 def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSession, place: Parts) -> None:
     """Rows that are different each time they are computed are computed once: keys that were checked are the ones merged."""
-    step = step_of((*place, "t"), Write(mode=Mode.MERGE, keys=("id",), delete_missing=True))
+    step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True))
     frame = spark.range(200).select((f.rand() * 1e9).cast("long").alias("id")).dropDuplicates()
 
     branch, done = written(spark, step, frame)

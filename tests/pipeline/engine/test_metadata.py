@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.engine.metadata import Metadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.engine.metadata import TableMetadata, is_classic, metadata_of, metadata_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ FOUND = msgspec.convert(
         ],
         "refs": {"main": {"snapshot-id": 2, "type": "branch"}, "branch": {"snapshot-id": 4}},
     },
-    Metadata,
+    TableMetadata,
 )  # fmt: skip
 
 

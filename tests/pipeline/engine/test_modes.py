@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.branches import drop
-from tests.pipeline.engine.models import CASES, Row, instant
 from tests.pipeline.engine.steps import on_branch, on_main, ordered, published, step_of, written
+from tests.pipeline.engine.write_models import CASES, Row, instant
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.expectations import RowRules, broken, table_findings
-from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.expectations import RowRules, broken_sentence, table_findings
+from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.file import read
 
@@ -62,7 +62,7 @@ class TestExample:
         (tmp_path / "people.csv").write_text(data)
         pipeline = declared(text, tmp_path)
         (step,) = pipeline.steps
-        table = quoted((*corner, "members"))
+        table = quote_identifier((*corner, "members"))
 
         opened = frame_of(here, pipeline.sources[0], directory=tmp_path)
         staged = RowRules(step, parameters={"adult": 18}).staged(opened.frame, run="r", at=AT)
@@ -70,7 +70,7 @@ class TestExample:
         findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
 
         assert "".join(f"{finding.message}\n" for finding in findings) == blocks("guides/expectations.md", "text")[0]
-        assert not broken(findings)
+        assert not broken_sentence(findings)
         assert staged.quarantined is not None
         assert sorted(row.id for row in staged.quarantined.collect()) == [2, 4]
         staged.release()

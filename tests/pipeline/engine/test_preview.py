@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline import load
-from limnos.pipeline.engine.preview import Preview, preview
+from limnos.pipeline.engine.preview import StepPreview, preview
 from limnos.pipeline.plan import check
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -63,7 +63,7 @@ def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin
     assert "nope" in str(told["wrong"].refused)
     assert told["after_wrong"].unknown == f"it reads what is not known: {name}.wrong is refused"
     assert told["unknown"].unknown == "it reads what is not known: the columns of source untyped, which has no 'schema'"
-    assert isinstance(told["after_unknown"], Preview)
+    assert isinstance(told["after_unknown"], StepPreview)
     assert str(told["after_unknown"].unknown).startswith(f"it reads what is not known: {name}.unknown:")
     assert not spark.catalog.tableExists(f"main.{name}.grown")
     assert spark.table(f"main.{name}.old").columns == ["id"]

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from limnos.pipeline.engine.parser import bare_grammar
-from limnos.pipeline.engine.relations import Form, Relation, queried, relations, spliced
+from limnos.pipeline.engine.relations import NamedRelation, NameForm, query_names, relations, splice_names
 from limnos.pipeline.problems import InvalidQuery
 
 pytestmark = pytest.mark.spark
@@ -102,7 +102,7 @@ def test_parameters_are_found_wherever_they_stand() -> None:
     """Names of parameters, also where a plan could not be made before they are given."""
     sql = "SELECT :a, ':no', `:no` FROM t.u TABLESAMPLE (:b ROWS) WHERE x > interval :c day -- :no\nLIMIT :d"
 
-    found = queried(None, sql)
+    found = query_names(None, sql)
 
     assert found.parameters == {"a", "b", "c", "d"}
     assert [one.parts for one in found.relations] == [("t", "u")]
@@ -114,7 +114,7 @@ def test_names_that_say_themselves_as_of_when_stay_as_they_are() -> None:
     found = relations(None, sql)
 
     assert [one.travels for one in found] == [True, True, False]
-    assert spliced(sql, found, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
+    assert splice_names(sql, found, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
         "a.b z", "a.b VERSION AS OF 7 z"
     )
 
@@ -135,7 +135,7 @@ PIN = "c.`n😀`.t VERSION AS OF 8123"
 @pytest.mark.parametrize("sql", PINNED)
 def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
     """The pinned text is what one would have written, and reads as a query in which every name travels."""
-    pinned = spliced(sql, relations(None, sql), texts={("c", "n😀", "t"): PIN})
+    pinned = splice_names(sql, relations(None, sql), texts={("c", "n😀", "t"): PIN})
 
     assert pinned == PINNED[sql].replace("§", PIN)
     assert {(one.parts, one.travels) for one in relations(None, pinned)} == {(("c", "n😀", "t"), True)}
@@ -145,7 +145,7 @@ def test_a_name_without_a_text_stays() -> None:
     """Sources are known to the session under their own names."""
     sql = "SELECT * FROM flights JOIN a.b"
 
-    assert spliced(sql, relations(None, sql), texts={("a", "b"): "X"}) == "SELECT * FROM flights JOIN X"
+    assert splice_names(sql, relations(None, sql), texts={("a", "b"): "X"}) == "SELECT * FROM flights JOIN X"
 
 
 def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[str]) -> str:
@@ -193,7 +193,7 @@ def test_random_queries_give_their_names_and_splice_to_the_same_with_others() ->
         sql = _made(dice, dice.randrange(5), (), names)
         found = relations(None, sql)
         texts = {one.parts: next(pins) for one in found}
-        pinned = spliced(sql, found, texts=texts)
+        pinned = splice_names(sql, found, texts=texts)
         again = relations(None, pinned)
 
         assert [sql[one.start : one.stop].removeprefix("TABLE ") for one in found] == names
@@ -204,8 +204,8 @@ def test_random_queries_give_their_names_and_splice_to_the_same_with_others() ->
 
 def test_forms_are_told_apart() -> None:
     """What may stand in a name's place depends on how it stands there; a table may be called `table`."""
-    assert relations(None, "TABLE table.x") == (Relation(("table", "x"), 0, 13, form=Form.STATEMENT),)
-    assert relations(None, "SELECT * FROM table") == (Relation(("table",), 14, 19),)
+    assert relations(None, "TABLE table.x") == (NamedRelation(("table", "x"), 0, 13, form=NameForm.STATEMENT),)
+    assert relations(None, "SELECT * FROM table") == (NamedRelation(("table",), 14, 19),)
 
 
 def test_the_bare_grammar_is_started_once() -> None:

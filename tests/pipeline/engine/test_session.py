@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.session import marking, named, settings
+from limnos.pipeline.engine.session import marking, settings, temporary_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def test_a_frame_has_a_name_for_a_while(here: SparkSession) -> None:
     counted: list[int] = []
 
     def work() -> None:
-        with named(one) as first, named(other) as second:
+        with temporary_view(one) as first, temporary_view(other) as second:
             names.extend((first, second))
             counted.extend(here.table(name).count() for name in names)
             raise KeyError

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.names import engine
-from limnos.pipeline.declaration import Allowed, Column, Mode, Parts, Write
+from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Parts, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.metadata import metadata_there
 from limnos.pipeline.engine.tables import preparation, prepare
 from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written
@@ -29,7 +29,10 @@ def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: S
         partition=("days(at)", "bucket(4, id)", "truncate(2, `odd name`)", "kind"),
         sort=("id DESC", "at ASC NULLS LAST"),
         properties={"write.format.default": "orc", "it's": "a 'quote' \\ and ${env:HOME}"},
-        columns=(Column(name="id", comment="it's ${env:HOME}"), Column(name="place.city", comment="nested")),
+        columns=(
+            DeclaredColumn(name="id", comment="it's ${env:HOME}"),
+            DeclaredColumn(name="place.city", comment="nested"),
+        ),
         comment="a table's comment",
     )
     frame = spark.sql(
@@ -68,7 +71,7 @@ def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, pla
         partition=("bucket(2, id)",),
         sort=("id",),
         properties={"a": "2", "format-version": "3"},
-        columns=(Column(name="kind", comment="c"), Column(name="place.city", comment="d")),
+        columns=(DeclaredColumn(name="kind", comment="c"), DeclaredColumn(name="place.city", comment="d")),
         comment="new",
     )
 
@@ -106,7 +109,7 @@ def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, pla
 )
 def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, new: str, expected: str) -> None:
     """A column grows as far as the query needs and keeps what it had; rows of both are read."""
-    step = step_of((*place, "t"), Write(mode=Mode.APPEND))
+    step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
 
     branch, _ = written(spark, step, spark.sql(f"SELECT {new}"))
@@ -149,7 +152,7 @@ def test_what_would_lose_is_refused_and_nothing_is_touched(
 
 def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Parts) -> None:
     """With the column's name in `narrow` its values are cast to the table's type, and fail where they don't fit."""
-    step = step_of((*place, "t"), allowed=Allowed(narrow=("id",)))
+    step = step_of((*place, "t"), allowed=AllowedChanges(narrow=("id",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
 
     branch, _ = written(spark, step, spark.sql("SELECT '7' AS id"))
@@ -161,7 +164,7 @@ def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Part
 
 def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSession, place: Parts, admin: Client) -> None:
     """Readers keep the column until the run is published; then it is gone, nested ones too, and others stay."""
-    step = step_of((*place, "t"), allowed=Allowed(drop=("b", "place.zip", "many.element.y")))
+    step = step_of((*place, "t"), allowed=AllowedChanges(drop=("b", "place.zip", "many.element.y")))
     spark.sql(
         f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, 'b' AS b, "
         "named_struct('city', 'x', 'zip', 1) AS place, array(named_struct('x', 1, 'y', 2)) AS many"
@@ -181,7 +184,7 @@ def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSessio
 
 def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, place: Parts) -> None:
     """A drop that the layout needs is refused though it is allowed."""
-    step = step_of((*place, "t"), allowed=Allowed(drop=("p",)))
+    step = step_of((*place, "t"), allowed=AllowedChanges(drop=("p",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int, p int) PARTITIONED BY (p)")
 
     with pytest.raises(BadRequest, match="partitioned or sorted by it"):
@@ -190,7 +193,7 @@ def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, pla
 
 def test_required_column_that_is_dropped_stops_being_required(spark: SparkSession, place: Parts) -> None:
     """Its NULLs can be written until the column goes; a required column that is given stays required."""
-    step = step_of((*place, "t"), allowed=Allowed(drop=("b",)))
+    step = step_of((*place, "t"), allowed=AllowedChanges(drop=("b",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int NOT NULL, b int NOT NULL)")
 
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id"))
@@ -215,7 +218,7 @@ def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSessio
     """Rows of the old layout would stay beside the new ones: `replace` has to run first, then it goes on."""
     table = (*place, "t")
     frame = spark.sql("SELECT 1 AS id, 1 AS p")
-    step = step_of(table, Write(mode=Mode.PARTITIONS), partition=("p",))
+    step = step_of(table, WriteDeclaration(mode=WriteMode.PARTITIONS), partition=("p",))
     spark.sql(f"CREATE TABLE {engine.render_spark(table)} PARTITIONED BY (id) AS SELECT 1 AS id, 2 AS p")
 
     with pytest.raises(BadRequest, match="mode: replace"):
@@ -231,12 +234,18 @@ def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSessio
 @pytest.mark.parametrize(
     "more, word",
     [
-        ({"write": Write(mode=Mode.MERGE)}, "needs `keys`"),
-        ({"write": Write(mode=Mode.MERGE, keys=("nope",))}, "`keys` names 'nope'"),
-        ({"write": Write(mode=Mode.HISTORY, keys=("id",), tracked=("nope",))}, "`tracked` names 'nope'"),
-        ({"write": Write(mode=Mode.HISTORY, keys=("id",), valid_to="s")}, "a column 's', which its history makes"),
-        ({"write": Write(mode=Mode.PARTITIONS)}, "Write `partition:`"),
-        ({"columns": (Column(name="nope", comment="x"),)}, "`columns` names 'nope'"),
+        ({"write": WriteDeclaration(mode=WriteMode.MERGE)}, "needs `keys`"),
+        ({"write": WriteDeclaration(mode=WriteMode.MERGE, keys=("nope",))}, "`keys` names 'nope'"),
+        (
+            {"write": WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), tracked=("nope",))},
+            "`tracked` names 'nope'",
+        ),
+        (
+            {"write": WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), valid_to="s")},
+            "a column 's', which its history makes",
+        ),
+        ({"write": WriteDeclaration(mode=WriteMode.PARTITIONS)}, "Write `partition:`"),
+        ({"columns": (DeclaredColumn(name="nope", comment="x"),)}, "`columns` names 'nope'"),
         ({"partition": ("weeks(at)",)}, "no transform 'weeks'"),
         ({"partition": ("bucket(id)",)}, "needs a number"),
         ({"partition": ("a b",)}, "is no column"),
@@ -255,7 +264,7 @@ def test_declarations_that_do_not_fit_the_query_are_refused(
 
 def test_names_may_be_anything(spark: SparkSession, place: Parts) -> None:
     """Dots, quotes, spaces and other letters in names of columns and tables are carried as they are."""
-    step = step_of((*place, "od d`t"), Write(mode=Mode.MERGE, keys=("a.b",)))
+    step = step_of((*place, "od d`t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("a.b",)))
     frame = spark.sql("SELECT 1 AS `a.b`, 'x' AS `it's`, named_struct('q`q', 1) AS `Ü`")
 
     first, _ = written(spark, step, frame)

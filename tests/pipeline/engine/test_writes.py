@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from limnos.pipeline.declaration import Mode, Parts, Write
+from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import BASE_MARK
 from limnos.pipeline.engine.metadata import metadata_there
 from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
@@ -62,7 +62,7 @@ def test_replace_takes_every_partition_whatever_the_session_says(spark: SparkSes
 
 def test_append_adds_to_what_is_published(spark: SparkSession, place: Parts) -> None:
     """The branch has the rows of `main` and the new ones; taken whole, only the new ones."""
-    step = step_of((*place, "t"), Write(mode=Mode.APPEND))
+    step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE main.{place[1]}.t AS SELECT 1 AS id")
     new = spark.sql("SELECT 1 AS id UNION ALL SELECT 2")
 

@@ -16,16 +16,16 @@ import pytest
 from limnos.client import Client
 from limnos.client.errors import NotFoundError
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, Sql, Step
+from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration
 from limnos.pipeline.failures import OutputGone, StepFailed
-from limnos.pipeline.lineage import of_tables
-from limnos.pipeline.outcomes import Branch, Outcome, Pin
-from limnos.pipeline.run.ended import Ended
-from limnos.pipeline.run.events import Event
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.lineage import lineage_of_tables
+from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.run.events import RunEvent
+from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
-from limnos.pipeline.run.start import Means, start
-from limnos.pipeline.run.stop import Stop
+from limnos.pipeline.run.result import RunResult
+from limnos.pipeline.run.start import RunMeans, start
+from limnos.pipeline.run.stop import StopSignal
 from tests.integration.live import LiveServer
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
@@ -78,8 +78,8 @@ class FakeEngine:
     """Carries steps out by commits without rows. `before` and `after` are called around each, to make trouble."""
 
     client: Client
-    before: Callable[[Step, StepContext], None] = lambda step, context: None
-    after: Callable[[Step, StepContext], None] = lambda step, context: None
+    before: Callable[[StepDeclaration, StepContext], None] = lambda step, context: None
+    after: Callable[[StepDeclaration, StepContext], None] = lambda step, context: None
     carried: list[tuple[str, str]] = field(default_factory=list)
     """Step and branch, in the order they were begun."""
     read: dict[str, dict[Parts, int | None]] = field(default_factory=dict)
@@ -101,24 +101,24 @@ class FakeEngine:
             if isinstance(step.body, Sql)
         }
 
-    def pins(self, tables: Iterable[Parts]) -> dict[Parts, Pin]:
+    def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """What `main` is now."""
         found = {}
         for table in tables:
             heads = heads_of(self.client, table)
             assert heads is not None
-            found[table] = Pin(name=".".join(table), table=table, snapshot=heads.main)
+            found[table] = ReadPin(name=".".join(table), table=table, snapshot=heads.main)
         return found
 
-    def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
+    def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """What the test says."""
         return frozenset(pins) & self.expired
 
-    def changed(self, pipeline: Pipeline, pins: Mapping[str, Pin], *, directory: Path) -> Mapping[str, bool | None]:
+    def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """What the test says."""
         return {name: self.mended.get(name, False) for name in pins}
 
-    def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
+    def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
         """Begin the branch at `main`, commit one snapshot, tell of it."""
         self.carried.append((step.name, context.branch))
         self.before(step, context)
@@ -141,7 +141,7 @@ class FakeEngine:
         assert heads is not None
         by = {"limnos.run": context.run, "limnos.step": step.name}
         head = commit(self.client, step.table, ref=context.branch, parent=heads.main, by=by)
-        branch = Branch(
+        branch = StepBranch(
             table=step.table,
             name=context.branch,
             uuid=heads.uuid,
@@ -152,15 +152,15 @@ class FakeEngine:
         )
         self.after(step, context)
         context.check()
-        pins = tuple(Pin(name=name, fingerprint="{}") for name in self.sources.get(step.table[-1], ()))
-        lineage, phases = of_tables(sorted(self.read[step.name])), {"writing": 0.0625}
-        return Outcome(
+        pins = tuple(ReadPin(name=name, fingerprint="{}") for name in self.sources.get(step.table[-1], ()))
+        lineage, phases = lineage_of_tables(sorted(self.read[step.name])), {"writing": 0.0625}
+        return StepOutcome(
             branches=(branch,), pins=pins, findings=(), rows=1, bytes=10, seconds=0.1, phases=phases, lineage=lineage
         )
 
-    def tasks(self, step: str) -> Counts:
+    def tasks(self, step: str) -> FakeTaskCounts:
         """Always half done."""
-        return Counts(1, 2)
+        return FakeTaskCounts(1, 2)
 
     def halt(self) -> None:
         """Note it."""
@@ -168,7 +168,7 @@ class FakeEngine:
 
 
 @dataclass
-class Counts:
+class FakeTaskCounts:
     """Tasks."""
 
     done: int
@@ -176,19 +176,19 @@ class Counts:
 
 
 @dataclass
-class Scene:
+class PipelineRig:
     """Everything a test needs to run pipelines: `run` starts one over the fake engine."""
 
     client: Client
     heart: Client
     space: str
     engine: FakeEngine
-    events: list[Event] = field(default_factory=list)
-    stop: Stop = field(default_factory=Stop)
+    events: list[RunEvent] = field(default_factory=list)
+    stop: StopSignal = field(default_factory=StopSignal)
 
-    def means(self) -> Means:
+    def means(self) -> RunMeans:
         """What runs are carried out with."""
-        return Means(
+        return RunMeans(
             client=self.client, heart=self.heart, engine=self.engine, stop=self.stop, listener=self.events.append
         )
 
@@ -199,16 +199,16 @@ class Scene:
     def pipeline(self, **reads: str) -> Pipeline:
         """Steps by table name, each with the names of the tables it reads, blanks between them."""
         steps = tuple(
-            Step(
+            StepDeclaration(
                 table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in wanted.split()))
             )
             for name, wanted in reads.items()
         )
         return Pipeline(name=self.space, catalog="main", steps=steps)
 
-    def run(self, pipeline: Pipeline, **options: object) -> Ended:
+    def run(self, pipeline: Pipeline, **options: object) -> RunResult:
         """Run it."""
-        return start(pipeline, self.means(), directory=Path(), options=Options(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
+        return start(pipeline, self.means(), directory=Path(), options=RunOptions(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
 
     def main(self, name: str) -> int | None:
         """Where `main` of a table points."""
@@ -222,12 +222,12 @@ class Scene:
         assert heads is not None, name
         return set(heads.refs)
 
-    def renewed(self) -> Scene:
+    def renewed(self) -> PipelineRig:
         """The same place, as another process would see it: not stopped, nothing heard."""
-        return Scene(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
+        return PipelineRig(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
 
 
 @pytest.fixture
-def scene(client: Client, heart: Client, space: str) -> Scene:
+def scene(client: Client, heart: Client, space: str) -> PipelineRig:
     """A scene over the server."""
-    return Scene(client=client, heart=heart, space=space, engine=FakeEngine(client))
+    return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client))

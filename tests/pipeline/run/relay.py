@@ -22,7 +22,7 @@ SENT, ANSWERED = "never sent", "answer lost"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RelayMoment:
     """A request by its method, path and body, and what becomes of it: `SENT` dies before it, `ANSWERED` after it was done."""
 
     name: str
@@ -45,7 +45,7 @@ class Relay:
         self.server: LiveServer = server
         self.away_s = away_s
         self.data = data
-        self.moment: Moment | None = None
+        self.moment: RelayMoment | None = None
         self.struck = threading.Event()
         self.back = threading.Event()
         self.meanwhile: Callable[[], None] = lambda: None
@@ -93,7 +93,7 @@ class Relay:
             answers.held.wait(timeout=30)
         self.strike()
 
-    def _is_hit(self, head: bytes, body: bytes) -> Moment | None:
+    def _is_hit(self, head: bytes, body: bytes) -> RelayMoment | None:
         with self._lock:
             if self.moment is None or self.struck.is_set() or not self.moment.is_at(head, body):
                 return None

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline.project import load
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
 from tests.integration.live import LiveServer
 from tests.pipeline.run.test_kills import Driver
 
@@ -71,11 +71,11 @@ def test_two_processes_take_turns(
 ) -> None:
     """Who doesn't wait is told which run it is, whose, held where and what to do; who waits comes after; each writes its rows once."""
     driver, run = first
-    gate, waited = tmp_path / "gate", list[Ended]()
+    gate, waited = tmp_path / "gate", list[RunResult]()
     project, given = load(file), {"gate": str(gate)}
 
     refused = project.run(spark, parameters=given)
-    options = Options(wait_s=120)
+    options = RunOptions(wait_s=120)
     waiting = threading.Thread(target=lambda: waited.append(project.run(spark, parameters=given, options=options)))
     waiting.start()
     waiting.join(timeout=3)
@@ -84,7 +84,7 @@ def test_two_processes_take_turns(
     ended = driver.ended()
     waiting.join(timeout=120)
 
-    assert (refused.state, refused.why, refused.exit_code) == ("refused", Why.BUSY, 5), refused.message
+    assert (refused.state, refused.why, refused.exit_code) == ("refused", EndReason.BUSY, 5), refused.message
     for word in (run, admin.whoami(), f"{socket.gethostname()}:{driver.process.pid}", f"limnos pipeline cancel {run}"):
         assert word in refused.message
     assert still

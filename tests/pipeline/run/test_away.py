@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, Step
+from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.failures import StepAway
 from tests.integration.live import LIMNOS, serving
-from tests.pipeline.run.conftest import FakeEngine, Scene
+from tests.pipeline.run.conftest import FakeEngine, PipelineRig
 
 pytestmark = pytest.mark.integration
 
 
-def test_a_server_that_is_away_as_a_run_begins_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
+    scene: PipelineRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where Spark does not reach it, before anything is recorded: asked again, and after the longest wait told without Java's words."""
     failures = [StepAway("connection refused")] * 2
     reads = scene.engine.reads
@@ -36,7 +38,7 @@ def test_a_server_that_is_away_as_a_run_begins_is_waited_for(scene: Scene, monke
     failures += [StepAway("connection refused")]
 
     assert ended.state == "published", ended.message
-    with pytest.raises(Unavailable, match="Spark does not reach the server: connection refused"):
+    with pytest.raises(ServiceUnavailable, match="Spark does not reach the server: connection refused"):
         scene.run(scene.pipeline(a=""), away_s=0)
 
 
@@ -52,7 +54,7 @@ def test_a_server_that_is_killed_and_comes_back_fails_nothing(tmp_path: Path, mo
         def restart() -> None:
             again.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
-        def killed(step: Step, context: StepContext) -> None:
+        def killed(step: StepDeclaration, context: StepContext) -> None:
             if step.table[-1] == "b" and first.process.poll() is None:
                 first.process.kill()
                 first.process.wait()
@@ -62,7 +64,7 @@ def test_a_server_that_is_killed_and_comes_back_fails_nothing(tmp_path: Path, mo
         engine = FakeEngine(client)
         setattr(engine, moment, killed)
         with Client(first.uri, token=first.token) as heart:
-            scene = Scene(client=client, heart=heart, space="s", engine=engine)
+            scene = PipelineRig(client=client, heart=heart, space="s", engine=engine)
             try:
                 ended = scene.run(scene.pipeline(a="", b="a", c="b"), lease_s=30)
 

@@ -6,8 +6,8 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
-from limnos.pipeline.run.backfill import Backfilled, between, go_through
-from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
+from limnos.pipeline.run.result import EndReason, RunResult
 
 PIPELINE = Pipeline(
     name="x",
@@ -31,7 +31,7 @@ PIPELINE = Pipeline(
 )
 def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
     """Both ends count, as far as the step meets the last."""
-    assert between(PIPELINE, text).values == values
+    assert parse_range(PIPELINE, text).values == values
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,25 @@ def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
 def test_what_is_no_range_is_told(text: str, words: str) -> None:
     """How it is written, which parameter was meant, what its type is."""
     if words.startswith("more"):
-        assert len(between(PIPELINE, "int=1..10000").values) == 10_000
+        assert len(parse_range(PIPELINE, "int=1..10000").values) == 10_000
 
     with pytest.raises(BadRequest, match=words.replace(".", r"\.")):
-        between(PIPELINE, text)
+        parse_range(PIPELINE, text)
 
 
 def test_a_failed_run_ends_it_and_the_rest_is_told() -> None:
     """Later values wait for the one that failed; what is left is written so that it goes on from there."""
     seen: list[Scalar] = []
 
-    def run(value: Scalar) -> Ended:
+    def run(value: Scalar) -> RunResult:
         seen.append(value)
-        why = Why.DATA if value == "2026-01-15" else Why.DONE
-        return Ended(run="r", pipeline="x", attempt=1, state="", why=why, message="")
+        why = EndReason.DATA if value == "2026-01-15" else EndReason.DONE
+        return RunResult(run="r", pipeline="x", attempt=1, state="", why=why, message="")
 
-    found = go_through(between(PIPELINE, "date=2026-01-01..2026-01-25/7"), run)
-    rest = go_through(between(PIPELINE, "int=1..2"), run)
+    found = run_range(parse_range(PIPELINE, "date=2026-01-01..2026-01-25/7"), run)
+    rest = run_range(parse_range(PIPELINE, "int=1..2"), run)
 
     assert seen == ["2026-01-01", "2026-01-08", "2026-01-15", 1, 2]
     assert (found.done, found.left, found.ended.exit_code) == (2, "date=2026-01-15..2026-01-22/7", 10)
-    assert between(PIPELINE, found.left or "").values == ("2026-01-15", "2026-01-22")
-    assert rest == Backfilled(ended=rest.ended, done=2, left=None)
+    assert parse_range(PIPELINE, found.left or "").values == ("2026-01-15", "2026-01-22")
+    assert rest == BackfillResult(ended=rest.ended, done=2, left=None)

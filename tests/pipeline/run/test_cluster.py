@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from tests.integration.live import LiveServer
-from tests.pipeline.cluster import Cluster, cluster, environment
+from tests.pipeline.cluster import SparkCluster, cluster, environment
 from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
 
@@ -49,7 +49,7 @@ print("same" if before == after else "other", flush=True)
 
 
 @pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Cluster]:
+def workers(tmp_path: Path) -> Iterator[SparkCluster]:
     """Two workers of the test's own: it kills one."""
     directory = tmp_path / "cluster"
     directory.mkdir()
@@ -69,7 +69,7 @@ def settings(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("how, answer", [("ours", "same"), ("plain", "")])
 def test_staged_rows_outlive_a_worker(
-    workers: Cluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
+    workers: SparkCluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
 ) -> None:
     """Rows by chance that were staged are the same ones when a worker is gone; Spark's own local checkpoint loses them."""
     script = tmp_path / "staged.py"
@@ -97,7 +97,7 @@ def test_a_whole_run_whose_worker_is_killed(
     admin: Client,
     spark: SparkSession,
     *,
-    workers: Cluster,
+    workers: SparkCluster,
     settings: dict[str, str],
     tmp_path: Path,
 ) -> None:

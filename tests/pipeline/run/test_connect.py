@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from tests.integration.live import LiveServer
-from tests.pipeline.cluster import Connect, connect_server, end
+from tests.pipeline.cluster import SparkConnectServer, connect_server, end
 from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
 
@@ -49,7 +49,7 @@ steps:
 class Told:
     """A server that shows and keeps all it can."""
 
-    server: Connect
+    server: SparkConnectServer
     events: Path
 
     def all(self) -> list[str]:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline.project import load
-from limnos.pipeline.run.ended import Why
-from limnos.pipeline.run.events import Event
+from limnos.pipeline.run.events import RunEvent
+from limnos.pipeline.run.result import EndReason
 
 pytestmark = [
     pytest.mark.spark,
@@ -50,14 +50,14 @@ def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession,
     admin.namespaces.create("main.full")
     file = tmp_path / "full.yaml"
     file.write_text(PIPELINE)
-    project, seen = load(file), list[Event]()
+    project, seen = load(file), list[RunEvent]()
 
     with full(spark):
         failed = project.run(spark, listener=seen.append)
     there = {name: admin.tables.load(f"main.full.{name}").metadata["refs"] for name in ("small", "large")}
     resumed = project.resume(spark, run=failed.run, listener=seen.append)
 
-    assert (failed.state, failed.why, failed.exit_code) == ("failed", Why.CODE, 11), failed.message
+    assert (failed.state, failed.why, failed.exit_code) == ("failed", EndReason.CODE, 11), failed.message
     assert "full.large" in failed.message
     assert "File too large" in failed.message
     assert "\tat " not in failed.message

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
-from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import publish_held
+from limnos.pipeline.run.held_runs import publish_held
+from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.resume import resume
 from tests.integration.live import LiveServer
-from tests.pipeline.run.conftest import Scene
+from tests.pipeline.run.conftest import PipelineRig
 from tests.pipeline.run.test_runner import failing
 
 pytestmark = pytest.mark.integration
@@ -21,13 +21,13 @@ RIGHTS = ("use_catalog", "use_schema", "create_table", "modify_table", "select_t
 JOBS = ("register_job_template", "use_job_template", "run_job")
 
 
-def sources(scene: Scene, name: str) -> set[str]:
+def sources(scene: PipelineRig, name: str) -> set[str]:
     """The tables of the test that a table came from."""
     graph = scene.client.lineage.up(scene.table(name))
     return {node.path[-1] for node in graph.nodes if node.path is not None} - {name}
 
 
-def test_a_published_run_is_told(scene: Scene) -> None:
+def test_a_published_run_is_told(scene: PipelineRig) -> None:
     """Each table's sources are those that its step read."""
     ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
 
@@ -35,7 +35,7 @@ def test_a_published_run_is_told(scene: Scene) -> None:
     assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"a", "b"}]
 
 
-def test_a_held_run_is_told_when_it_is_published(scene: Scene) -> None:
+def test_a_held_run_is_told_when_it_is_published(scene: PipelineRig) -> None:
     """Not before; and then from its record, as the process that made it is gone."""
     held = scene.run(scene.pipeline(a="", b="a"), hold=True)
     before = sources(scene, "b")
@@ -46,13 +46,13 @@ def test_a_held_run_is_told_when_it_is_published(scene: Scene) -> None:
     assert (before, sources(scene, "b")) == (set(), {"a"})
 
 
-def test_what_an_earlier_attempt_made_is_told(scene: Scene) -> None:
+def test_what_an_earlier_attempt_made_is_told(scene: PipelineRig) -> None:
     """A step that was finished before the kill is not run again, and what it read is known from the record."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
     again = scene.renewed()
 
-    means, options = again.means(), Options(lease_s=2)
+    means, options = again.means(), RunOptions(lease_s=2)
     second = resume(scene.pipeline(a="", b="a", c="b"), means, run_id=ended.run, directory=Path(), options=options)
 
     assert second.state == "published", second.message
@@ -60,7 +60,7 @@ def test_what_an_earlier_attempt_made_is_told(scene: Scene) -> None:
     assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"b"}]
 
 
-def test_nobody_lends_their_rights_to_what_a_record_says(scene: Scene, server: LiveServer) -> None:
+def test_nobody_lends_their_rights_to_what_a_record_says(scene: PipelineRig, server: LiveServer) -> None:
     """Another user's publish says who could have told; that user's own publish tells."""
     admin = scene.client
     user, role = f"ana_{scene.space}", f"role_{scene.space}"

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline.project import load
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.events import Event
-from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import publish_held
+from limnos.pipeline.run.events import RunEvent
+from limnos.pipeline.run.held_runs import publish_held
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.spark import session
 from tests.integration.live import LiveServer
 
@@ -51,7 +51,7 @@ class Meddler:
     told: list[str] = field(default_factory=list)
     done: bool = False
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Hear of an event."""
         said = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
         self.seen.append(said)
@@ -82,9 +82,9 @@ class Stage:
         """The published rows."""
         return sorted(row[0] for row in self.spark.sql(f"SELECT id FROM {self.table(name)}").collect())
 
-    def run(self, listener: Meddler, *, spark: SparkSession | None = None, tries: int = 3) -> Ended:
+    def run(self, listener: Meddler, *, spark: SparkSession | None = None, tries: int = 3) -> RunResult:
         """Run it again, while somebody meddles."""
-        ended = load(self.file).run(spark or self.spark, listener=listener, options=Options(tries=tries))
+        ended = load(self.file).run(spark or self.spark, listener=listener, options=RunOptions(tries=tries))
         assert listener.done, listener.seen
         return ended
 
@@ -136,7 +136,7 @@ def test_a_right_taken_away_during_a_run_is_named(
     with project._client(ana) as client:
         after = publish_held(client, ended.run) if state == "held" else project.resume(ana, run=ended.run)
 
-    assert (ended.state, ended.why, ended.exit_code) == (state, Why.DENIED, 4), ended.message
+    assert (ended.state, ended.why, ended.exit_code) == (state, EndReason.DENIED, 4), ended.message
     assert f"limnos grant {right} --on" in ended.message
     assert before == ([0, 1, 2], [0, 10, 20])
     assert after.state == "published", after.message
@@ -152,7 +152,7 @@ def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stag
 
     ended = load(stage.file).run(ana, listener=lambda event: seen.append(event.state))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("refused", Why.DENIED, 4), ended.message
+    assert (ended.state, ended.why, ended.exit_code) == ("refused", EndReason.DENIED, 4), ended.message
     assert ended.message.endswith(f"what gives it: `limnos grant modify_table --on {stage.table('b')} --to ROLE`")
     assert seen == []
     assert len(stage.admin.runs.list(pipeline=stage.space)) == 1
@@ -163,7 +163,7 @@ def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
     """The run fails and says which table is gone; the other one is not published either."""
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5), ended.message
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5), ended.message
     assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
     assert stage.rows("a") == [0, 1, 2]
     assert not stage.admin.tables.exists(stage.table("b"))
@@ -174,7 +174,7 @@ def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> No
     rename = f"ALTER TABLE {stage.table('b')} RENAME TO {stage.space}.c"
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(rename)))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5), ended.message
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5), ended.message
     assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
     assert (stage.rows("a"), stage.rows("c")) == ([0, 1, 2], [0, 10, 20])
 
@@ -215,7 +215,7 @@ def test_a_rival_who_never_rests_is_named_and_the_next_run_goes_on_from_what_the
     branches = stage.admin.tables.load(stage.table("a")).metadata["refs"]
     again = load(stage.file).run(stage.spark)
 
-    assert (lost.state, lost.why, lost.exit_code) == ("failed", Why.MOVED, 5), lost.message
+    assert (lost.state, lost.why, lost.exit_code) == ("failed", EndReason.MOVED, 5), lost.message
     assert f"{stage.table('b')} was written at " in lost.message
     assert "by spark (append, snapshot " in lost.message
     assert f"`limnos pipeline resume {lost.run}` tries again" in lost.message

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline.project import load
-from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.options import RunOptions
 from limnos.spark import session
 from tests.integration.live import serving
-from tests.pipeline.run.relay import ANSWERED, Moment, Relay
+from tests.pipeline.run.relay import ANSWERED, Relay, RelayMoment
 from tests.pipeline.run.test_kills import PIPELINE, answer, expected, published_snapshots
 
 pytestmark = [
@@ -27,16 +27,16 @@ pytestmark = [
 
 _ROWS = "add-snapshot"
 MOMENTS = (
-    Moment("rows, answer lost", r"^POST .*/tables/odd", _ROWS, lost=ANSWERED),
-    Moment("publish, answer lost", r"^POST ", "publish-run", lost=ANSWERED),
-    Moment("rows, never sent", r"^POST .*/tables/odd", _ROWS),
-    Moment("publish, never sent", r"^POST ", "publish-run"),
-    Moment("a table looked at", r"^GET .*/tables/raw", nth=2),
-    Moment("a table made, answer lost", r"^POST .*/tables ", '"odd"', lost=ANSWERED),
-    Moment("a branch begun, never sent", r"^POST .*/tables/total", "set-snapshot-ref"),
-    Moment("a branch begun, answer lost", r"^POST .*/tables/total", "set-snapshot-ref", lost=ANSWERED),
-    Moment("a step recorded as done, never sent", r"^PUT .*odd", "done"),
-    Moment("a step recorded as done, answer lost", r"^PUT .*odd", "done", lost=ANSWERED),
+    RelayMoment("rows, answer lost", r"^POST .*/tables/odd", _ROWS, lost=ANSWERED),
+    RelayMoment("publish, answer lost", r"^POST ", "publish-run", lost=ANSWERED),
+    RelayMoment("rows, never sent", r"^POST .*/tables/odd", _ROWS),
+    RelayMoment("publish, never sent", r"^POST ", "publish-run"),
+    RelayMoment("a table looked at", r"^GET .*/tables/raw", nth=2),
+    RelayMoment("a table made, answer lost", r"^POST .*/tables ", '"odd"', lost=ANSWERED),
+    RelayMoment("a branch begun, never sent", r"^POST .*/tables/total", "set-snapshot-ref"),
+    RelayMoment("a branch begun, answer lost", r"^POST .*/tables/total", "set-snapshot-ref", lost=ANSWERED),
+    RelayMoment("a step recorded as done, never sent", r"^PUT .*odd", "done"),
+    RelayMoment("a step recorded as done, answer lost", r"^PUT .*odd", "done", lost=ANSWERED),
 )
 CHOSEN = MOMENTS if os.environ.get("LIMNOS_TEST_FAULTS") == "all" else MOMENTS[:2]
 
@@ -62,7 +62,7 @@ def through(served_spark: SparkSession, relay: Relay) -> SparkSession:
 
 @pytest.mark.parametrize("moment", CHOSEN, ids=lambda moment: moment.name)
 def test_a_server_killed_at_a_moment_changes_nothing(
-    relay: Relay, through: SparkSession, tmp_path: Path, moment: Moment
+    relay: Relay, through: SparkSession, tmp_path: Path, moment: RelayMoment
 ) -> None:
     """Killed at a request of the run, back after seconds: published once, with the rows of an undisturbed run."""
     file = tmp_path / "o.yaml"
@@ -70,7 +70,7 @@ def test_a_server_killed_at_a_moment_changes_nothing(
     with Client(relay.uri, token=relay.server.token) as client:
         client.namespaces.create("main.o")
         relay.moment = moment
-        ended = load(file).run(through, options=Options(lease_s=30))
+        ended = load(file).run(through, options=RunOptions(lease_s=30))
 
         assert relay.struck.is_set(), "the moment never came"
         assert (ended.state, ended.exit_code) == ("published", 0), ended.message

@@ -8,7 +8,7 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
-from limnos.pipeline.run.parameters import arguments, given
+from limnos.pipeline.run.parameters import arguments, parameter_values
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def declared(kind: ParameterType, default: Scalar = None) -> Pipeline:
 )
 def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
     """What a command line or a caller gives becomes JSON for the record, and Python's type for Spark."""
-    found = given(declared(kind), {"p": text})
+    found = parameter_values(declared(kind), {"p": text})
 
     assert found == {"p": value}
     assert arguments(declared(kind), found, run="r", at=AT) == {"run_id": "r", "run_at": AT, "p": native}
@@ -56,13 +56,13 @@ def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, nati
 def test_a_value_of_another_type_is_refused(kind: ParameterType, text: object) -> None:
     """The refusal names the parameter, its type, and what to write."""
     with pytest.raises(BadRequest, match=f"parameter p: .* is no {kind.value}; write for example --param p="):
-        given(declared(kind), {"p": text})
+        parameter_values(declared(kind), {"p": text})
 
 
 def test_what_is_missing_or_unknown_is_named() -> None:
     """A parameter without default must be given; one of another name is answered with the nearest."""
     with pytest.raises(BadRequest, match=r"parameter p .* has no default"):
-        given(declared(ParameterType.INT), {})
+        parameter_values(declared(ParameterType.INT), {})
     with pytest.raises(BadRequest, match="no parameter q; it has p"):
-        given(declared(ParameterType.INT), {"q": 1})
-    assert given(declared(ParameterType.INT, 3), {}) == {"p": 3}
+        parameter_values(declared(ParameterType.INT), {"q": 1})
+    assert parameter_values(declared(ParameterType.INT, 3), {}) == {"p": 3}

@@ -13,7 +13,7 @@ from limnos.client import Client
 from limnos.pipeline.declaration import RuleKind
 from limnos.pipeline.keys.rules import RULES
 from limnos.pipeline.project import load
-from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.result import EndReason, RunResult
 from tests.integration.live import LiveServer
 
 pytestmark = [
@@ -70,7 +70,7 @@ class Lake:
         """The namespace, which is the pipeline's name."""
         return self.file.stem
 
-    def run(self, steps: dict[str, str]) -> Ended:
+    def run(self, steps: dict[str, str]) -> RunResult:
         """Declare these steps and run them."""
         lines = "".join(f"  SPACE.{name}: {text}\n" for name, text in steps.items())
         text = f"pipeline: SPACE\ncatalog: main\nsteps:\n{lines}"
@@ -83,7 +83,7 @@ class Lake:
         return {name: self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]["main"] for name in names
                 if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]}  # type: ignore[index,operator]  # fmt: skip
 
-    def broken(self, ended: Ended) -> dict[str, int]:
+    def broken(self, ended: RunResult) -> dict[str, int]:
         """The rules that did not hold, by kind, with how much broke them."""
         found = self.client.runs.load(ended.run).findings
         return {each.kind: each.broken for each in found if not each.held}
@@ -112,7 +112,7 @@ def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
     before = lake.heads()
     ended = lake.run({**NEW, name: step})
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DATA, 10), ended.message
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DATA, 10), ended.message
     assert lake.heads() == before
     assert list(lake.broken(ended)) == [kind]
     said = next(each for each in lake.client.runs.load(ended.run).findings if not each.held)

@@ -13,54 +13,54 @@ from limnos.client import Client
 from limnos.client.errors import NoSpaceError, NotFoundError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import StepContext, branches_prefix
-from limnos.pipeline.declaration import Sql, Step
+from limnos.pipeline.declaration import Sql, StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
-from limnos.pipeline.outcomes import Branch, Finding, Outcome
+from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
 from limnos.pipeline.problems import InvalidPipeline
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import discard, publish_held
+from limnos.pipeline.run.held_runs import discard, publish_held
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from tests.pipeline.run.conftest import Scene, commit
+from tests.pipeline.run.conftest import PipelineRig, commit
 
 pytestmark = pytest.mark.integration
 
 
-def resumed(scene: Scene, ended: Ended, **reads: str) -> Ended:
+def resumed(scene: PipelineRig, ended: RunResult, **reads: str) -> RunResult:
     """Go on with a run by the same pipeline."""
     return resume(
-        scene.pipeline(**reads), scene.means(), run_id=ended.run, directory=Path(), options=Options(lease_s=2)
+        scene.pipeline(**reads), scene.means(), run_id=ended.run, directory=Path(), options=RunOptions(lease_s=2)
     )
 
 
-def failing(name: str) -> Callable[[Step, StepContext], None]:
+def failing(name: str) -> Callable[[StepDeclaration, StepContext], None]:
     """Trouble for the step that makes a table."""
 
-    def trouble(step: Step, context: StepContext) -> None:
+    def trouble(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == name:
             raise StepFailed(f"{name} cannot be made")
 
     return trouble
 
 
-def breaking(name: str) -> Callable[[Step, StepContext], None]:
+def breaking(name: str) -> Callable[[StepDeclaration, StepContext], None]:
     """Rows that break an expectation of the step that makes a table."""
 
-    def broken(step: Step, context: StepContext) -> None:
+    def broken(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == name:
-            finding = Finding(
+            finding = ExpectationFinding(
                 rule="r", kind="row", action="fail", broken=2, checked=3, tolerated=0.0, held=False, message="2 of 3"
             )
-            branch = Branch(
+            branch = StepBranch(
                 table=step.table, name=context.branch, uuid="u", schema_id=0, base=None, head=None, is_new=True
             )
-            outcome = Outcome(branches=(branch,), pins=(), findings=(finding,), rows=3, bytes=1, seconds=0.0)
+            outcome = StepOutcome(branches=(branch,), pins=(), findings=(finding,), rows=3, bytes=1, seconds=0.0)
             raise DataBroken("rule r: 2 of 3", outcome=outcome, broken=[finding])
 
     return broken
 
 
-def test_a_run_publishes_all_its_tables_at_once(scene: Scene) -> None:
+def test_a_run_publishes_all_its_tables_at_once(scene: PipelineRig) -> None:
     """`main` of each table is what its step wrote, the branches are gone, and the record says so."""
     ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
 
@@ -77,7 +77,7 @@ def test_a_run_publishes_all_its_tables_at_once(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_the_record_tells_what_time_was_spent_on(scene: Scene, hold: bool) -> None:
+def test_the_record_tells_what_time_was_spent_on(scene: PipelineRig, hold: bool) -> None:
     """Of each step as its engine told it, of the run when it has ended: publishing where it published."""
     ended = scene.run(scene.pipeline(a="", b="a"), hold=hold)
 
@@ -90,29 +90,29 @@ def test_the_record_tells_what_time_was_spent_on(scene: Scene, hold: bool) -> No
     assert sum(seen.phases_s.values()) >= ended.seconds * 0.9
 
 
-def test_what_others_read_is_pinned_when_the_run_begins(scene: Scene) -> None:
+def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> None:
     """A table that somebody writes during the run is read as it was before, by every step."""
     scene.run(scene.pipeline(source=""))
     pinned = scene.main("source")
 
-    def meddle(step: Step, context: StepContext) -> None:
+    def meddle(step: StepDeclaration, context: StepContext) -> None:
         commit(scene.client, scene.table("source"), ref="main", parent=scene.main("source"))
 
     scene.engine.before = meddle
     ended = scene.run(scene.pipeline(a="source", b="source"), at_once=1)
 
-    assert ended.why is Why.DONE, ended.message
+    assert ended.why is EndReason.DONE, ended.message
     assert {tuple(read.values()) for name, read in scene.engine.read.items() if not name.endswith("source")} == {
         (pinned,)
     }
 
 
-def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: Scene) -> None:
+def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig) -> None:
     """After the failure nobody sees anything; the resume runs the failed step alone, and publishes what both attempts made."""
     scene.engine.before = failing("b")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.CODE, 11)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.CODE, 11)
     assert "b cannot be made" in ended.message
     assert f"limnos pipeline resume {ended.run}" in ended.message
     assert scene.main("a") is None
@@ -127,7 +127,7 @@ def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: Scene) -> N
     assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
 
 
-def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: Scene) -> None:
+def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: PipelineRig) -> None:
     """A resume by a mended file keeps what the change does not touch."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="", c="b"))
@@ -140,14 +140,14 @@ def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: Scene) -> 
         again.means(),
         run_id=ended.run,
         directory=Path(),
-        options=Options(lease_s=2),
+        options=RunOptions(lease_s=2),
     )
 
     assert second.state == "published", second.message
     assert sorted(name for name, _ in again.engine.carried) == [f"{scene.space}.b", f"{scene.space}.c"]
 
 
-def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: Scene) -> None:
+def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: PipelineRig) -> None:
     """A finished step whose source cannot be had any longer would not fit the others: it runs again."""
     scene.run(scene.pipeline(source=""))
     scene.engine.before = failing("b")
@@ -166,7 +166,7 @@ def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: Scene) -> None:
 
 @pytest.mark.parametrize("where", ["step", "publish"])
 def test_a_server_without_space_ends_the_run_with_what_it_said(
-    scene: Scene, where: str, monkeypatch: pytest.MonkeyPatch
+    scene: PipelineRig, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is no server that is away: each request is sent once, and the run's record has the message."""
     said = "Could not write file f: No space left on device."
@@ -183,7 +183,7 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
     ended = scene.run(scene.pipeline(a=""), away_s=600)
 
     seen = scene.client.runs.load(ended.run)
-    assert (ended.state, ended.why, len(asked)) == ("failed", Why.CODE, 1)
+    assert (ended.state, ended.why, len(asked)) == ("failed", EndReason.CODE, 1)
     assert (seen.state, seen.message) == ("failed", ended.message)
     assert ended.message.endswith(f"{said} nothing was published; mend it, then `limnos pipeline resume {ended.run}`")
 
@@ -198,7 +198,7 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
         ({"aside": True}, "c d"),
     ],
 )
-def test_a_source_that_was_mended_is_read_again(scene: Scene, mended: dict[str, bool | None], again: str) -> None:
+def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
     """A finished step whose source has changed runs again, also one whose source nobody can compare, if its rows broke a rule."""
     reads = {"a": "", "b": "a", "c": "", "d": "b"}
     sources = {"a": ("files",), "c": ("aside",)}
@@ -215,7 +215,7 @@ def test_a_source_that_was_mended_is_read_again(scene: Scene, mended: dict[str, 
     assert sorted(name.rpartition(".")[2] for name, _ in second.engine.carried) == again.split()
 
 
-def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scene: Scene) -> None:
+def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scene: PipelineRig) -> None:
     """A step that loads a database stands when a step below it failed by its code."""
     scene.engine.sources = {"a": ("database",)}
     scene.engine.before = failing("b")
@@ -229,12 +229,12 @@ def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scen
     assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b"]
 
 
-def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: Scene) -> None:
+def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) -> None:
     """The finding is in the record, the branch is there to be looked at, and `main` is as it was."""
     scene.engine.after = breaking("b")
     ended = scene.run(scene.pipeline(a="", b="a"))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DATA, 10)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DATA, 10)
     assert (scene.main("a"), scene.main("b")) == (None, None)
     assert scene.refs("b") == {f"{branches_prefix(ended.run)}1"}
     assert [(each.rule, each.broken, each.held) for each in scene.client.runs.load(ended.run).findings] == [
@@ -242,23 +242,23 @@ def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: Scene) -> Non
     ]
 
 
-def test_a_right_that_is_missing_has_a_code_of_its_own(scene: Scene) -> None:
+def test_a_right_that_is_missing_has_a_code_of_its_own(scene: PipelineRig) -> None:
     """A refusal in a step is told as that, not as a failure of its code."""
 
-    def refuse(step: Step, context: StepContext) -> None:
+    def refuse(step: StepDeclaration, context: StepContext) -> None:
         raise StepDenied("may not MODIFY_TABLE")
 
     scene.engine.before = refuse
     ended = scene.run(scene.pipeline(a=""))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DENIED, 4)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DENIED, 4)
 
 
-def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: Scene) -> None:
+def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: PipelineRig) -> None:
     """What landed though its answer was lost is on a branch that nobody publishes, and is cleared away."""
     lost: list[str] = []
 
-    def lose(step: Step, context: StepContext) -> None:
+    def lose(step: StepDeclaration, context: StepContext) -> None:
         if not lost:
             lost.append(context.branch)
             raise StepAway("connection reset")
@@ -275,12 +275,12 @@ def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: Scene)
     assert scene.main("a") == max(heads)
 
 
-def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: Scene) -> None:
+def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: PipelineRig) -> None:
     """The other's rows stay: the step is run on what they made, with what reads it, and all is published."""
     scene.run(scene.pipeline(a="", b=""))
     others: list[int] = []
 
-    def meddle(step: Step, context: StepContext) -> None:
+    def meddle(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a" and not others:
             others.append(
                 commit(scene.client, step.table, ref="main", parent=scene.main("a"), by={"engine-name": "duck"})
@@ -300,34 +300,34 @@ def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: Scene
     assert parents[scene.main("a")] == others[0]
 
 
-def test_a_table_that_others_write_again_and_again_is_given_up(scene: Scene) -> None:
+def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRig) -> None:
     """After so many tries nothing is published, who was in the way is told, and the branches are kept."""
     scene.run(scene.pipeline(a=""))
 
-    def meddle(step: Step, context: StepContext) -> None:
+    def meddle(step: StepDeclaration, context: StepContext) -> None:
         commit(scene.client, step.table, ref="main", parent=scene.main("a"))
 
     scene.engine.after = meddle
     ended = scene.run(scene.pipeline(a=""), tries=1)
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert "was written" in ended.message
     assert len(scene.refs("a")) > 1
 
 
-def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: Scene) -> None:
+def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: PipelineRig) -> None:
     """Tables of the run, old and new, are not made again under a name that somebody has taken away: it ends and says so."""
     scene.run(scene.pipeline(b=""))
     namespace, elsewhere = f"main.{scene.space}", f"main.{scene.space}x"
 
-    def renamed(step: Step, context: StepContext) -> None:
+    def renamed(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a":
             scene.client.namespaces.move(namespace, elsewhere)
 
     scene.engine.after = renamed
     ended = scene.run(scene.pipeline(a="", b="", c=""), at_once=1)
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert f"namespace {namespace} was renamed or dropped during the run" in ended.message
     assert "start a new run" in ended.message
     with pytest.raises(NotFoundError):
@@ -336,45 +336,45 @@ def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: Scen
 
     again = scene.renewed()
     second = resumed(again, ended, a="", b="", c="")
-    assert (second.why, second.exit_code) == (Why.MOVED, 5), second.message  # nor by a resume
+    assert (second.why, second.exit_code) == (EndReason.MOVED, 5), second.message  # nor by a resume
     scene.client.namespaces.move(elsewhere, namespace)
     third = resumed(scene.renewed(), ended, a="", b="", c="")
     assert third.state == "published", third.message
 
 
 @pytest.mark.parametrize("made_before", [True, False])
-def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: Scene, made_before: bool) -> None:
+def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: PipelineRig, made_before: bool) -> None:
     """What the engine says of a file that does not exist is told behind what happened."""
     if made_before:
         scene.run(scene.pipeline(a=""))
 
-    def purged(step: Step, context: StepContext) -> None:
+    def purged(step: StepDeclaration, context: StepContext) -> None:
         scene.client.tables.drop(step.table, purge=True)
         raise StepFailed("File does not exist: file:///w/a/metadata/1.json")
 
     scene.engine.after = purged
     ended = scene.run(scene.pipeline(a=""))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert f"main.{scene.space}.a was dropped or renamed during the run (File does not exist" in ended.message
 
 
-def test_a_step_that_fails_by_itself_blames_nobody(scene: Scene) -> None:
+def test_a_step_that_fails_by_itself_blames_nobody(scene: PipelineRig) -> None:
     """A new table that was never made is not told as one that somebody dropped."""
     scene.engine.before = failing("a")
 
     ended = scene.run(scene.pipeline(a=""))
 
-    assert (ended.why, "dropped" in ended.message) == (Why.CODE, False)
+    assert (ended.why, "dropped" in ended.message) == (EndReason.CODE, False)
 
 
 @pytest.mark.parametrize("how", ["dropped", "renamed"])
-def test_an_output_that_goes_during_the_run_publishes_nothing(scene: Scene, how: str) -> None:
+def test_an_output_that_goes_during_the_run_publishes_nothing(scene: PipelineRig, how: str) -> None:
     """The others stay as they were, and the message says which table it was."""
     scene.run(scene.pipeline(a="", b=""))
     before = scene.main("b")
 
-    def away(step: Step, context: StepContext) -> None:
+    def away(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a":
             if how == "dropped":
                 scene.client.tables.drop(step.table)
@@ -384,12 +384,12 @@ def test_an_output_that_goes_during_the_run_publishes_nothing(scene: Scene, how:
     scene.engine.after = away
     ended = scene.run(scene.pipeline(a="", b=""))
 
-    assert (ended.state, ended.why) == ("failed", Why.MOVED)
+    assert (ended.state, ended.why) == ("failed", EndReason.MOVED)
     assert f"main.{scene.space}.a was dropped or renamed" in ended.message
     assert scene.main("b") == before
 
 
-def test_a_held_run_is_published_by_another_process(scene: Scene) -> None:
+def test_a_held_run_is_published_by_another_process(scene: PipelineRig) -> None:
     """Until then nobody sees it; publishing twice is the same as once."""
     ended = scene.run(scene.pipeline(a="", b="a"), hold=True)
 
@@ -403,7 +403,7 @@ def test_a_held_run_is_published_by_another_process(scene: Scene) -> None:
     assert publish_held(scene.client, ended.run).revision == published.revision
 
 
-def test_a_held_run_whose_table_was_written_is_resumed(scene: Scene) -> None:
+def test_a_held_run_whose_table_was_written_is_resumed(scene: PipelineRig) -> None:
     """Publishing says who was in the way; the resume runs that step again and holds once more."""
     scene.run(scene.pipeline(a="", b=""))
     ended = scene.run(scene.pipeline(a="", b=""), hold=True)
@@ -411,7 +411,7 @@ def test_a_held_run_whose_table_was_written_is_resumed(scene: Scene) -> None:
 
     refused = publish_held(scene.client, ended.run)
 
-    assert (refused.state, refused.why) == ("held", Why.MOVED)
+    assert (refused.state, refused.why) == ("held", EndReason.MOVED)
     assert scene.main("a") == other
     again = scene.renewed()
     second = resumed(again, ended, a="", b="")
@@ -420,7 +420,7 @@ def test_a_held_run_whose_table_was_written_is_resumed(scene: Scene) -> None:
     assert publish_held(scene.client, ended.run).state == "published"
 
 
-def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: Scene) -> None:
+def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: PipelineRig) -> None:
     """Branches go; a table that the run made goes, unless somebody else has written it meanwhile."""
     scene.run(scene.pipeline(old=""))
     ended = scene.run(scene.pipeline(old="", new="", shared=""), hold=True)
@@ -437,7 +437,7 @@ def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: Scene) -> N
         publish_held(scene.client, ended.run)
 
 
-def test_a_published_run_is_not_discarded(scene: Scene) -> None:
+def test_a_published_run_is_not_discarded(scene: PipelineRig) -> None:
     """What is published belongs to its tables."""
     ended = scene.run(scene.pipeline(a=""))
 
@@ -445,10 +445,10 @@ def test_a_published_run_is_not_discarded(scene: Scene) -> None:
         discard(scene.client, ended.run)
 
 
-def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: Scene) -> None:
+def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: PipelineRig) -> None:
     """The cancel is seen at a beat; what is under way is halted, and nothing stays."""
 
-    def cancelled(step: Step, context: StepContext) -> None:
+    def cancelled(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "b":
             scene.client.runs.cancel(context.run)
             assert scene.engine.halted.wait(30)
@@ -456,16 +456,16 @@ def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: Scene) -> N
     scene.engine.after = cancelled
     ended = scene.run(scene.pipeline(a="", b="a"))
 
-    assert (ended.state, ended.why, ended.exit_code) == ("cancelled", Why.CANCELLED, 12)
+    assert (ended.state, ended.why, ended.exit_code) == ("cancelled", EndReason.CANCELLED, 12)
     assert not scene.client.tables.exists(scene.table("a"))
     assert scene.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_an_interrupt_cancels(scene: Scene) -> None:
+def test_an_interrupt_cancels(scene: PipelineRig) -> None:
     """Whoever asks from this process gets the same, with words."""
 
-    def interrupted(step: Step, context: StepContext) -> None:
-        scene.stop.ask(Why.INTERRUPTED, "interrupted by the keyboard")
+    def interrupted(step: StepDeclaration, context: StepContext) -> None:
+        scene.stop.ask(EndReason.INTERRUPTED, "interrupted by the keyboard")
 
     scene.engine.after = interrupted
     ended = scene.run(scene.pipeline(a="", b="a"))
@@ -475,11 +475,11 @@ def test_an_interrupt_cancels(scene: Scene) -> None:
     assert scene.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_two_runs_of_a_pipeline_at_once_are_refused(scene: Scene) -> None:
+def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
     """The second is told which run, whose, and what to do, and writes nothing."""
-    second: list[Ended] = []
+    second: list[RunResult] = []
 
-    def meanwhile(step: Step, context: StepContext) -> None:
+    def meanwhile(step: StepDeclaration, context: StepContext) -> None:
         other = scene.renewed()
         second.append(other.run(scene.pipeline(a="")))
         assert other.engine.carried == []
@@ -488,11 +488,11 @@ def test_two_runs_of_a_pipeline_at_once_are_refused(scene: Scene) -> None:
     first = scene.run(scene.pipeline(a=""))
 
     assert first.state == "published", first.message
-    assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", Why.BUSY, 5)
+    assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", EndReason.BUSY, 5)
     assert first.run in second[0].message
 
 
-def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: Scene) -> None:
+def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
     """Neither a run nor a resume takes it, the other's table need not be there yet, and nothing is registered or made."""
     scene.engine.before = failing("b")
     failed = scene.run(scene.pipeline(a="", b="a"))
@@ -510,9 +510,9 @@ def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_wr
     assert f"new_{scene.space}" not in {each.name for each in scene.client.pipelines.list()}
 
 
-def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(scene: Scene) -> None:
+def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
     """A run into a Lance catalog ends in its first look, and says what to do."""
-    step = Step(table=("lance", scene.space, "a"), body=Sql(text=""))
+    step = StepDeclaration(table=("lance", scene.space, "a"), body=Sql(text=""))
     pipeline = replace(scene.pipeline(), catalog="lance", steps=(step,))
 
     with pytest.raises(
@@ -524,11 +524,11 @@ def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(
     assert pipeline.name not in {each.name for each in scene.client.pipelines.list()}
 
 
-def test_the_second_of_two_runs_may_wait(scene: Scene) -> None:
+def test_the_second_of_two_runs_may_wait(scene: PipelineRig) -> None:
     """It begins when the first has ended, on what that has published."""
-    started, ends = threading.Event(), list[Ended]()
+    started, ends = threading.Event(), list[RunResult]()
 
-    def meanwhile(step: Step, context: StepContext) -> None:
+    def meanwhile(step: StepDeclaration, context: StepContext) -> None:
         if not started.is_set():
             started.set()
             other = scene.renewed()
@@ -547,12 +547,12 @@ def test_the_second_of_two_runs_may_wait(scene: Scene) -> None:
     assert ends[0].state == "published", ends[0].message
 
 
-def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: Scene) -> None:
+def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: PipelineRig) -> None:
     """Its lease ran out, another one resumed; it is told so when it next speaks, and the other publishes."""
-    second: list[Ended] = []
+    second: list[RunResult] = []
     sound = scene.heart
 
-    def overtaken(step: Step, context: StepContext) -> None:
+    def overtaken(step: StepDeclaration, context: StepContext) -> None:
         while scene.client.runs.load(context.run).state != "lost":
             threading.Event().wait(0.1)
         second.append(resumed(replace(scene.renewed(), heart=sound), run_of(context), a=""))
@@ -563,11 +563,11 @@ def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: Scene)
         ended = scene.run(scene.pipeline(a=""))
 
     assert second[0].state == "published", second[0].message
-    assert (ended.state, ended.why, ended.exit_code) == ("lost", Why.SUPERSEDED, 13)
+    assert (ended.state, ended.why, ended.exit_code) == ("lost", EndReason.SUPERSEDED, 13)
     assert scene.client.runs.load(ended.run).attempt == 2
     assert scene.main("a") is not None
 
 
-def run_of(context: StepContext) -> Ended:
+def run_of(context: StepContext) -> RunResult:
     """The run that a step is part of, as its caller would know it."""
-    return Ended(run=context.run, pipeline="", attempt=context.attempt, state="", why=Why.DONE, message="")
+    return RunResult(run=context.run, pipeline="", attempt=context.attempt, state="", why=EndReason.DONE, message="")

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from limnos.pipeline.run import schedule
-from limnos.pipeline.run.ended import Why
-from limnos.pipeline.run.schedule import after, carry
-from limnos.pipeline.run.stop import Stop, Stopped
+from limnos.pipeline.run.result import EndReason
+from limnos.pipeline.run.schedule import run_schedule, steps_after
+from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 
 def nothing() -> None:
@@ -38,7 +38,7 @@ def test_no_step_begins_before_what_it_needs(seed: int) -> None:
             done.append(name)
             under_way[0] -= 1
 
-    carried = carry(needs, do, at_once=3, stop=Stop(), halt=nothing)
+    carried = run_schedule(needs, do, at_once=3, stop=StopSignal(), halt=nothing)
 
     assert sorted(done) == sorted(names)
     assert carried.done == set(names)
@@ -49,8 +49,12 @@ def test_independent_steps_run_at_the_same_time() -> None:
     """Two steps that wait for one another both begin."""
     meeting = threading.Barrier(2, timeout=30)
 
-    carried = carry(
-        {"a": frozenset(), "b": frozenset()}, lambda name: meeting.wait() and None, at_once=2, stop=Stop(), halt=nothing
+    carried = run_schedule(
+        {"a": frozenset(), "b": frozenset()},
+        lambda name: meeting.wait() and None,
+        at_once=2,
+        stop=StopSignal(),
+        halt=nothing,
     )
 
     assert carried.done == {"a", "b"}
@@ -63,11 +67,11 @@ def test_after_a_failure_nothing_begins() -> None:
         if name == "b":
             raise ValueError("no")
 
-    carried = carry(
+    carried = run_schedule(
         {"a": frozenset(), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset({"c"})},
         do,
         at_once=1,
-        stop=Stop(),
+        stop=StopSignal(),
         halt=nothing,
     )
 
@@ -78,14 +82,14 @@ def test_after_a_failure_nothing_begins() -> None:
 
 def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
     """A step that works when the run is stopped is told to end, and nothing more begins."""
-    stop, halted = Stop(), threading.Event()
+    stop, halted = StopSignal(), threading.Event()
 
     def do(name: str) -> None:
-        stop.ask(Why.CANCELLED, "enough")
+        stop.ask(EndReason.CANCELLED, "enough")
         assert halted.wait(30)
         stop.check()
 
-    carried = carry({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
+    carried = run_schedule({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
 
     assert carried.done == frozenset()
     assert carried.failed == {}
@@ -94,7 +98,7 @@ def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
 
 def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody handles the signal the waiting thread hears it: it halts what has begun, and waits for that."""
-    stop, halted = Stop(), threading.Event()
+    stop, halted = StopSignal(), threading.Event()
     sound = schedule.wait
 
     def interrupted(*given: object, **more: object) -> object:
@@ -106,28 +110,28 @@ def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
         stop.check()
 
     monkeypatch.setattr(schedule, "wait", interrupted)
-    carried = carry({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
+    carried = run_schedule({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
 
     assert (carried.done, carried.failed, carried.waiting) == (frozenset(), {}, ("b",))
     assert stop.reason is not None
-    assert stop.reason.why is Why.INTERRUPTED
+    assert stop.reason.why is EndReason.INTERRUPTED
 
 
 def test_the_first_reason_to_stop_stands() -> None:
     """A run that lost its lease is not cancelled afterwards."""
-    stop = Stop()
-    stop.ask(Why.SUPERSEDED, "first")
-    stop.ask(Why.CANCELLED, "second")
+    stop = StopSignal()
+    stop.ask(EndReason.SUPERSEDED, "first")
+    stop.ask(EndReason.CANCELLED, "second")
 
-    with pytest.raises(Stopped, match="first") as stopped:
+    with pytest.raises(RunStopped, match="first") as stopped:
         stop.check()
 
-    assert stopped.value.why is Why.SUPERSEDED
+    assert stopped.value.why is EndReason.SUPERSEDED
 
 
 def test_what_comes_after_is_found_through_others() -> None:
     """A step that needs one that needs the named one comes after it; others don't."""
     needs = {"a": frozenset[str](), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset[str]()}
 
-    assert after(frozenset({"a"}), needs) == {"a", "b", "c"}
-    assert after(frozenset({"d"}), needs) == {"d"}
+    assert steps_after(frozenset({"a"}), needs) == {"a", "b", "c"}
+    assert steps_after(frozenset({"d"}), needs) == {"d"}

@@ -11,31 +11,31 @@ from pyspark.sql import SparkSession
 from bench.asked import asked
 from limnos.client import Client
 from limnos.pipeline.declaration import (
-    Action,
+    DeclaredSource,
     Expectation,
+    ExpectationAction,
     Files,
     Load,
-    Malformed,
-    Mode,
+    MalformedRowPolicy,
     Parameter,
     ParameterType,
     Pipeline,
     RuleKind,
-    Source,
     Sql,
-    Step,
-    Write,
+    StepDeclaration,
+    WriteDeclaration,
+    WriteMode,
 )
-from limnos.pipeline.engine.differences import Difference, difference
+from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.project import load
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.events import Event
-from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import branches_of, publish_held
+from limnos.pipeline.run.events import RunEvent
+from limnos.pipeline.run.held_runs import branches_of, publish_held
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import Means, intents, start
-from limnos.pipeline.run.stop import Stop
+from limnos.pipeline.run.start import RunMeans, intents, start
+from limnos.pipeline.run.stop import StopSignal
 from tests.integration.live import LiveServer
 
 pytestmark = [
@@ -55,35 +55,39 @@ class Place:
         self.client = Client(server.uri, token=server.token)
         self.heart = Client(server.uri, token=server.token)
         self.engine = SparkEngine(spark)
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
         self.asked = lambda: asked(server.uri, server.token)
         self.client.namespaces.create(f"main.{name}")
 
-    def means(self) -> Means:
+    def means(self) -> RunMeans:
         """What runs are carried out with."""
-        return Means(client=self.client, heart=self.heart, engine=self.engine, stop=Stop(), listener=self.events.append)
+        return RunMeans(
+            client=self.client, heart=self.heart, engine=self.engine, stop=StopSignal(), listener=self.events.append
+        )
 
-    def step(self, table: str, sql: str, **further: object) -> Step:
+    def step(self, table: str, sql: str, **further: object) -> StepDeclaration:
         """A step by its SQL, where `@` stands for the namespace."""
-        return Step(table=("main", self.name, table), body=Sql(text=sql.replace("@", f"main.{self.name}")), **further)  # type: ignore[arg-type]
+        return StepDeclaration(
+            table=("main", self.name, table), body=Sql(text=sql.replace("@", f"main.{self.name}")), **further
+        )  # type: ignore[arg-type]
 
     def pipeline(
-        self, *steps: Step, parameters: tuple[Parameter, ...] = (), sources: tuple[Source, ...] = ()
+        self, *steps: StepDeclaration, parameters: tuple[Parameter, ...] = (), sources: tuple[DeclaredSource, ...] = ()
     ) -> Pipeline:
         """A pipeline of these steps."""
         return Pipeline(name=self.name, catalog="main", steps=steps, parameters=parameters, sources=sources)
 
     def run(
         self,
-        *steps: Step,
+        *steps: StepDeclaration,
         parameters: tuple[Parameter, ...] = (),
-        sources: tuple[Source, ...] = (),
+        sources: tuple[DeclaredSource, ...] = (),
         given: dict[str, object] | None = None,
         **options: object,
-    ) -> Ended:
+    ) -> RunResult:
         """Run the steps."""
         pipeline = self.pipeline(*steps, parameters=parameters, sources=sources)
-        return start(pipeline, self.means(), directory=Path(), parameters=given, options=Options(**options))  # type: ignore[arg-type]
+        return start(pipeline, self.means(), directory=Path(), parameters=given, options=RunOptions(**options))  # type: ignore[arg-type]
 
     def rows(self, table: str) -> list[tuple[object, ...]]:
         """The rows of a table as everybody reads it."""
@@ -145,7 +149,7 @@ def test_sql_that_fails_is_told_without_java(place: Place) -> None:
         place.step("a", "SELECT 1 AS x"), place.step("b", "SELECT CAST(raise_error('no good') AS int) AS y FROM @.a")
     )
 
-    assert (ended.why, ended.exit_code) == (Why.CODE, 11)
+    assert (ended.why, ended.exit_code) == (EndReason.CODE, 11)
     assert "no good" in ended.message
     assert "\tat " not in ended.message
     assert place.rows("a") == []
@@ -153,15 +157,15 @@ def test_sql_that_fails_is_told_without_java(place: Place) -> None:
 
 def test_merge_keys_that_are_doubled_are_broken_data(place: Place) -> None:
     """A merge whose source has a key twice publishes nothing, and is told as data."""
-    merged = Write(mode=Mode.MERGE, keys=("x",))
+    merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("x",))
 
     ended = place.run(place.step("a", "SELECT * FROM VALUES (1, 2), (1, 3) AS t(x, y)", write=merged))
 
-    assert (ended.why, ended.exit_code) == (Why.DATA, 10)
+    assert (ended.why, ended.exit_code) == (EndReason.DATA, 10)
     assert place.rows("a") == []
 
 
-def row_rule(name: str, condition: str, action: Action) -> Expectation:
+def row_rule(name: str, condition: str, action: ExpectationAction) -> Expectation:
     """A rule of rows."""
     return Expectation(name=name, kind=RuleKind.ROW, action=action, condition=condition)
 
@@ -169,9 +173,9 @@ def row_rule(name: str, condition: str, action: Action) -> Expectation:
 def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> None:
     """What is dropped is nowhere, what is quarantined stands beside with its rule, and all of it is published together."""
     rules = (
-        row_rule("positive", "x > 0", Action.DROP),
-        row_rule("small", "x < 3", Action.QUARANTINE),
-        row_rule("odd", "x % 2 = 1", Action.WARN),
+        row_rule("positive", "x > 0", ExpectationAction.DROP),
+        row_rule("small", "x < 3", ExpectationAction.QUARANTINE),
+        row_rule("odd", "x % 2 = 1", ExpectationAction.WARN),
     )
 
     ended = place.run(place.step("a", "SELECT id AS x FROM range(5)", expectations=rules))
@@ -194,13 +198,15 @@ def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
     """A rule of the second step's table is asked of its branch; the first step's rows stay unseen, too."""
     unique = Expectation(name="one each", kind=RuleKind.UNIQUE, columns=("y",))
     steps = (
-        place.step("a", "SELECT id AS x FROM range(4)", expectations=(row_rule("any", "x >= 0", Action.FAIL),)),
+        place.step(
+            "a", "SELECT id AS x FROM range(4)", expectations=(row_rule("any", "x >= 0", ExpectationAction.FAIL),)
+        ),
         place.step("b", "SELECT x % 2 AS y FROM @.a", expectations=(unique,)),
     )
 
     ended = place.run(*steps)
 
-    assert (ended.state, ended.why) == ("failed", Why.DATA)
+    assert (ended.state, ended.why) == ("failed", EndReason.DATA)
     assert "one each" in ended.message
     assert (place.rows("a"), place.rows("b")) == ([], [])
     found = diff_of(place, ended)
@@ -211,14 +217,16 @@ def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path
     """A row breaks a rule two steps below its file; with the file mended, the resume loads it again and publishes."""
     file = tmp_path / "prices.csv"
     file.write_text("x\n1\n-2\n")
-    source = Source(name="prices", kind=Files(path=str(file), format="csv", schema="x INT", options={"header": "true"}))
+    source = DeclaredSource(
+        name="prices", kind=Files(path=str(file), format="csv", schema="x INT", options={"header": "true"})
+    )
     steps = (
-        Step(table=("main", place.name, "raw"), body=Load(source="prices")),
+        StepDeclaration(table=("main", place.name, "raw"), body=Load(source="prices")),
         place.step("other", "SELECT 1 AS one"),
-        place.step("b", "SELECT x FROM @.raw", expectations=(row_rule("positive", "x > 0", Action.FAIL),)),
+        place.step("b", "SELECT x FROM @.raw", expectations=(row_rule("positive", "x > 0", ExpectationAction.FAIL),)),
     )
     ended = place.run(*steps, sources=(source,))
-    assert (ended.state, ended.why) == ("failed", Why.DATA)
+    assert (ended.state, ended.why) == ("failed", EndReason.DATA)
     file.write_text("x\n1\n2\n")
 
     pipeline = place.pipeline(*steps, sources=(source,))
@@ -230,14 +238,14 @@ def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path
     assert {event.step.rpartition(".")[2] for event in place.events if event.step} == {"raw", "b"}
 
 
-def diff_of(place: Place, ended: Ended) -> list[Difference]:
+def diff_of(place: Place, ended: RunResult) -> list[BranchDifference]:
     """What publishing the run would change."""
     return [difference(place.spark, branch) for branch in branches_of(place.client.runs.load(ended.run))]
 
 
 def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
     """The difference of a held run counts a row of the same key as changed."""
-    merged = Write(mode=Mode.MERGE, keys=("k",))
+    merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("k",))
     place.run(place.step("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(k, v)", write=merged))
 
     ended = place.run(place.step("a", "SELECT * FROM VALUES (2, 'z'), (3, 'w') AS t(k, v)", write=merged), hold=True)
@@ -253,7 +261,9 @@ def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Pla
     """The second run reads the second day alone, a third finds nothing new, and `full` reads all of it again."""
     place.spark.sql(f"CREATE TABLE main.{place.name}.raw (x INT)")
     place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (1), (2)")
-    step = place.step("a", "SELECT x * 10 AS y FROM @.raw", write=Write(mode=Mode.APPEND), incremental=True)
+    step = place.step(
+        "a", "SELECT x * 10 AS y FROM @.raw", write=WriteDeclaration(mode=WriteMode.APPEND), incremental=True
+    )
 
     first = place.run(step)
     place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (3)")
@@ -270,12 +280,15 @@ def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Pla
 def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
     """A query reads a source by its name; the second run of an incremental load reads the new file alone."""
     (tmp_path / "1.csv").write_text("x,y\n1,a\n2,b\n")
-    source = Source(
+    source = DeclaredSource(
         name="days",
         kind=Files(path=f"{tmp_path}/*.csv", format="csv", schema="x INT, y STRING", options={"header": "true"}),
     )
-    load = Step(
-        table=("main", place.name, "raw"), body=Load(source="days"), write=Write(mode=Mode.APPEND), incremental=True
+    load = StepDeclaration(
+        table=("main", place.name, "raw"),
+        body=Load(source="days"),
+        write=WriteDeclaration(mode=WriteMode.APPEND),
+        incremental=True,
     )
     query = place.step("b", "SELECT days.y, count(*) AS n FROM days GROUP BY days.y")
 
@@ -292,11 +305,16 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
 
 def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Place, tmp_path: Path) -> None:
     """Those of both files that it joins, in one table that is published, told and shown like a quarantine's."""
-    kept = {"format": "csv", "schema": "x INT, y INT", "options": {"header": "true"}, "malformed": Malformed.KEEP}
+    kept = {
+        "format": "csv",
+        "schema": "x INT, y INT",
+        "options": {"header": "true"},
+        "malformed": MalformedRowPolicy.KEEP,
+    }
     for name, text in (("left", "x,y\n1,1\nfour,4\n"), ("right", "x,y\n1,2\n3,five\n")):
         (tmp_path / f"{name}.csv").write_text(text)
     sources = tuple(
-        Source(name=name, kind=Files(path=f"{tmp_path}/{name}.csv", **kept))  # type: ignore[arg-type]
+        DeclaredSource(name=name, kind=Files(path=f"{tmp_path}/{name}.csv", **kept))  # type: ignore[arg-type]
         for name in ("left", "right")
     )
     step = place.step("both", "SELECT l.x, l.y, r.y AS z FROM left AS l JOIN right AS r ON l.x = r.x")
@@ -315,7 +333,7 @@ def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Plac
 
 def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
     """The columns of a published table and of its quarantine are known with where they came from; those of a held one not before it is published."""
-    small = row_rule("small", "y < 3", Action.QUARANTINE)
+    small = row_rule("small", "y < 3", ExpectationAction.QUARANTINE)
     steps = (
         place.step("a", "SELECT id AS x FROM range(3)"),
         place.step("b", "SELECT x + 1 AS y FROM @.a", expectations=(small,)),
@@ -352,7 +370,7 @@ def test_what_a_run_would_do_is_told_without_doing_it(place: Place) -> None:
     """Steps in the order of their needs, with what each reads; no table is made and no run is begun."""
     steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
 
-    found = intents(place.pipeline(*steps), place.means(), parameters={}, options=Options())
+    found = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions())
 
     a, b = f"{place.name}.a", f"{place.name}.b"
     assert [(each.step, each.after, each.reads) for each in found] == [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.audit import Line, rights_of
-from limnos.model.errors import Forbidden
+from limnos.model.audit import AuditRecord, rights_of
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.activity import audit
@@ -13,20 +13,20 @@ from limnos.services.activity.audit import audit_read
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import user_enable
 from limnos.services.request.context import Context
-from limnos.store.audit import Wanted
+from limnos.store.audit import AuditFilter
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_kind": Kind.USER}
 
 
-def lines(desk: Desk, user: str = "admin", **wanted: str) -> list[Line]:
+def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
     """What somebody reads of the lake's audit, the oldest first."""
-    filters = Wanted(after=0, **wanted)  # type: ignore[arg-type]
+    filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, wanted=filters, limit=1000)).lines
 
 
-def test_a_change_is_told_with_its_object_and_its_right(desk: Desk) -> None:
+def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> None:
     """A table made under a grant says who made it, where, and through which role."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.namespace("a")
@@ -38,7 +38,7 @@ def test_a_change_is_told_with_its_object_and_its_right(desk: Desk) -> None:
     assert any(factor.role == "of ana" for right in rights_of(line.rights) for factor in right.factors)
 
 
-def test_a_line_comes_once(desk: Desk) -> None:
+def test_a_line_comes_once(desk: ServiceDesk) -> None:
     """Who reads again reads the same."""
     desk.namespace("a")
 
@@ -46,7 +46,7 @@ def test_a_line_comes_once(desk: Desk) -> None:
     assert [(each.change, each.kind, each.path) for each in lines(desk)][-1] == ("create", "namespace", "main.a")
 
 
-def test_a_user_reads_what_they_did_alone(desk: Desk) -> None:
+def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
     """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing, nor does she once she is disabled."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("hers", user="ana")
@@ -54,24 +54,24 @@ def test_a_user_reads_what_they_did_alone(desk: Desk) -> None:
 
     assert [each.path for each in lines(desk, "ana")] == ["main.hers"]
     assert lines(desk, "bob") == []
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         lines(desk, "stranger")
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
-    with pytest.raises(Forbidden, match="disabled"):
+    with pytest.raises(PermissionDenied, match="disabled"):
         lines(desk, "ana")
 
 
-def test_a_right_that_goes_while_lines_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_right_that_goes_while_lines_are_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever loses the right while changes are told that were made since gets none of them."""
     desk.namespace("a")
     desk.run(owner_set(desk.ctx(), owner="ana", **LAKES))
-    caught_up = audit.caught_up
+    caught_up = audit.audit_catch_up
 
     async def meanwhile(ctx: Context) -> None:
         await owner_set(desk.ctx("ana"), owner="admin", **LAKES)
         await caught_up(ctx)
 
     assert "main.a" in [each.path for each in lines(desk, "ana")]
-    monkeypatch.setattr(audit, "caught_up", meanwhile)
+    monkeypatch.setattr(audit, "audit_catch_up", meanwhile)
 
     assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "what she did alone"

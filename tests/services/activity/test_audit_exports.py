@@ -10,39 +10,39 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.access.actions import Action
-from limnos.files import everything
+from limnos.files import allow_everything
 from limnos.formats.audit_files import DAY_MS
-from limnos.model.errors import Forbidden
+from limnos.model.errors import PermissionDenied
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.audit import audit_read
 from limnos.services.activity.audit_exports import EXPORT_AUDIT, AuditExport, audit_export
-from limnos.services.storage.work import Work
+from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS
-from limnos.store.audit import Wanted, lines_expire
+from limnos.store.audit import AuditFilter, lines_expire
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 NEVER = date(1970, 1, 1)
 
 
-def aged(desk: Desk, *, days: int) -> int:
+def aged(desk: ServiceDesk, *, days: int) -> int:
     """Let all that was told lie some days back; returns how many lines there are."""
-    desk.run(audit_read(desk.ctx(), LAKE, wanted=Wanted(), limit=1))
+    desk.run(audit_read(desk.ctx(), LAKE, wanted=AuditFilter(), limit=1))
     desk.rows(f"UPDATE audit SET at = at - {days * DAY_MS}")
     return int(desk.rows("SELECT count(*) FROM audit")[0][0])
 
 
-def done(desk: Desk, payload: AuditExport) -> str | None:
+def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
     """Do the task."""
-    work = Work(
-        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=everything(), warehouse="file:/w", lease_ms=30_000,
+    work = TaskContext(
+        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
         services=desk.node.services,
     )  # fmt: skip
     told = desk.run(KINDS[EXPORT_AUDIT].runner(work, msgspec.json.encode(payload).decode()))  # type: ignore[arg-type]
     return told.result
 
 
-def test_days_that_are_over_are_written_once(desk: Desk, tmp_path: Path) -> None:
+def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) -> None:
     """Yesterday's lines are in files of that day, whoever writes them again; today's are not."""
     desk.namespace("a")
     count = aged(desk, days=1)
@@ -60,20 +60,20 @@ def test_days_that_are_over_are_written_once(desk: Desk, tmp_path: Path) -> None
     assert "main.b" not in {row["path"] for row in rows}
 
 
-def test_only_a_service_admin_has_them_written(desk: Desk) -> None:
+def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
     """Whoever may not read all lines leaves no task."""
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(PermissionDenied) as refused:
         desk.run(audit_export(desk.ctx("ana"), location="file:/out", since=None, until=None))
 
     assert refused.value.decision.action == Action.AUDIT_READ_ALL.word  # type: ignore[attr-defined]
     assert desk.rows("SELECT 1 FROM task WHERE kind = ?", EXPORT_AUDIT) == []
 
 
-def test_lines_go_when_they_are_old(desk: Desk) -> None:
+def test_lines_go_when_they_are_old(desk: ServiceDesk) -> None:
     """What is older than is kept goes, the rest stays."""
     aged(desk, days=10)
     desk.namespace("b")
-    desk.run(audit_read(desk.ctx(), LAKE, wanted=Wanted(), limit=1))
+    desk.run(audit_read(desk.ctx(), LAKE, wanted=AuditFilter(), limit=1))
 
     desk.run(desk.lab.store.submit(upkeep_permit("test"), lambda tx: lines_expire(tx, keep_ms=5 * DAY_MS)))
 

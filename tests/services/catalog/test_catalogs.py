@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, InUse, LimnosError, NotEmpty
+from limnos.model.errors import AlreadyExists, BadRequest, InUse, LimnosError, NotEmpty, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.catalogs import catalog_alter, catalog_create, catalog_drop, catalog_enable, catalog_test
-from limnos.services.request.properties import Edits
+from limnos.services.request.property_edits import PropertyEdits
 from tests.inprocess import LAKE, add_catalog
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
 @pytest.mark.parametrize(
     "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
-def test_what_is_not_served(desk: Desk, catalog_type: str, provider: str) -> None:
+def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
     """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for rights."""
     with pytest.raises(BadRequest):
         desk.run(
@@ -32,7 +32,7 @@ def test_what_is_not_served(desk: Desk, catalog_type: str, provider: str) -> Non
         )
 
 
-def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
+def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
     """Enabled: refused; with namespaces: refused; forced: gone, and its name is free for one without them."""
     desk.namespace("a")
     with pytest.raises(InUse):
@@ -47,23 +47,23 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
     desk.namespace("a")
 
 
-def test_use_is_no_right_to_change(desk: Desk) -> None:
+def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
     """Who may use a catalog switches it on and off, and neither alters nor drops it; who makes one owns it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
 
     desk.run(catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=True))
     for work in (
-        catalog_alter(desk.ctx("ana"), metalake=LAKE, name="main", edits=Edits(comment="c")),
+        catalog_alter(desk.ctx("ana"), metalake=LAKE, name="main", edits=PropertyEdits(comment="c")),
         catalog_drop(desk.ctx("ana"), metalake=LAKE, name="main", force=True),
     ):
-        with pytest.raises(Forbidden):
+        with pytest.raises(PermissionDenied):
             desk.run(work)
     desk.run(add_catalog(desk.ctx("bob"), "his"))
-    desk.run(catalog_alter(desk.ctx("bob"), metalake=LAKE, name="his", edits=Edits(name="hers")))
+    desk.run(catalog_alter(desk.ctx("bob"), metalake=LAKE, name="his", edits=PropertyEdits(name="hers")))
 
 
-def test_name_is_taken_once(desk: Desk) -> None:
+def test_name_is_taken_once(desk: ServiceDesk) -> None:
     """A catalog's name is taken for a new one, for a test of one, and for a rename; case matters."""
     desk.run(add_catalog(desk.ctx(), "Main"))
     with pytest.raises(AlreadyExists):
@@ -75,14 +75,14 @@ def test_name_is_taken_once(desk: Desk) -> None:
             )
         )
     with pytest.raises(AlreadyExists):
-        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="Main", edits=Edits(name="main")))
+        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="Main", edits=PropertyEdits(name="main")))
 
 
-def test_disabled_catalog_serves_nothing(desk: Desk) -> None:
+def test_disabled_catalog_serves_nothing(desk: ServiceDesk) -> None:
     """Nothing is made in a catalog that is switched off, and it takes no edits."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):
         desk.namespace("a")
     with pytest.raises(LimnosError, match="disabled"):
-        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=Edits(comment="c")))
+        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=PropertyEdits(comment="c")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.errors import AlreadyExists, Forbidden, InUse, LimnosError, NotEmpty, NotFound
+from limnos.model.errors import AlreadyExists, InUse, LimnosError, NotEmpty, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.services.catalog.catalogs import catalog_enable
 from limnos.services.catalog.metalakes import (
@@ -17,25 +17,25 @@ from limnos.services.catalog.metalakes import (
 )
 from limnos.services.identity.owners import owner_load
 from limnos.services.identity.users import principal_add, user_enable
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
 @pytest.fixture
-def two(desk: Desk) -> Desk:
+def two(desk: ServiceDesk) -> ServiceDesk:
     """Metalakes `lake` and `side`; ana is a user of `lake`."""
     desk.run(metalake_create(desk.ctx(), name="side", comment=None, properties={}))
     return desk
 
 
-def seen(desk: Desk, user: str) -> list[str]:
+def seen(desk: ServiceDesk, user: str) -> list[str]:
     """Which metalakes a user sees."""
     return [node.name for node in desk.run(metalakes_visible(desk.ctx(user)))]
 
 
-def test_users_see_the_metalakes_they_are_users_of(two: Desk) -> None:
+def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
     """Each on its own clock: somebody added to one sees it at once, somebody disabled in one sees it no more."""
     assert [seen(two, user) for user in ("admin", "ana", "eve")] == [["lake", "side"], ["lake"], []]
 
@@ -45,19 +45,19 @@ def test_users_see_the_metalakes_they_are_users_of(two: Desk) -> None:
     assert seen(two, "ana") == ["side"]
 
 
-def test_maker_is_first_user_and_owner(two: Desk) -> None:
+def test_maker_is_first_user_and_owner(two: ServiceDesk) -> None:
     """Whoever makes a metalake owns it and is its only user; who is no service admin makes none."""
     owner = two.run(owner_load(two.ctx(), metalake="side", kind=Kind.METALAKE, full_name="side"))
 
     assert owner is not None
     assert owner.name == "admin"
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         two.run(metalake_create(two.ctx("ana"), name="more", comment=None, properties={}))
     with pytest.raises(AlreadyExists):
         two.run(metalake_create(two.ctx(), name="side", comment=None, properties={}))
 
 
-def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
+def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
     """Enabled: refused; with catalogs: refused; forced: gone with all that hung below it."""
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
@@ -68,25 +68,25 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
     desk.run(metalake_drop(desk.ctx(), name=LAKE, force=True))
 
     with pytest.raises(NotFound):
-        desk.run(desk.ctx().read(Scope(LAKE), metalake_load))
+        desk.run(desk.ctx().read(RequestScope(LAKE), metalake_load))
 
 
-def test_rename(two: Desk) -> None:
+def test_rename(two: ServiceDesk) -> None:
     """A new name must be free, the old one is free after, and one's own name is no change."""
     with pytest.raises(AlreadyExists):
-        two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name=LAKE)))
+        two.run(metalake_alter(two.ctx(), name="side", edits=PropertyEdits(name=LAKE)))
 
-    assert two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name="side", comment="c"))).name == "side"
-    assert two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name="edge"))).name == "edge"
+    assert two.run(metalake_alter(two.ctx(), name="side", edits=PropertyEdits(name="side", comment="c"))).name == "side"
+    assert two.run(metalake_alter(two.ctx(), name="side", edits=PropertyEdits(name="edge"))).name == "edge"
     assert seen(two, "admin") == ["edge", "lake"]
 
 
-def test_what_is_disabled_is_not_altered(desk: Desk) -> None:
+def test_what_is_disabled_is_not_altered(desk: ServiceDesk) -> None:
     """A metalake that is switched off takes no edits, nor does a catalog of it, until it is on again."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):
-        desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=Edits(comment="c")))
+        desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=PropertyEdits(comment="c")))
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=True))
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=True))
-    desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=Edits(comment="c")))
+    desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=PropertyEdits(comment="c")))

@@ -5,41 +5,41 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, IllegalName, NotEmpty, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, IllegalName, NotEmpty, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names.errors import InvalidName
 from limnos.services.catalog.namespaces import namespace_create, namespace_drop, namespace_load, namespace_move
 from limnos.services.catalog.tables import table_exists, table_move
 from limnos.services.identity.owners import owner_load
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import LAKE, MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def load(desk: Desk, *levels: str, user: str = "admin") -> Node:
+def load(desk: ServiceDesk, *levels: str, user: str = "admin") -> Node:
     """Load a namespace."""
-    return desk.run(desk.ctx(user).read(MAIN, lambda scene: namespace_load(scene, levels)))
+    return desk.run(desk.ctx(user).read(MAIN, lambda request_view: namespace_load(request_view, levels)))
 
 
-def owner(desk: Desk, full_name: str) -> str | None:
+def owner(desk: ServiceDesk, full_name: str) -> str | None:
     """The name of a namespace's owner."""
     found = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name=full_name))
     return None if found is None else found.name
 
 
-def move(desk: Desk, source: str, target: str, *, user: str = "admin") -> None:
+def move(desk: ServiceDesk, source: str, target: str, *, user: str = "admin") -> None:
     """Move a namespace; names are single letters."""
     desk.run(namespace_move(desk.ctx(user), MAIN, source=tuple(source), target=tuple(target)))
 
 
-def count(desk: Desk) -> int:
+def count(desk: ServiceDesk) -> int:
     """How many namespaces live."""
     found: int = desk.rows("SELECT count(*) FROM node WHERE kind = 3 AND deleted = 0")[0][0]
     return found
 
 
-def test_missing_parents_are_made_with_the_targets_owner(desk: Desk) -> None:
+def test_missing_parents_are_made_with_the_targets_owner(desk: ServiceDesk) -> None:
     """A deep create makes every missing parent, marked as such, owned by who asked for the target."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
 
@@ -49,7 +49,7 @@ def test_missing_parents_are_made_with_the_targets_owner(desk: Desk) -> None:
     assert [owner(desk, name) for name in ("main.a", "main.a:b", "main.a:b:c")] == ["ana"] * 3
 
 
-def test_existing_parents_keep_their_owner(desk: Desk) -> None:
+def test_existing_parents_keep_their_owner(desk: ServiceDesk) -> None:
     """Only what is missing is made; what was there stays whose it was."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -60,20 +60,20 @@ def test_existing_parents_keep_their_owner(desk: Desk) -> None:
     assert [owner(desk, name) for name in ("main.a", "main.a:b", "main.a:b:c")] == ["admin", "ana", "ana"]
 
 
-def test_right_is_asked_for_where_the_chain_begins(desk: Desk) -> None:
+def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
     """A right to create below one namespace is none to create beside it, and a refused create makes no parent."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_SCHEMA)
 
-    with pytest.raises(Forbidden, match="CREATE_SCHEMA"):
+    with pytest.raises(PermissionDenied, match="CREATE_SCHEMA"):
         desk.namespace("b", "c", user="ana")
 
     assert count(desk) == 1
 
 
 @pytest.mark.parametrize("levels", [("a", "b:c"), ("a", "b", ""), ("a", ".."), ("a", "x" * 256), ("p",) * 33])
-def test_illegal_name_anywhere_makes_nothing(desk: Desk, levels: tuple[str, ...]) -> None:
+def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[str, ...]) -> None:
     """One bad part refuses the whole chain."""
     from limnos.names.path import check_levels
 
@@ -86,7 +86,7 @@ def test_illegal_name_anywhere_makes_nothing(desk: Desk, levels: tuple[str, ...]
     assert count(desk) == 0
 
 
-def test_create_of_what_exists(desk: Desk) -> None:
+def test_create_of_what_exists(desk: ServiceDesk) -> None:
     """An existing namespace is refused to whoever may create it, by its whole name; one made along as a parent, too.
 
     Whether the node has heard of it (the second time) or the store has to say so (the first) makes no difference.
@@ -96,13 +96,13 @@ def test_create_of_what_exists(desk: Desk) -> None:
     for levels, name in ((("a",), "a"), (("a", "b"), r"a\.b")) * 2:
         with pytest.raises(AlreadyExists, match=f"^Namespace already exists: {name}$"):
             desk.namespace(*levels)
-        with pytest.raises(Forbidden, match="CREATE_SCHEMA"):
+        with pytest.raises(PermissionDenied, match="CREATE_SCHEMA"):
             desk.namespace(*levels, user="ana")
-        desk.run(desk.ctx().read(MAIN, lambda scene, levels=levels: scene.find(levels, Kind.NAMESPACE)))
+        desk.run(desk.ctx().read(MAIN, lambda request_view, levels=levels: request_view.find(levels, Kind.NAMESPACE)))
     assert count(desk) == 2
 
 
-def test_who_made_parents_owns_what_others_put_there(desk: Desk) -> None:
+def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
     """The owner of a namespace may drop what somebody else made in it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", "b", user="ana")
@@ -113,7 +113,7 @@ def test_who_made_parents_owns_what_others_put_there(desk: Desk) -> None:
     assert count(desk) == 2
 
 
-def test_drop_takes_no_more_than_its_target(desk: Desk) -> None:
+def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
     """A namespace with anything in it is not dropped; parents that were made along stay."""
     desk.namespace("a", "b")
     with pytest.raises(NotEmpty):
@@ -126,7 +126,7 @@ def test_drop_takes_no_more_than_its_target(desk: Desk) -> None:
         load(desk, "a", "b")
 
 
-def test_move_takes_subtree_and_rights_along(desk: Desk) -> None:
+def test_move_takes_subtree_and_rights_along(desk: ServiceDesk) -> None:
     """A moved namespace keeps what is in it and what was granted on it; what its old place gave is gone."""
     desk.namespace("a", "b", "c")
     desk.namespace("d")
@@ -134,20 +134,20 @@ def test_move_takes_subtree_and_rights_along(desk: Desk) -> None:
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow("ana", Kind.NAMESPACE, "main.a:b", Privilege.SELECT_TABLE)
-    desk.run(desk.ctx("ana").read(MAIN, lambda scene: table_exists(scene, ("a", "b", "c"), "t")))
+    desk.run(desk.ctx("ana").read(MAIN, lambda request_view: table_exists(request_view, ("a", "b", "c"), "t")))
 
     move(desk, "ab", "dx")
 
-    with pytest.raises(Forbidden, match="USE_SCHEMA"):
-        desk.run(desk.ctx("ana").read(MAIN, lambda scene: table_exists(scene, ("d", "x", "c"), "t")))
+    with pytest.raises(PermissionDenied, match="USE_SCHEMA"):
+        desk.run(desk.ctx("ana").read(MAIN, lambda request_view: table_exists(request_view, ("d", "x", "c"), "t")))
     desk.allow("ana", Kind.NAMESPACE, "main.d", Privilege.USE_SCHEMA)
-    desk.run(desk.ctx("ana").read(MAIN, lambda scene: table_exists(scene, ("d", "x", "c"), "t")))
+    desk.run(desk.ctx("ana").read(MAIN, lambda request_view: table_exists(request_view, ("d", "x", "c"), "t")))
     with pytest.raises(NotFound):
         load(desk, "a", "b")
 
 
 @pytest.mark.parametrize("target", ["ab", "abx", "abcx"])
-def test_move_into_itself_is_refused(desk: Desk, target: str) -> None:
+def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
     """A namespace goes neither below itself nor below what lies in it; its own place is no move at all."""
     desk.namespace("a", "b", "c")
     desk.namespace("a", "x")
@@ -164,7 +164,7 @@ def test_move_into_itself_is_refused(desk: Desk, target: str) -> None:
 @pytest.mark.parametrize("source,target,error", [
     ("z", "y", NotFound), ("a", "zy", NotFound), ("a", "d", AlreadyExists), ("ab", "db", AlreadyExists),
 ])  # fmt: skip
-def test_impossible_moves(desk: Desk, source: str, target: str, error: type[Exception]) -> None:
+def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
     """A missing source or target parent is not found, a taken target refused; nothing moves."""
     desk.namespace("a", "b")
     desk.namespace("d", "b")
@@ -175,25 +175,25 @@ def test_impossible_moves(desk: Desk, source: str, target: str, error: type[Exce
     assert (load(desk, "a", "b").name, load(desk, "d", "b").name) == ("b", "b")
 
 
-def test_move_takes_the_right_at_both_ends(desk: Desk) -> None:
+def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
     """Who owns a namespace may rename it where it is, and move it only where they may create."""
     desk.namespace("d")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", user="ana")
     move(desk, "a", "b", user="ana")
 
-    from limnos.model.privileges import Condition
-    from limnos.services.identity.grants import Wish, privileges_grant
+    from limnos.model.privileges import GrantCondition
+    from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
 
-    wish = Wish(Kind.CATALOG, "main", ((Privilege.CREATE_SCHEMA, Condition.ALLOW),))
+    wish = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.CREATE_SCHEMA, GrantCondition.ALLOW),))
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="of ana", wish=wish, grants_them=False))
-    with pytest.raises(Forbidden, match="CREATE_SCHEMA"):
+    with pytest.raises(PermissionDenied, match="CREATE_SCHEMA"):
         move(desk, "b", "db", user="ana")
 
     assert load(desk, "b").name == "b"
 
 
-def test_table_moves_where_one_may_create(desk: Desk) -> None:
+def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
     """Renaming a table takes MODIFY_TABLE, moving it owning it, and CREATE_TABLE where it goes."""
     desk.namespace("a")
     desk.namespace("d")
@@ -202,15 +202,15 @@ def test_table_moves_where_one_may_create(desk: Desk) -> None:
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE)
 
     desk.run(table_move(desk.ctx("ana"), MAIN, source=("a", "t"), target=("a", "u")))
-    with pytest.raises(Forbidden, match="own"):
+    with pytest.raises(PermissionDenied, match="own"):
         desk.run(table_move(desk.ctx("ana"), MAIN, source=("a", "u"), target=("d", "u")))
 
     desk.table("a", "mine", user="ana")
     desk.run(table_move(desk.ctx("ana"), MAIN, source=("a", "mine"), target=("d", "mine")))
-    desk.run(desk.ctx("ana").read(MAIN, lambda scene: table_exists(scene, ("d",), "mine")))
+    desk.run(desk.ctx("ana").read(MAIN, lambda request_view: table_exists(request_view, ("d",), "mine")))
 
 
-def test_parents_are_made_only_when_they_may_be(desk: Desk) -> None:
+def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
     """Told to make no parents, a create with a missing one makes nothing and names it; with them all there, it makes."""
 
     def create(*levels: str) -> None:
@@ -225,16 +225,16 @@ def test_parents_are_made_only_when_they_may_be(desk: Desk) -> None:
     assert count(desk) == 3
 
 
-def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: Desk) -> None:
+def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: ServiceDesk) -> None:
     """Who may not create reads the same words below a namespace, below none, and in a catalog that is not there."""
     desk.namespace("there")
 
-    def told(scope: Scope, *levels: str) -> str:
-        with pytest.raises(Forbidden) as refused:
+    def told(scope: RequestScope, *levels: str) -> str:
+        with pytest.raises(PermissionDenied) as refused:
             desk.namespace(*levels, user="ana", scope=scope)
         return refused.value.message.replace("gone", "there").replace("nowhere", "main")
 
-    nowhere = Scope(LAKE, "nowhere")
+    nowhere = RequestScope(LAKE, "nowhere")
     assert told(MAIN, "there", "x") == told(MAIN, "gone", "x") == told(nowhere, "gone", "x")
     assert told(MAIN, "there", "y", "x") == told(MAIN, "gone", "y", "x")
     assert "CREATE_SCHEMA on main.there" in told(MAIN, "there", "x")

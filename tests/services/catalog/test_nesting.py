@@ -9,33 +9,33 @@ from typing import cast
 
 import pytest
 
-from limnos.model.errors import BadRequest, CannotStart, Forbidden, IllegalName, NotFound, Unsupported
+from limnos.model.errors import BadRequest, CannotStart, IllegalName, NotFound, PermissionDenied, UnsupportedOperation
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, encode
 from limnos.names.errors import InvalidName
 from limnos.services.catalog import nesting_steps
 from limnos.services.catalog.catalogs import catalog_alter, catalog_create
 from limnos.services.catalog.namespaces import namespace_drop, namespace_move, namespaces_list
-from limnos.services.catalog.nesting import nesting_check, nesting_confirm, nesting_go_on, nesting_load, nesting_plan
-from limnos.services.catalog.nesting_steps import Progress
-from limnos.services.lookup.nested import separator_settle
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
-from limnos.services.upkeep.trash import NEWEST, trash_list, undrop
+from limnos.services.catalog.nesting import nesting_check, nesting_confirm, nesting_continue, nesting_load, nesting_plan
+from limnos.services.catalog.nesting_steps import NestingProgress
+from limnos.services.lookup.nested_namespaces import separator_check
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
+from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
 from limnos.store.nesting import checked_read
-from tests.backends import Lab
+from tests.backends import StoreLab
 from tests.inprocess import LAKE, MAIN, fill
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
-FLAT = Scope(LAKE, "flat")
+FLAT = RequestScope(LAKE, "flat")
 CROWD = int(os.environ.get("LIMNOS_TEST_NAMES", "2000"))
 NAMES = ("sales", "sales:east", "a::b", "x:y:z", "x_y_z", "x", ":", "east:", "p:q", "p:r", "plain")
 
 
 @pytest.fixture
-def flat(lab: Lab) -> Iterator[Desk]:
+def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
     """A lake with a catalog `flat` whose namespaces do not nest, where names may hold the separator; ana has no rights."""
-    desk = Desk(lab)
+    desk = ServiceDesk(lab)
     loosen(desk)
     desk.run(fill(desk.ctx()))
     desk.users("ana")
@@ -48,16 +48,16 @@ def flat(lab: Lab) -> Iterator[Desk]:
     desk.node.services.files.close()
 
 
-def loosen(desk: Desk) -> None:
+def loosen(desk: ServiceDesk) -> None:
     """Let names in flat catalogs hold the separator."""
     desk.node.services.defaults = desk.node.services.defaults._replace(separator_policy="unrestricted")
 
 
-def tree(desk: Desk, scope: Scope = FLAT) -> dict[int, tuple[str, ...]]:
+def tree(desk: ServiceDesk, scope: RequestScope = FLAT) -> dict[int, tuple[str, ...]]:
     """Every namespace of a catalog: its id and path."""
     rows = desk.rows("SELECT id, parent_id, name FROM node WHERE kind = 3 AND deleted = 0")
     by_id = {row[0]: (row[1], row[2]) for row in rows}
-    top = desk.run(desk.ctx().read(scope, lambda scene: scene.catalog.id))
+    top = desk.run(desk.ctx().read(scope, lambda request_view: request_view.catalog.id))
     found = {}
     for node_id in by_id:
         at, path = node_id, []
@@ -69,35 +69,35 @@ def tree(desk: Desk, scope: Scope = FLAT) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def listed(desk: Desk, *parent: str, scope: Scope = FLAT) -> list[str]:
+def listed(desk: ServiceDesk, *parent: str, scope: RequestScope = FLAT) -> list[str]:
     """The names that the catalog lists."""
-    return list(desk.run(desk.ctx().read(scope, lambda scene: namespaces_list(scene, parent))).texts())
+    return list(desk.run(desk.ctx().read(scope, lambda request_view: namespaces_list(request_view, parent))).texts())
 
 
-def switch(desk: Desk, word: str) -> None:
+def switch(desk: ServiceDesk, word: str) -> None:
     """Set the property."""
-    edits = Edits(sets={"nested-namespaces": word})
+    edits = PropertyEdits(sets={"nested-namespaces": word})
     desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="flat", edits=edits))
 
 
-def nests(desk: Desk) -> bool:
+def nests(desk: ServiceDesk) -> bool:
     """Say whether the catalog's property is set."""
-    record = desk.run(desk.ctx().read(FLAT, lambda scene: scene.catalog_record))
+    record = desk.run(desk.ctx().read(FLAT, lambda request_view: request_view.catalog_record))
     return cast("CatalogRecord", record).properties["nested-namespaces"] == "true"
 
 
-def until(desk: Desk, goal: str, *, between: Callable[[Progress], object] = lambda _: None, nodes: tuple[Desk, ...] = ()) -> Progress:  # fmt: skip
+def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], object] = lambda _: None, nodes: tuple[ServiceDesk, ...] = ()) -> NestingProgress:  # fmt: skip
     """Ask until names have come to a goal, each time of another node."""
     asked = (desk, *nodes)
     for turn in range(200):
-        found = asked[turn % len(asked)].run(nesting_go_on(asked[turn % len(asked)].ctx(), FLAT, to=goal))
+        found = asked[turn % len(asked)].run(nesting_continue(asked[turn % len(asked)].ctx(), FLAT, to=goal))
         if found.is_done(goal):
             return found
         between(found)
     raise AssertionError("never done")
 
 
-def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Desk) -> None:
+def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: ServiceDesk) -> None:
     """They are told, with separators that no name holds; nothing is changed, by whichever way it is asked for."""
     for name in ("a:b", "c", "d;e:f"):
         flat.namespace(name, scope=FLAT)
@@ -113,12 +113,12 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Desk) 
         switch(flat, "yes")
 
 
-def test_a_flat_catalog_takes_one_level(flat: Desk) -> None:
+def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
     """By create, move and from the trash; one that has more cannot be made flat."""
     flat.namespace("a:b", scope=FLAT)
-    with pytest.raises(Unsupported, match="do not nest, as its property"):
+    with pytest.raises(UnsupportedOperation, match="do not nest, as its property"):
         flat.namespace("a", "b", scope=FLAT)
-    with pytest.raises(Unsupported, match="do not nest, as its property"):
+    with pytest.raises(UnsupportedOperation, match="do not nest, as its property"):
         flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("a", "b")))
     flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("c",)))
     switch(flat, "true")
@@ -129,11 +129,11 @@ def test_a_flat_catalog_takes_one_level(flat: Desk) -> None:
     switch(flat, "false")
     ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).found
     with pytest.raises(InvalidName, match="no nested namespaces"):
-        flat.run(undrop(flat.ctx(), FLAT, dropped_id=gone.id))
+        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))
     assert listed(flat) == ["c"]
 
 
-def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nest(flat: Desk) -> None:
+def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nest(flat: ServiceDesk) -> None:
     """It comes back under another name."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
@@ -141,17 +141,17 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
     ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).found
 
     with pytest.raises(InvalidName, match="holds ':'"):
-        flat.run(undrop(flat.ctx(), FLAT, dropped_id=gone.id))
-    flat.run(undrop(flat.ctx(), FLAT, dropped_id=gone.id, to=("a-b",)))
+        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))
+    flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id, to=("a-b",)))
 
     assert listed(flat) == ["a-b"]
 
 
 @pytest.mark.parametrize("batch", [1, 3, 500])
-def test_names_are_planned_changed_and_undone(flat: Desk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """In batches of any size, by two nodes in turn; every namespace keeps its id and what is in it, undone is as before."""
     monkeypatch.setattr(nesting_steps, "BATCH", batch)
-    other = Desk.__new__(Desk)
+    other = ServiceDesk.__new__(ServiceDesk)
     other.lab, other.node = flat.lab, type(flat.node)(flat.lab.open())
     loosen(other)
     for name in NAMES:
@@ -189,7 +189,7 @@ def test_names_are_planned_changed_and_undone(flat: Desk, monkeypatch: pytest.Mo
     flat.node.services.files.close()
 
 
-def test_what_others_do_meanwhile_is_left(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A namespace that was renamed, dropped or moved since is theirs; a name that came is planned, one that is taken gets a number."""
     monkeypatch.setattr(nesting_steps, "BATCH", 2)
     for name in ("a:1", "b:1", "c:1", "d:1", "e:1"):
@@ -200,7 +200,7 @@ def test_what_others_do_meanwhile_is_left(flat: Desk, monkeypatch: pytest.Monkey
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("b:1",)))
     flat.namespace("c_1", scope=FLAT)
 
-    def meddle(found: Progress) -> None:
+    def meddle(found: NestingProgress) -> None:
         if found.migration.state == "switching" and not any("late" in path[0] for path in tree(flat).values()):
             flat.namespace("late:1", scope=FLAT)
         if found.migration.state == "nesting" and "others" not in listed(flat):
@@ -219,14 +219,14 @@ def test_what_others_do_meanwhile_is_left(flat: Desk, monkeypatch: pytest.Monkey
     assert sorted(map(".".join, tree(flat).values())) == sorted(["mine", "c_1", "c:1", "e:1", "late:1", "others", "d"])
 
 
-def test_what_stands_in_the_way_of_a_path(flat: Desk) -> None:
+def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
     """Names with too many parts, or parts that are no names, stay one part; so does one whose place is taken."""
     deep = ":".join("abcdefghijklmnopqrstuvwxyzABCDEFGH")
     for name in (deep, "..:x", "p", "p:q"):
         flat.namespace(name, scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
 
-    def take(found: Progress) -> None:
+    def take(found: NestingProgress) -> None:
         if found.migration.state == "nesting" and "q" not in listed(flat, "p"):
             flat.namespace("p", "q", scope=FLAT)
 
@@ -235,7 +235,7 @@ def test_what_stands_in_the_way_of_a_path(flat: Desk) -> None:
     assert sorted(map("/".join, tree(flat).values())) == sorted([deep.replace(":", "_"), ".._x", "p", "p/q", "p_q"])
 
 
-def test_renaming_alone(flat: Desk) -> None:
+def test_renaming_alone(flat: ServiceDesk) -> None:
     """In a flat catalog that stays flat, and in one whose namespaces nest, at any depth, for another separator."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT, nested=False, replacement="-"))
@@ -244,27 +244,27 @@ def test_renaming_alone(flat: Desk) -> None:
 
     flat.namespace("k", "l;m", "n")
     flat.run(nesting_plan(flat.ctx(), MAIN, separator=";"))
-    done = flat.run(nesting_go_on(flat.ctx(), MAIN, to="migrated"))
+    done = flat.run(nesting_continue(flat.ctx(), MAIN, to="migrated"))
     assert done.is_done("migrated")
     assert listed(flat, "k", scope=MAIN) == ["l_m"]
     assert listed(flat, "k", "l_m", scope=MAIN) == ["n"]
     defaults = flat.node.services.defaults
     flat.node.services.defaults = defaults._replace(separator=";")
     with pytest.raises(BadRequest, match="separates names now"):
-        flat.run(nesting_go_on(flat.ctx(), MAIN, to="undone"))
+        flat.run(nesting_continue(flat.ctx(), MAIN, to="undone"))
 
 
 @pytest.mark.parametrize(
     "separator,replacement", [(None, ":"), (None, "a.b"), (None, "x" * 17), (";", "-;-"), (None, "")]
 )
-def test_replacements_that_are_none(flat: Desk, separator: str | None, replacement: str) -> None:
+def test_replacements_that_are_none(flat: ServiceDesk, separator: str | None, replacement: str) -> None:
     """What holds the separator, a dot, or is too long is refused."""
     with pytest.raises((BadRequest, InvalidName)):
         flat.run(nesting_plan(flat.ctx(), FLAT, separator=separator, replacement=replacement))
 
 
 @pytest.mark.parametrize("separator", ["", "::", ".", "/"])
-def test_separators_that_are_none(flat: Desk, separator: str) -> None:
+def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
     """What could not be configured is no question, and no plan."""
     with pytest.raises(InvalidName):
         flat.run(nesting_check(flat.ctx(), FLAT, separator=separator))
@@ -272,30 +272,30 @@ def test_separators_that_are_none(flat: Desk, separator: str) -> None:
         flat.run(nesting_plan(flat.ctx(), FLAT, separator=separator))
 
 
-def test_steps_out_of_turn(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing goes on without a plan, nor in two directions; a change under way cannot be confirmed."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     with pytest.raises(NotFound):
-        flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+        flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
     with pytest.raises(BadRequest, match="planned, migrated, undone"):
-        flat.run(nesting_go_on(flat.ctx(), FLAT, to="done"))
+        flat.run(nesting_continue(flat.ctx(), FLAT, to="done"))
     for name in ("a:1", "b:1"):
         flat.namespace(name, scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
     with pytest.raises(BadRequest, match="planning"):
-        flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+        flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
     until(flat, "planned")
-    flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+    flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
     with pytest.raises(BadRequest, match="being changed"):
         flat.run(nesting_confirm(flat.ctx(), FLAT))
     with pytest.raises(BadRequest, match="being changed"):
         flat.run(nesting_plan(flat.ctx(), FLAT))
-    flat.run(nesting_go_on(flat.ctx(), FLAT, to="undone"))
+    flat.run(nesting_continue(flat.ctx(), FLAT, to="undone"))
     with pytest.raises(BadRequest, match=r"unrenaming|unswitching"):
-        flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+        flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
 
 
-def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came to the catalog after its plan is planned while names change: in none of these states can the change be confirmed away."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     for name in ("a:1", "b:1"):
@@ -306,7 +306,7 @@ def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: Desk, monkeypatc
         flat.namespace(name, scope=FLAT)
     seen: set[tuple[str, bool]] = set()
     for _ in range(40):
-        progress = flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+        progress = flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
         if progress.is_done("migrated"):
             break
         seen.add((progress.migration.state, progress.migration.goes_on))
@@ -316,7 +316,7 @@ def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: Desk, monkeypatc
     assert ("planning", True) in seen
 
 
-def test_who_may_not_alter_the_catalog_learns_no_names(flat: Desk) -> None:
+def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> None:
     """Each call is refused to who has no rights."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
@@ -324,22 +324,22 @@ def test_who_may_not_alter_the_catalog_learns_no_names(flat: Desk) -> None:
         nesting_check(flat.ctx("ana"), FLAT, separator=None),
         nesting_load(flat.ctx("ana"), FLAT),
         nesting_plan(flat.ctx("ana"), FLAT),
-        nesting_go_on(flat.ctx("ana"), FLAT, to="migrated"),
+        nesting_continue(flat.ctx("ana"), FLAT, to="migrated"),
         nesting_confirm(flat.ctx("ana"), FLAT),
     ):
-        with pytest.raises(Forbidden):
+        with pytest.raises(PermissionDenied):
             flat.run(call)
     assert listed(flat) == ["a:b"]
 
 
-def test_a_separator_that_stored_names_hold_is_not_started_with(flat: Desk) -> None:
+def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDesk) -> None:
     """Names of flat catalogs may hold it under `unrestricted` alone; what was found once is not looked for again."""
     submit = flat.lab.store.submit
     flat.namespace("a:b", scope=FLAT)
     flat.namespace("c;d")
 
     def settle(separator: str, policy: str) -> str | None:
-        flat.run(submit(upkeep_permit("limnos"), lambda tx: separator_settle(tx, separator=separator, policy=policy)))
+        flat.run(submit(upkeep_permit("limnos"), lambda tx: separator_check(tx, separator=separator, policy=policy)))
         return flat.lab.load(checked_read())
 
     assert settle(":", "unrestricted") == ": unrestricted"
@@ -353,7 +353,7 @@ def test_a_separator_that_stored_names_hold_is_not_started_with(flat: Desk) -> N
     assert settle("$", "restricted") == "$ restricted"
 
 
-def test_a_crowd_of_names(flat: Desk) -> None:
+def test_a_crowd_of_names(flat: ServiceDesk) -> None:
     """Of many flat names one in a hundred conflicts: refused, planned, changed, undone, all as before."""
     draw = random.Random(7)
     conflicts = {f"n{number}:{draw.choice('abc')}{number}" for number in range(CROWD // 100)}

@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.tables import table_drop, table_exists, table_load, table_move
 from limnos.services.storage.purges import PURGE
 from tests.inprocess import MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
 @pytest.fixture
-def home(desk: Desk) -> Desk:
+def home(desk: ServiceDesk) -> ServiceDesk:
     """Namespaces `a` and `b`, table `a.t`."""
     desk.namespace("a")
     desk.namespace("b")
@@ -24,24 +24,24 @@ def home(desk: Desk) -> Desk:
     return desk
 
 
-def move(desk: Desk, source: str, target: str, *, user: str = "admin") -> None:
+def move(desk: ServiceDesk, source: str, target: str, *, user: str = "admin") -> None:
     """Move a table; names are separated by dots."""
     levels = {"source": tuple(source.split(".")), "target": tuple(target.split("."))}
     desk.run(table_move(desk.ctx(user), MAIN, **levels))
 
 
-def drop(desk: Desk, *, purge: bool, user: str = "admin") -> None:
+def drop(desk: ServiceDesk, *, purge: bool, user: str = "admin") -> None:
     """Drop `a.t`."""
     desk.run(table_drop(desk.ctx(user), MAIN, namespace=("a",), name="t", purge=purge))
 
 
-def document(desk: Desk, namespace: str, name: str = "t") -> str:
+def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
     """Where a table's metadata is."""
-    found = desk.run(desk.ctx().read(MAIN, lambda scene: table_load(scene, (namespace,), name)))
+    found = desk.run(desk.ctx().read(MAIN, lambda request_view: table_load(request_view, (namespace,), name)))
     return found.metadata_location
 
 
-def test_moving_keeps_the_table(home: Desk) -> None:
+def test_moving_keeps_the_table(home: ServiceDesk) -> None:
     """A table that moves is the same table: its document stays, its old name is free, and onto itself is fine."""
     before = document(home, "a")
 
@@ -50,11 +50,11 @@ def test_moving_keeps_the_table(home: Desk) -> None:
 
     assert document(home, "b", "u") == before
     with pytest.raises(NotFound):
-        home.run(home.ctx().read(MAIN, lambda scene: table_exists(scene, ("a",), "t")))
+        home.run(home.ctx().read(MAIN, lambda request_view: table_exists(request_view, ("a",), "t")))
     home.table("a", "t")
 
 
-def test_moving_onto_another(home: Desk) -> None:
+def test_moving_onto_another(home: ServiceDesk) -> None:
     """A taken name is refused, and so is a name without a namespace."""
     home.table("b", "t")
 
@@ -66,18 +66,18 @@ def test_moving_onto_another(home: Desk) -> None:
     assert document(home, "a") != document(home, "b")
 
 
-def test_renaming_takes_less_than_moving(home: Desk) -> None:
+def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
     """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to create there."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
 
     home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)
     move(home, "a.t", "a.u", user="ana")
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         move(home, "a.u", "b.u", user="ana")
 
 
-def test_drop_leaves_the_task_that_takes_the_files(home: Desk) -> None:
+def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
     """Only a purge leaves a task, which knows whose files they are; and it wakes who does tasks."""
     at = document(home, "a")
     drop(home, purge=False)
@@ -94,12 +94,12 @@ def test_drop_leaves_the_task_that_takes_the_files(home: Desk) -> None:
     assert told["location"].rpartition("/")[2] in fresh
 
 
-def test_writing_is_no_right_to_drop(home: Desk) -> None:
+def test_writing_is_no_right_to_drop(home: ServiceDesk) -> None:
     """Who may write a table and create others does not drop it, with or without its files."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     home.allow("ana", Kind.CATALOG, "main", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)
 
     for purge in (False, True):
-        with pytest.raises(Forbidden):
+        with pytest.raises(PermissionDenied):
             drop(home, purge=purge, user="ana")
     assert document(home, "a")

@@ -5,46 +5,70 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.errors import AlreadyExists, Forbidden, IllegalObject, NotFound
+from limnos.model.errors import AlreadyExists, IllegalObject, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import TagRecord
 from limnos.services.catalog.tables import table_drop
-from limnos.services.governance.attachments import Holder, On, associate, attached_list, attached_load, holders
+from limnos.services.governance.attachments import (
+    AttachedObject,
+    AttachmentTarget,
+    attached_objects_list,
+    attachment_load,
+    attachments_associate,
+    attachments_list,
+)
 from limnos.services.identity.explain import access_explain
 from limnos.services.identity.owners import owner_load, owner_set
-from limnos.services.lookup.apart import apart_alter, apart_create, apart_drop, apart_list, apart_load
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.metalake_objects import (
+    metalake_object_alter,
+    metalake_object_create,
+    metalake_object_drop,
+    metalake_object_load,
+    metalake_objects_list,
+)
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def make(desk: Desk, *names: str, user: str = ADMIN) -> None:
+def make(desk: ServiceDesk, *names: str, user: str = ADMIN) -> None:
     """Make tags."""
     for name in names:
-        desk.run(apart_create(desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(None, {})))
+        desk.run(
+            metalake_object_create(desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(None, {}))
+        )
 
 
 def put(
-    desk: Desk, kind: Kind, full_name: str, *names: str, user: str = ADMIN, removes: tuple[str, ...] = ()
+    desk: ServiceDesk, kind: Kind, full_name: str, *names: str, user: str = ADMIN, removes: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Attach tags."""
-    return desk.run(associate(desk.ctx(user), On(LAKE, kind, full_name), kind=Kind.TAG, adds=names, removes=removes))
+    return desk.run(
+        attachments_associate(
+            desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG, adds=names, removes=removes
+        )
+    )
 
 
-def on(desk: Desk, kind: Kind, full_name: str, user: str = ADMIN) -> list[tuple[str, bool]]:
+def on(desk: ServiceDesk, kind: Kind, full_name: str, user: str = ADMIN) -> list[tuple[str, bool]]:
     """The tags of an object, and whether each came down to it."""
-    found = desk.run(attached_list(desk.ctx(user), On(LAKE, kind, full_name), kind=Kind.TAG))
+    found = desk.run(attachments_list(desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG))
     return [(each.node.name, each.inherited) for each in found]
 
 
-def listed(desk: Desk, user: str = ADMIN) -> list[str]:
+def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
     """The names of the tags that somebody sees."""
-    return [tag.name for tag in desk.run(desk.ctx(user).read(Scope(LAKE), lambda scene: apart_list(scene, Kind.TAG)))]
+    return [
+        tag.name
+        for tag in desk.run(
+            desk.ctx(user).read(RequestScope(LAKE), lambda request_view: metalake_objects_list(request_view, Kind.TAG))
+        )
+    ]
 
 
-def test_tags_come_down_to_what_lies_below(desk: Desk) -> None:
+def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
     """A leaf has its own tags first, then those of the namespaces and the catalog above it, each once; beside it nothing comes."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
@@ -59,16 +83,18 @@ def test_tags_come_down_to_what_lies_below(desk: Desk) -> None:
     assert on(desk, Kind.TABLE, "main.a:b.t") == [("s", False), ("own", False), ("d", True), ("c", True)]
     assert on(desk, Kind.TABLE, "main.a.u") == [("c", True), ("s", True)]
     assert on(desk, Kind.CATALOG, "main") == [("c", False)]
-    found = desk.run(attached_load(desk.ctx(), On(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="c"))
+    found = desk.run(
+        attachment_load(desk.ctx(), AttachmentTarget(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="c")
+    )
     assert found.inherited
     with pytest.raises(NotFound, match="is not on table"):
-        desk.run(attached_load(desk.ctx(), On(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="own"))
+        desk.run(attachment_load(desk.ctx(), AttachmentTarget(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="own"))
 
 
-def test_objects_of_a_tag_in_several_catalogs(desk: Desk) -> None:
+def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
     """What a tag is on is told by its path, catalog by catalog, without what was dropped and without what one may not know of."""
     desk.run(add_catalog(desk.ctx(), "side"))
-    for scope in (MAIN, Scope(LAKE, "side")):
+    for scope in (MAIN, RequestScope(LAKE, "side")):
         desk.namespace("a", scope=scope)
         desk.table("a", "t", scope=scope)
     make(desk, "red")
@@ -76,21 +102,21 @@ def test_objects_of_a_tag_in_several_catalogs(desk: Desk) -> None:
         put(desk, kind, name, "red")
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.APPLY_TAG)
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
-    everything = desk.run(holders(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
-    hers = desk.run(holders(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
+    everything = desk.run(attached_objects_list(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
+    hers = desk.run(attached_objects_list(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
     desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="t", purge=False))
-    left = desk.run(holders(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
+    left = desk.run(attached_objects_list(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
 
     main, table, side = (
-        Holder(Kind.CATALOG, ("main",)),
-        *(Holder(Kind.TABLE, (c, "a", "t")) for c in ("main", "side")),
+        AttachedObject(Kind.CATALOG, ("main",)),
+        *(AttachedObject(Kind.TABLE, (c, "a", "t")) for c in ("main", "side")),
     )
     assert everything == [main, table, side]
     assert hers == [main]
     assert left == [main, side]
 
 
-def test_who_may_apply_sees_and_attaches(desk: Desk) -> None:
+def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
     """Somebody who may apply one tag sees that one alone, attaches it to what they may know of, and may not change it."""
     desk.namespace("a")
     make(desk, "red", "blue")
@@ -102,15 +128,15 @@ def test_who_may_apply_sees_and_attaches(desk: Desk) -> None:
     assert listed(desk, "bob") == []
     assert put(desk, Kind.NAMESPACE, "main.a", "red", user="ana") == ("red",)
     assert on(desk, Kind.NAMESPACE, "main.a", "ana") == [("red", False)]
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         put(desk, Kind.NAMESPACE, "main.a", user="ana", removes=("blue",))
-    with pytest.raises(Forbidden):
-        desk.run(apart_drop(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
+        desk.run(metalake_object_drop(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
+    with pytest.raises(PermissionDenied):
         put(desk, Kind.NAMESPACE, "main.a", "red", user="bob")
 
 
-def test_owner_grant_and_explain_come_by_themselves(desk: Desk) -> None:
+def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
     """A tag has an owner who may alter and drop it, and who may load it is explained by role and owner."""
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.CREATE_TAG)
     make(desk, "hers", user="ana")
@@ -126,29 +152,39 @@ def test_owner_grant_and_explain_come_by_themselves(desk: Desk) -> None:
     assert owner is not None
     assert owner.name == "ana"
     assert told == {"ana": True, "bob": False}
-    with pytest.raises(Forbidden):
-        desk.run(apart_alter(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=Edits(name="his")))
+    with pytest.raises(PermissionDenied):
+        desk.run(
+            metalake_object_alter(
+                desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=PropertyEdits(name="his")
+            )
+        )
     assert (
-        desk.run(apart_alter(desk.ctx("bob"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=Edits(name="his"))).name
+        desk.run(
+            metalake_object_alter(
+                desk.ctx("bob"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=PropertyEdits(name="his")
+            )
+        ).name
         == "his"
     )
     assert listed(desk, "bob") == ["his"]
 
 
-def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: Desk) -> None:
+def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -> None:
     """A tag goes by its id: renamed it is still on its objects; dropped and made again it is on none."""
     make(desk, "red")
     put(desk, Kind.CATALOG, "main", "red")
-    desk.run(apart_alter(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=Edits(name="rot")))
+    desk.run(
+        metalake_object_alter(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=PropertyEdits(name="rot"))
+    )
     renamed = on(desk, Kind.CATALOG, "main")
-    desk.run(apart_drop(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="rot"))
+    desk.run(metalake_object_drop(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="rot"))
     make(desk, "rot")
 
     assert renamed == [("rot", False)]
     assert on(desk, Kind.CATALOG, "main") == []
 
 
-def test_association_is_all_or_nothing(desk: Desk) -> None:
+def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
     """One tag that is on the object already, or is not there, and nothing of the request is done; named twice over is left alone."""
     make(desk, "red", "blue")
     put(desk, Kind.CATALOG, "main", "red")
@@ -161,15 +197,23 @@ def test_association_is_all_or_nothing(desk: Desk) -> None:
     assert put(desk, Kind.CATALOG, "main", "red", "blue", removes=("red",)) == ("blue", "red")
 
 
-def test_names_and_kinds_are_checked(desk: Desk) -> None:
+def test_names_and_kinds_are_checked(desk: ServiceDesk) -> None:
     """A taken name, a name that breaks Gravitino's rule and an object that takes no tags are told apart."""
     make(desk, "red", "blue")
 
     with pytest.raises(AlreadyExists, match="Tag red already exists"):
         make(desk, "red")
     with pytest.raises(AlreadyExists, match="Tag blue already exists"):
-        desk.run(apart_alter(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=Edits(name="blue")))
+        desk.run(
+            metalake_object_alter(
+                desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=PropertyEdits(name="blue")
+            )
+        )
     with pytest.raises(NotFound, match="Tag gone does not exist in metalake lake"):
-        desk.run(desk.ctx().read(Scope(LAKE), lambda scene: apart_load(scene, Kind.TAG, name="gone")))
+        desk.run(
+            desk.ctx().read(
+                RequestScope(LAKE), lambda request_view: metalake_object_load(request_view, Kind.TAG, name="gone")
+            )
+        )
     with pytest.raises(IllegalObject, match="A metalake takes no tags"):
         put(desk, Kind.METALAKE, LAKE, "red")

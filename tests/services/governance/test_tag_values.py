@@ -8,30 +8,32 @@ import pytest
 
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
-from limnos.services.governance.attachments import On, attached_list
-from limnos.services.governance.tag_values import VALUES_MAX, Pair, pairs_associate, tag_record, values_after
-from limnos.services.lookup.apart import apart_create
+from limnos.services.governance.attachments import AttachmentTarget, attachments_list
+from limnos.services.governance.tag_values import VALUES_MAX, TagValuePair, apply_pairs, pairs_associate, tag_record
+from limnos.services.lookup.metalake_objects import metalake_object_create
 from tests.inprocess import ADMIN, LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
-HERE = On(LAKE, Kind.CATALOG, "main")
+HERE = AttachmentTarget(LAKE, Kind.CATALOG, "main")
 
 
-def make(desk: Desk, name: str, allowed: tuple[str, ...] | None = None) -> None:
+def make(desk: ServiceDesk, name: str, allowed: tuple[str, ...] | None = None) -> None:
     """Make a tag."""
     record = tag_record(None, {}, allowed_values=allowed)
-    desk.run(apart_create(desk.ctx(ADMIN), metalake=LAKE, kind=Kind.TAG, name=name, record=record))
+    desk.run(metalake_object_create(desk.ctx(ADMIN), metalake=LAKE, kind=Kind.TAG, name=name, record=record))
 
 
-def put(desk: Desk, *adds: str | None, removes: tuple[str | None, ...] = (), name: str = "red") -> tuple[str, ...]:
+def put(
+    desk: ServiceDesk, *adds: str | None, removes: tuple[str | None, ...] = (), name: str = "red"
+) -> tuple[str, ...]:
     """Add values of a tag to the catalog and take others away."""
-    pairs = [tuple(Pair(name, value) for value in values) for values in (adds, removes)]
+    pairs = [tuple(TagValuePair(name, value) for value in values) for values in (adds, removes)]
     return desk.run(pairs_associate(desk.ctx(), HERE, adds=pairs[0], removes=pairs[1]))
 
 
-def values(desk: Desk) -> list[tuple[str, ...]]:
+def values(desk: ServiceDesk) -> list[tuple[str, ...]]:
     """The values of each tag of the catalog."""
-    return [each.values for each in desk.run(attached_list(desk.ctx(), HERE, kind=Kind.TAG))]
+    return [each.values for each in desk.run(attachments_list(desk.ctx(), HERE, kind=Kind.TAG))]
 
 
 @pytest.mark.parametrize(
@@ -48,10 +50,10 @@ def test_values_after(
     after: tuple[str, ...] | None,
 ) -> None:  # fmt: skip
     """Adding keeps what is there, removing takes that alone, and the last value takes the tag along."""
-    assert values_after(before, adds=adds, removes=removes) == after
+    assert apply_pairs(before, adds=adds, removes=removes) == after
 
 
-def test_story_of_one_tag(desk: Desk) -> None:
+def test_story_of_one_tag(desk: ServiceDesk) -> None:
     """Pairs are added one by one, again without effect, removed, and the tag goes with its last value."""
     make(desk, "red")
     steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
@@ -66,7 +68,7 @@ def test_story_of_one_tag(desk: Desk) -> None:
     assert [names for names, _ in told] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
 
 
-def test_what_cannot_be_is_refused_whole(desk: Desk) -> None:
+def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
     """Contradictions, values that are none or not allowed, and a tag without a value beside others change nothing."""
     make(desk, "red")
     make(desk, "set", ("a", "b"))
@@ -109,13 +111,13 @@ def test_what_a_tag_allows() -> None:
             tag_record(None, {}, allowed_values=wrong)
 
 
-def test_a_crowd_adds_each_its_own(desk: Desk) -> None:
+def test_a_crowd_adds_each_its_own(desk: ServiceDesk) -> None:
     """Sixty-four callers at once add a value each, and each takes another's away: every value that stays was added once."""
     make(desk, "red")
     put(desk, *(f"old{each}" for each in range(64)))
 
     async def one(number: int) -> None:
-        pairs = (Pair("red", f"new{number}"),), (Pair("red", f"old{number}"),)
+        pairs = (TagValuePair("red", f"new{number}"),), (TagValuePair("red", f"old{number}"),)
         await pairs_associate(desk.ctx(), HERE, adds=pairs[0], removes=pairs[1])
 
     async def crowd() -> None:

@@ -13,7 +13,7 @@ from limnos.services.iceberg import commits
 from limnos.services.iceberg.commits import LOST_RACES, table_commit
 from limnos.services.identity.users import user_enable
 from tests.inprocess import LAKE, MAIN, Node
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 WRITERS = 64
 
@@ -30,7 +30,7 @@ def commit(node: Node, name: str, requirements: list[object] | None = None) -> A
     )
 
 
-def properties(desk: Desk) -> dict[str, str]:
+def properties(desk: ServiceDesk) -> dict[str, str]:
     """What the stored document says."""
     ((body,),) = desk.rows("SELECT body FROM document")
     found: dict[str, str] = msgspec.json.decode(bytes(body))["properties"]
@@ -38,14 +38,14 @@ def properties(desk: Desk) -> dict[str, str]:
 
 
 @pytest.fixture
-def table(desk: Desk) -> Desk:
+def table(desk: ServiceDesk) -> ServiceDesk:
     """A desk with table a.t."""
     desk.namespace("a")
     desk.table("a", "t")
     return desk
 
 
-def crowd(desk: Desk, nodes: list[Node]) -> list[object]:
+def crowd(desk: ServiceDesk, nodes: list[Node]) -> list[object]:
     """Let many commit at once, spread over nodes; returns what went wrong."""
 
     async def all_at_once() -> list[object]:
@@ -55,7 +55,7 @@ def crowd(desk: Desk, nodes: list[Node]) -> list[object]:
     return desk.run(all_at_once())
 
 
-def test_writers_of_one_table_stand_in_line(table: Desk) -> None:
+def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
     """64 callers that set a property each are all served, and on one node none of them builds in vain."""
     lost = LOST_RACES[()]
 
@@ -65,7 +65,7 @@ def test_writers_of_one_table_stand_in_line(table: Desk) -> None:
     assert len(table.node.services.lines) == 0
 
 
-def test_writers_on_two_nodes_are_all_served(table: Desk) -> None:
+def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
     """Two nodes know nothing of each other's lines: who loses builds again."""
     other = Node(table.lab.open())
 
@@ -73,7 +73,7 @@ def test_writers_on_two_nodes_are_all_served(table: Desk) -> None:
     assert properties(table).keys() >= {f"p{number}" for number in range(WRITERS)}
 
 
-def test_requirement_that_fails_does_not_stand_in_line(table: Desk) -> None:
+def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> None:
     """Who demands what is not so hears of it at once, though others wait for their turn."""
     demand: list[object] = [{"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]
 
@@ -86,7 +86,7 @@ def test_requirement_that_fails_does_not_stand_in_line(table: Desk) -> None:
     table.run(story())
 
 
-def test_who_gives_up_in_line_holds_up_nobody(table: Desk) -> None:
+def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
     """A request whose time is over leaves the line, and writes nothing."""
 
     async def story() -> None:
@@ -106,7 +106,7 @@ def test_who_gives_up_in_line_holds_up_nobody(table: Desk) -> None:
     assert "next" in properties(table)
 
 
-def test_race_that_is_lost_again_and_again(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often another node comes first, the commit is built again on what that one left."""
     other = Node(table.lab.open())
     before = LOST_RACES[()]
@@ -127,7 +127,7 @@ def test_race_that_is_lost_again_and_again(table: Desk, monkeypatch: pytest.Monk
     assert LOST_RACES[()] == before + 20
 
 
-def test_access_that_moves_costs_no_second_file(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """When only rights moved meanwhile, the commit is decided again and what was built is kept."""
     written: list[str] = []
     real = table.node.services.files.write
@@ -136,7 +136,7 @@ def test_access_that_moves_costs_no_second_file(table: Desk, monkeypatch: pytest
     async def write(location: str, data: bytes, properties: Any, *, first: bool = False) -> None:  # noqa: ANN401 - as there
         written.append(location)
         for _ in moving:
-            other = Desk(table.lab)
+            other = ServiceDesk(table.lab)
             other.node.store = other.node.services.store = table.lab.open()
             await user_enable(other.ctx(), metalake=LAKE, name="bob", enabled=False)
         await real(location, data, properties, first=first)
@@ -149,7 +149,7 @@ def test_access_that_moves_costs_no_second_file(table: Desk, monkeypatch: pytest
     assert "mine" in properties(table)
 
 
-def test_patience_ends(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_ends(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no deadline ends it, a commit that never wins is told so at last; nothing was changed."""
 
     async def never(*_: object, **__: object) -> bool:

@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.services.iceberg import restricted_files
 from limnos.services.iceberg.restricted_files import PERIOD_MS, restricted_prune
-from limnos.services.request.places import SET_ASIDE
-from limnos.services.storage.work import Work
+from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
+from limnos.services.storage.task_context import TaskContext
 from limnos.store.tx import Tx
 
 OURS = "t7-0123456789ab-0123456789abcdef"
@@ -47,7 +47,7 @@ class Tasks:
     async def submit(self, mutation: object) -> object:
         """Do what the task asks of the store."""
         call = cast("restricted_files.partial[object]", mutation)
-        return self.homes if call.func is restricted_files._homes else call(cast("Tx", self))
+        return self.homes if call.func is restricted_files._warehouses else call(cast("Tx", self))
 
     async def apart(self, call: object) -> object:
         """Do what the task does in a thread."""
@@ -56,7 +56,7 @@ class Tasks:
 
 def make(root: Path, *names: str) -> list[Path]:
     """Write a file in each directory below a place that is set aside."""
-    files = [root / SET_ASIDE / name / "f.parquet" for name in names]
+    files = [root / RESTRICTED_READS_DIRECTORY / name / "f.parquet" for name in names]
     for file in files:
         file.parent.mkdir(parents=True)
         file.write_bytes(b"x")
@@ -65,7 +65,7 @@ def make(root: Path, *names: str) -> list[Path]:
 
 def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
     """Run the task."""
-    return asyncio.run(restricted_prune(cast("Work", tasks), now_ms=now_ms))
+    return asyncio.run(restricted_prune(cast("TaskContext", tasks), now_ms=now_ms))
 
 
 def test_directories_without_a_plan_go(tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ def test_directories_without_a_plan_go(tmp_path: Path) -> None:
     beside.write_bytes(b"x")
     home = f"file://{tmp_path}"
 
-    gone = prune(Tasks([home], known={f"{home}/{SET_ASIDE}/{OTHER}"}))
+    gone = prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"}))
 
     assert gone == 3
     assert [file.exists() for file in files] == [False, True, False, False, True, True, True, True]
     assert beside.exists()
-    assert prune(Tasks([home], known={f"{home}/{SET_ASIDE}/{OTHER}"})) == 0
+    assert prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"})) == 0
 
 
 def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pyt
 
     def refuse(location: str, properties: dict[str, str]) -> object:
         if location.endswith("/away"):
-            raise Unavailable("it does not answer")
+            raise ServiceUnavailable("it does not answer")
         return store_for(location, properties)
 
     monkeypatch.setattr(restricted_files, "store_for", refuse)
@@ -117,4 +117,4 @@ def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypa
 
     assert prune(tasks) == 0
     assert made[0].exists()
-    shutil.rmtree(tmp_path / SET_ASIDE)
+    shutil.rmtree(tmp_path / RESTRICTED_READS_DIRECTORY)

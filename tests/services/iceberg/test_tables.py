@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
-from limnos.files import everything
+from limnos.files import allow_everything
 from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg.create import new_table
-from limnos.model.errors import Forbidden
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.iceberg.tables import table_create, table_register, table_stage
-from limnos.services.identity.grants import Wish, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create
 from tests.inprocess import LAKE, MAIN, SCHEMA, NoFiles
 from tests.inprocess import new_table as request_of
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 FILE = "file:/warehouse/{catalog}/given/metadata/1.metadata.json"
 USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -28,7 +28,7 @@ class Meanwhile(NoFiles):
     """Files of an object store that is slow enough for something else to happen while they are read and written."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], location: str) -> None:
-        super().__init__(everything())
+        super().__init__(allow_everything())
         self.work = work
         self.data = documents.encode(
             new_table(
@@ -52,7 +52,7 @@ class Meanwhile(NoFiles):
 
 
 @pytest.fixture
-def losing(desk: Desk) -> tuple[Desk, str]:
+def losing(desk: ServiceDesk) -> tuple[ServiceDesk, str]:
     """A desk and a metadata file in it. Here ana creates tables in namespace a, where table t is hers, until a file is touched: then she is a mere
     user of both.
     """
@@ -74,15 +74,15 @@ def losing(desk: Desk) -> tuple[Desk, str]:
     return desk, FILE.format(catalog=catalog)
 
 
-async def _role(desk: Desk, name: str, privileges: tuple[Privilege, ...]) -> None:
-    wish = Wish(Kind.CATALOG, "main", tuple((privilege, Condition.ALLOW) for privilege in privileges))
+async def _role(desk: ServiceDesk, name: str, privileges: tuple[Privilege, ...]) -> None:
+    wish = PrivilegeRequest(Kind.CATALOG, "main", tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
     await role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=(wish,))
 
 
-def test_right_that_goes_while_the_file_is_written(losing: tuple[Desk, str]) -> None:
+def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, str]) -> None:
     """A create whose right is withdrawn while its file is on the way is refused; no table is made."""
     desk, _ = losing
-    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+    with pytest.raises(PermissionDenied, match="CREATE_TABLE"):
         desk.run(table_create(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
 
     assert desk.rows("SELECT name FROM node WHERE kind = ? AND deleted = 0", int(Kind.TABLE)) == [("t",)]
@@ -90,13 +90,13 @@ def test_right_that_goes_while_the_file_is_written(losing: tuple[Desk, str]) -> 
 
 @pytest.mark.parametrize("name, overwrite, missing", [("new", False, "CREATE_TABLE"), ("t", True, "ownership")])
 def test_right_that_goes_while_the_file_is_read(
-    losing: tuple[Desk, str], name: str, overwrite: bool, missing: str
+    losing: tuple[ServiceDesk, str], name: str, overwrite: bool, missing: str
 ) -> None:
     """So is a register, of a new table or over one that is there."""
     desk, file = losing
     before = desk.rows("SELECT name, version FROM node JOIN document ON node_id = id")
 
-    with pytest.raises(Forbidden, match=missing):
+    with pytest.raises(PermissionDenied, match=missing):
         desk.run(
             table_register(
                 desk.ctx("ana"), MAIN, namespace=("a",), name=name, metadata_location=file, overwrite=overwrite
@@ -107,17 +107,19 @@ def test_right_that_goes_while_the_file_is_read(
 
 
 @pytest.mark.parametrize("privileges", [USES, (*USES, Privilege.MODIFY_TABLE), (*USES, Privilege.CREATE_SCHEMA)])
-def test_staging_takes_the_right_to_create(desk: Desk, privileges: tuple[Privilege, ...]) -> None:
+def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[Privilege, ...]) -> None:
     """A staged create stores nothing, but answers what only who may create tables is told."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *privileges)
 
-    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+    with pytest.raises(PermissionDenied, match="CREATE_TABLE"):
         desk.run(table_stage(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
 
 
 @pytest.mark.parametrize("privileges", [(), USES, (*USES, Privilege.MODIFY_TABLE)])
-def test_overwriting_is_refused_alike_whether_the_table_is_there(desk: Desk, privileges: tuple[Privilege, ...]) -> None:
+def test_overwriting_is_refused_alike_whether_the_table_is_there(
+    desk: ServiceDesk, privileges: tuple[Privilege, ...]
+) -> None:
     """Who may neither create tables nor drop this one learns nothing of it from a register with overwrite."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -125,7 +127,7 @@ def test_overwriting_is_refused_alike_whether_the_table_is_there(desk: Desk, pri
         desk.allow("ana", Kind.CATALOG, "main", *privileges)
 
     def told(name: str) -> str:
-        with pytest.raises(Forbidden) as refused:
+        with pytest.raises(PermissionDenied) as refused:
             desk.run(
                 table_register(
                     desk.ctx("ana"), MAIN, namespace=("a",), name=name, metadata_location="file:/x", overwrite=True

@@ -6,19 +6,19 @@ import pytest
 
 from limnos.access.actions import Action
 from limnos.model.decisions import Decision
-from limnos.model.errors import BadRequest, Forbidden
+from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity.explain import access_explain
 from limnos.services.identity.roles import role_create
 from tests.inprocess import ADMIN, LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 TABLE = ("main", "a", "t")
 
 
 def explain(
-    desk: Desk, *, asks: str = ADMIN, user: str | None = None, action: Action = Action.TABLE_LOAD,
+    desk: ServiceDesk, *, asks: str = ADMIN, user: str | None = None, action: Action = Action.TABLE_LOAD,
     kind: Kind | None = None, path: tuple[str, ...] = TABLE,
 ) -> tuple[Decision, list[str]]:  # fmt: skip
     """Ask for an explanation."""
@@ -26,13 +26,13 @@ def explain(
 
 
 @pytest.fixture(autouse=True)
-def furnished(desk: Desk) -> None:
+def furnished(desk: ServiceDesk) -> None:
     """A table to be explained."""
     desk.namespace("a")
     desk.table("a", "t")
 
 
-def test_own_refusal_names_what_is_missing(desk: Desk) -> None:
+def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
     """Everybody may ask about themselves; a refusal comes with the grants that would end it, one for each clause."""
     decision, steps = explain(desk, asks="ana")
 
@@ -45,7 +45,7 @@ def test_own_refusal_names_what_is_missing(desk: Desk) -> None:
     ]
 
 
-def test_steps_lead_to_permission(desk: Desk) -> None:
+def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
     """Whoever gets all that an explanation asks for is allowed, and nothing is left to suggest."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
@@ -58,10 +58,10 @@ def test_steps_lead_to_permission(desk: Desk) -> None:
     assert {factor.role for factor in decision.factors} == {"of ana"}
 
 
-def test_denial_is_named_with_its_role(desk: Desk) -> None:
+def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
     """A denial that wins is told, with the role it comes from."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
-    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE, condition=Condition.DENY)
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE, condition=GrantCondition.DENY)
 
     decision, _ = explain(desk, asks="ana")
 
@@ -72,9 +72,9 @@ def test_denial_is_named_with_its_role(desk: Desk) -> None:
     ]
 
 
-def test_others_take_the_right_to_grant(desk: Desk) -> None:
+def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
     """Asking about somebody else is refused without MANAGE_GRANTS on the object or above it, and granted with it."""
-    with pytest.raises(Forbidden, match="MANAGE_GRANTS"):
+    with pytest.raises(PermissionDenied, match="MANAGE_GRANTS"):
         explain(desk, asks="ana", user="bob")
 
     desk.allow("ana", Kind.CATALOG, "main", Privilege.MANAGE_GRANTS)
@@ -83,7 +83,7 @@ def test_others_take_the_right_to_grant(desk: Desk) -> None:
     assert explain(desk, asks="ana", user="ana")[0].user == "ana"
 
 
-def test_explained_decision_is_the_one_that_is_made(desk: Desk) -> None:
+def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
     """For every user the explanation says what a request of theirs meets."""
     from limnos.services.catalog.tables import table_find
     from tests.inprocess import MAIN
@@ -91,15 +91,17 @@ def test_explained_decision_is_the_one_that_is_made(desk: Desk) -> None:
     for user in (ADMIN, "ana", "nobody"):
         explained = explain(desk, user=user)[0].allowed
         try:
-            desk.run(desk.ctx(user).read(MAIN, lambda scene: table_find(scene, ("a",), "t", Action.TABLE_LOAD)))
+            desk.run(
+                desk.ctx(user).read(MAIN, lambda request_view: table_find(request_view, ("a",), "t", Action.TABLE_LOAD))
+            )
             met = True
-        except Forbidden:
+        except PermissionDenied:
             met = False
 
         assert explained is met
 
 
-def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: Desk) -> None:
+def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: ServiceDesk) -> None:
     """A missing table is explained as one without grants: the words are those of an existing one."""
     there = explain(desk, asks="ana")[0].message()
 
@@ -112,12 +114,12 @@ def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: Desk
     ((), Action.METALAKE_LOAD, "metalake"), (("main",), Action.CATALOG_LOAD, "catalog"),
     (("main", "a"), Action.NAMESPACE_LOAD, "namespace"), (TABLE, Action.TABLE_DROP, "table"),
 ])  # fmt: skip
-def test_kind_follows_from_action_and_path(desk: Desk, path: tuple[str, ...], action: Action, kind: str) -> None:
+def test_kind_follows_from_action_and_path(desk: ServiceDesk, path: tuple[str, ...], action: Action, kind: str) -> None:
     """The kind need not be named: the action and the length of the path say it."""
     assert explain(desk, action=action, path=path)[0].target_kind == kind
 
 
-def test_action_that_does_not_fit_is_refused(desk: Desk) -> None:
+def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
     """A table's action on a catalog is a mistake of the caller, told as such."""
     with pytest.raises(BadRequest, match="is done to a table"):
         explain(desk, action=Action.TABLE_LOAD, kind=Kind.CATALOG, path=("main",))
@@ -128,7 +130,7 @@ def test_action_that_does_not_fit_is_refused(desk: Desk) -> None:
     (Action.USER_LOAD, "ana", "user"), (Action.ROLE_CREATE, LAKE, "metalake"), (Action.TAG_LOAD, "pii", "tag"),
     (Action.OWNER_LOAD, "main", "catalog"),
 ])  # fmt: skip
-def test_one_name_means_what_the_action_is_done_to(desk: Desk, action: Action, name: str, kind: str) -> None:
+def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
     """A single name is a role's for what is done to roles, a user's for what is done to users, else a catalog's."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
 
@@ -137,7 +139,7 @@ def test_one_name_means_what_the_action_is_done_to(desk: Desk, action: Action, n
     assert (decision.target_kind, decision.target) == (kind, name)
 
 
-def test_role_is_explained_as_it_is_met(desk: Desk) -> None:
+def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
     """Who holds a role may load it and is told so; who does not is told what the role itself asks for."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
@@ -149,7 +151,9 @@ def test_role_is_explained_as_it_is_met(desk: Desk) -> None:
 @pytest.mark.parametrize("action,kind,path", [
     (Action.ROLE_LOAD, Kind.ROLE, ("main", "r")), (Action.USER_MANAGE, Kind.METALAKE, ("sea",)),
 ])  # fmt: skip
-def test_path_that_no_such_object_has_is_refused(desk: Desk, action: Action, kind: Kind, path: tuple[str, ...]) -> None:
+def test_path_that_no_such_object_has_is_refused(
+    desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
+) -> None:
     """A role lies in no catalog, and a metalake is the one that was asked: other paths are mistakes, told as such."""
     with pytest.raises(BadRequest, match=r"alone|leave the path out"):
         explain(desk, action=action, kind=kind, path=path)
@@ -158,7 +162,7 @@ def test_path_that_no_such_object_has_is_refused(desk: Desk, action: Action, kin
 @pytest.mark.parametrize("path,missing", [
     (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
 ])  # fmt: skip
-def test_misspelt_path_is_told_to_who_may_know(desk: Desk, path: tuple[str, ...], missing: str) -> None:
+def test_misspelt_path_is_told_to_who_may_know(desk: ServiceDesk, path: tuple[str, ...], missing: str) -> None:
     """Who may know that something is missing is told the first part that is, and advised no grant on nothing."""
     for user in (None, "ana"):
         assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: look at the spelling of the path."]

@@ -7,28 +7,28 @@ from types import ModuleType
 
 import pytest
 
-from limnos.model.errors import BadRequest, Forbidden, IllegalObject, LimnosError, NotFound
+from limnos.model.errors import BadRequest, IllegalObject, LimnosError, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity import grants, roles
-from limnos.services.identity.grants import RULES_MAX, Wish, roles_give, rules_override
+from limnos.services.identity.grants import RULES_MAX, PrivilegeRequest, roles_give, rules_override
 from limnos.services.identity.roles import role_create
-from limnos.view.gate import InlineGate
+from limnos.view.freshness_gate import InlineFreshnessGate
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def wish(kind: Kind, full_name: str, *privileges: Privilege) -> Wish:
+def wish(kind: Kind, full_name: str, *privileges: Privilege) -> PrivilegeRequest:
     """Ask for privileges on an object."""
-    return Wish(kind, full_name, tuple((privilege, Condition.ALLOW) for privilege in privileges))
+    return PrivilegeRequest(kind, full_name, tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
 
 
-def create(desk: Desk, user: str, *wishes: Wish) -> None:
+def create(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
     """Make a role."""
     desk.run(role_create(desk.ctx(user), metalake=LAKE, name=f"by {user}", properties={}, wishes=wishes))
 
 
-def override(desk: Desk, user: str, *wishes: Wish) -> None:
+def override(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
     """Replace the rules of the role `r`, which is there only for who gets so far."""
     desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", wishes=wishes))
 
@@ -48,7 +48,9 @@ Way = Callable[..., None]
         (Kind.METALAKE, LAKE, "none", Privilege.CREATE_ROLE),
     ],
 )
-def test_who_may_not_learns_nothing(desk: Desk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]) -> None:
+def test_who_may_not_learns_nothing(
+    desk: ServiceDesk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]
+) -> None:
     """Who may neither make roles nor replace rules gets one and the same refusal, whatever the body names."""
     desk.namespace("hid")
     desk.table("hid", "t")
@@ -60,22 +62,24 @@ def test_who_may_not_learns_nothing(desk: Desk, way: Way, user: str, named: tupl
         return type(refused.value), refused.value.message
 
     assert told(there) == told(missing)
-    assert told(there)[0] is Forbidden
+    assert told(there)[0] is PermissionDenied
 
 
 @WAYS
-def test_refusal_comes_before_any_object_is_looked_up(desk: Desk, monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+def test_refusal_comes_before_any_object_is_looked_up(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
     """A refused request names a thousand objects, and none of them is searched."""
     searched: list[str] = []
     monkeypatch.setattr(grants, "target_find", lambda *args: searched.append(args[2]))
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         way(desk, "ana", *[wish(Kind.TABLE, f"main.a.t{i}", Privilege.SELECT_TABLE) for i in range(1000)])
 
     assert searched == []
 
 
-def test_missing_object_is_told_to_who_may(desk: Desk) -> None:
+def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
     """Who makes a role reads 400 for an object that is not there, who replaces a role's rules 404."""
     missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
 
@@ -85,17 +89,17 @@ def test_missing_object_is_told_to_who_may(desk: Desk) -> None:
         override(desk, "admin", missing)
 
 
-def test_many_objects_cost_few_cold_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that has seen nothing yet finds the 150 objects of a new role in a handful of reads, not one for each."""
     for i in range(150):
         desk.namespace(f"n{i}")
-    fresh, fetch, rounds = Desk(desk.lab), InlineGate.fetch, []
+    fresh, fetch, rounds = ServiceDesk(desk.lab), InlineFreshnessGate.fetch, []
 
-    async def counted(self: InlineGate, *args: object) -> None:
+    async def counted(self: InlineFreshnessGate, *args: object) -> None:
         rounds.append(args)
         await fetch(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(InlineGate, "fetch", counted)
+    monkeypatch.setattr(InlineFreshnessGate, "fetch", counted)
 
     create(fresh, "admin", *[wish(Kind.NAMESPACE, f"main.n{i}", Privilege.USE_SCHEMA) for i in range(150)])
 
@@ -104,7 +108,7 @@ def test_many_objects_cost_few_cold_reads(desk: Desk, monkeypatch: pytest.Monkey
 
 
 @WAYS
-def test_too_many_rules_are_refused(desk: Desk, way: Way) -> None:
+def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
     """A request has a limit of rules, told with what to do; it holds for everybody, before anything is looked at."""
     both = (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
     wishes = [wish(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
@@ -114,12 +118,12 @@ def test_too_many_rules_are_refused(desk: Desk, way: Way) -> None:
             way(desk, user, *wishes)
 
 
-def test_many_roles_are_given_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred roles that a fresh node has never seen are given in one request; ten thousand are too many."""
     names = tuple(f"r{i}" for i in range(200))
     for name in names:
         desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
-    fresh = Desk(desk.lab)
+    fresh = ServiceDesk(desk.lab)
 
     held = fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names))
 
@@ -132,12 +136,12 @@ def test_many_roles_are_given_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatc
     "room, privilege", [(grants, Privilege.MANAGE_GRANTS), (roles, Privilege.CREATE_ROLE)], ids=["override", "create"]
 )
 def test_right_that_goes_between_the_look_and_the_change(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
 ) -> None:
     """Who loses the right after the objects were found, and before the role or its rules are written, is refused."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     desk.allow("ana", Kind.METALAKE, LAKE, privilege)
-    find = grants.wishes_find
+    find = grants.privilege_requests_resolve
 
     async def found_and_lost(*args: object) -> object:
         found = await find(*args)  # type: ignore[arg-type]
@@ -146,5 +150,5 @@ def test_right_that_goes_between_the_look_and_the_change(
 
     monkeypatch.setattr(room, "wishes_find", found_and_lost)
 
-    with pytest.raises(Forbidden, match=privilege.name):
+    with pytest.raises(PermissionDenied, match=privilege.name):
         (override if room is grants else create)(desk, "ana")

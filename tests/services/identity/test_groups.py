@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.identity.groups import MEMBERS_MAX, member_remove, members_add, members_list
 from limnos.services.identity.users import principal_add, principal_remove
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
 @pytest.fixture
-def crew(desk: Desk) -> Desk:
+def crew(desk: ServiceDesk) -> ServiceDesk:
     """A lake with the group `crew`."""
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name="crew"))
     return desk
 
 
-def join(desk: Desk, *users: str, by: str = "admin") -> tuple[str, ...]:
+def join(desk: ServiceDesk, *users: str, by: str = "admin") -> tuple[str, ...]:
     """Make users members of `crew`."""
     return desk.run(members_add(desk.ctx(by), metalake=LAKE, group="crew", users=users))
 
 
-def members(desk: Desk, user: str = "admin") -> tuple[str, ...]:
+def members(desk: ServiceDesk, user: str = "admin") -> tuple[str, ...]:
     """Who is in `crew`, as a user is told."""
-    return desk.run(desk.ctx(user).read(Scope(LAKE), lambda scene: members_list(scene, "crew")))
+    return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda request_view: members_list(request_view, "crew")))
 
 
-def test_joining_is_all_or_none(crew: Desk) -> None:
+def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
     """One unknown user refuses all; again is fine; members come sorted."""
     with pytest.raises(NotFound, match="nobody"):
         join(crew, "ana", "nobody")
@@ -41,24 +41,24 @@ def test_joining_is_all_or_none(crew: Desk) -> None:
     assert join(crew, "bob", "ana") == ("ana", "bob")
 
 
-def test_too_many_at_once(crew: Desk) -> None:
+def test_too_many_at_once(crew: ServiceDesk) -> None:
     """More users than the limit are refused before any is looked up."""
     with pytest.raises(BadRequest, match=str(MEMBERS_MAX)):
         join(crew, *(f"u{number}" for number in range(MEMBERS_MAX + 1)))
 
 
-def test_members_see_each_other_and_nobody_else_does(crew: Desk) -> None:
+def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
     """A member is told who is in the group, a user outside of it is not, and a member makes no members."""
     join(crew, "ana")
 
     assert members(crew, "ana") == ("ana",)
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         members(crew, "bob")
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         join(crew, "bob", by="ana")
 
 
-def test_leaving(crew: Desk) -> None:
+def test_leaving(crew: ServiceDesk) -> None:
     """A membership ends once, with the rights that came by it; a removed user is no member, nor is a successor."""
     crew.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS, Privilege.MANAGE_GRANTS)
     join(crew, "ana", "bob")

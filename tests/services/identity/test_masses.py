@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
-from limnos.services.identity.grants import Wish, roles_give
+from limnos.model.privileges import GrantCondition, Privilege
+from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create, role_drop, roles_list, roles_on
 from limnos.services.identity.users import holders_list, principal_add, principal_remove
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store.schema import metadata
 from tests.inprocess import LAKE, Node
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 MANY = 300
 """More than a read may have rounds."""
@@ -27,26 +27,26 @@ FAR = 1 << 52
 NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {MASSES})"
 
 
-def ask(desk: Desk, reader: Callable[[Scene], Any], user: str = "admin") -> tuple[Any, int]:
+def ask(desk: ServiceDesk, reader: Callable[[RequestView], Any], user: str = "admin") -> tuple[Any, int]:
     """Ask a node that knows nothing; returns the answer and how many statements it took."""
     fresh = Node(desk.lab.open())
-    found = desk.run(fresh.ctx(user).read(Scope(LAKE), reader))
+    found = desk.run(fresh.ctx(user).read(RequestScope(LAKE), reader))
     return found, fresh.store.statements
 
 
-def give(desk: Desk, name: str, *roles: str, kind: Kind = Kind.USER, gives: bool = True) -> None:
+def give(desk: ServiceDesk, name: str, *roles: str, kind: Kind = Kind.USER, gives: bool = True) -> None:
     """Give roles to somebody, or take them."""
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=roles, gives=gives))
 
 
-def make_role(desk: Desk, name: str, *privileges: Privilege) -> None:
+def make_role(desk: ServiceDesk, name: str, *privileges: Privilege) -> None:
     """Make a role, with these rights to the catalog."""
-    wish = Wish(Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in privileges))
+    wish = PrivilegeRequest(Kind.CATALOG, "main", tuple((each, GrantCondition.ALLOW) for each in privileges))
     wishes = (wish,) if privileges else ()
     desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=wishes))
 
 
-def multiply(desk: Desk, table: str, where: str, **changed: str) -> None:
+def multiply(desk: ServiceDesk, table: str, where: str, **changed: str) -> None:
     """Copy a row many times, past the server; what changes is told in SQL, with the number of the copy as `n`."""
     columns = metadata.tables[table].columns.keys()
     values = ", ".join(changed.get(column, column) for column in columns)
@@ -55,14 +55,14 @@ def multiply(desk: Desk, table: str, where: str, **changed: str) -> None:
     )
 
 
-def first(desk: Desk, statement: str) -> int:
+def first(desk: ServiceDesk, statement: str) -> int:
     """Read one number."""
     found: int = desk.rows(statement)[0][0]
     return found
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
-def test_details_of_masses(desk: Desk, kind: Kind) -> None:
+def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
     """Twenty thousand who hold a role each are told, with it, by a fresh node from as many statements as a few are."""
     make_role(desk, "r")
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
@@ -72,13 +72,13 @@ def test_details_of_masses(desk: Desk, kind: Kind) -> None:
     multiply(desk, "principal", f"id = {one}", id=f"{FAR} + n", name=name)
     multiply(desk, "role_member", f"principal_id = {one}", principal_id=f"{FAR} + n")
 
-    holders, statements = ask(desk, lambda scene: holders_list(scene, kind))
+    holders, statements = ask(desk, lambda request_view: holders_list(request_view, kind))
 
     assert [each.roles for each in holders if each.principal.name[0] == "p"] == [("r",)] * (MASSES + 1)
     assert statements <= STATEMENTS_MAX
 
 
-def test_masses_of_roles(desk: Desk) -> None:
+def test_masses_of_roles(desk: ServiceDesk) -> None:
     """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see them."""
     make_role(desk, "r", Privilege.USE_CATALOG)
     one = first(desk, "SELECT id FROM role WHERE name = 'r'")
@@ -90,7 +90,7 @@ def test_masses_of_roles(desk: Desk) -> None:
 
     every, statements = ask(desk, roles_list)
     mine, of_mine = ask(desk, roles_list, "ana")
-    on, of_on = ask(desk, lambda scene: roles_on(scene, catalog))
+    on, of_on = ask(desk, lambda request_view: roles_on(request_view, catalog))
 
     assert (len(every), [role.name for role in mine], len(on)) == (MASSES + 1, ["r"], MASSES + 1)
     assert max(statements, of_mine) <= STATEMENTS_MAX
@@ -98,7 +98,7 @@ def test_masses_of_roles(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
-def test_details_of_many(desk: Desk, kind: Kind) -> None:
+def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
     """Everybody comes with the roles held directly, sorted, from as many statements for many as for few."""
     for role in ("r1", "r0"):
         make_role(desk, role)
@@ -107,7 +107,7 @@ def test_details_of_many(desk: Desk, kind: Kind) -> None:
     give(desk, "p007", "r1", "r0", kind=kind)
     give(desk, "p008", "r1", kind=kind)
 
-    holders, statements = ask(desk, lambda scene: holders_list(scene, kind))
+    holders, statements = ask(desk, lambda request_view: holders_list(request_view, kind))
 
     roles = {each.principal.name: each.roles for each in holders if each.principal.name[0] == "p"}
     assert len(roles) == MANY
@@ -115,13 +115,15 @@ def test_details_of_many(desk: Desk, kind: Kind) -> None:
     assert statements <= STATEMENTS_MAX
 
 
-def test_details_follow_changes(desk: Desk) -> None:
+def test_details_follow_changes(desk: ServiceDesk) -> None:
     """What is known of holders follows a role that is given, taken or dropped, and a user who is removed."""
     for role in ("r", "s"):
         make_role(desk, role)
 
     def known() -> dict[str, tuple[str, ...]]:
-        found = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: holders_list(scene, Kind.USER)))
+        found = desk.run(
+            desk.ctx().read(RequestScope(LAKE), lambda request_view: holders_list(request_view, Kind.USER))
+        )
         return {each.principal.name: each.roles for each in found if each.roles}
 
     assert known() == {}
@@ -136,7 +138,7 @@ def test_details_follow_changes(desk: Desk) -> None:
     assert known() == {}
 
 
-def test_many_roles_and_who_sees_them(desk: Desk) -> None:
+def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
     """The list of roles takes a few statements; who owns one or holds one sees just those, also after a transfer."""
     for number in range(MANY):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
@@ -154,13 +156,13 @@ def test_many_roles_and_who_sees_them(desk: Desk) -> None:
     assert statements <= STATEMENTS_MAX
 
     warm = desk.ctx("ana")
-    desk.run(warm.read(Scope(LAKE), roles_list))
+    desk.run(warm.read(RequestScope(LAKE), roles_list))
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=Kind.ROLE, full_name="r002", owner_kind=Kind.USER, owner="ana"))
-    assert [role.name for role in desk.run(warm.read(Scope(LAKE), roles_list))] == ["r001", "r002"]
+    assert [role.name for role in desk.run(warm.read(RequestScope(LAKE), roles_list))] == ["r001", "r002"]
 
 
 @pytest.mark.parametrize("count", [3, 50, 51, MANY])
-def test_roles_on_an_object(desk: Desk, count: int) -> None:
+def test_roles_on_an_object(desk: ServiceDesk, count: int) -> None:
     """The roles on an object are told for few and many alike: those that the caller may load."""
     for number in range(count):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
@@ -168,8 +170,8 @@ def test_roles_on_an_object(desk: Desk, count: int) -> None:
     give(desk, "ana", "r001", "elsewhere")
     ((catalog,),) = desk.rows("SELECT id FROM node WHERE kind = 2")
 
-    every, statements = ask(desk, lambda scene: roles_on(scene, catalog))
-    mine, _ = ask(desk, lambda scene: roles_on(scene, catalog), "ana")
+    every, statements = ask(desk, lambda request_view: roles_on(request_view, catalog))
+    mine, _ = ask(desk, lambda request_view: roles_on(request_view, catalog), "ana")
 
     assert every == tuple(f"r{number:03}" for number in range(count))
     assert mine == ("r001",)

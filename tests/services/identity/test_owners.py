@@ -8,24 +8,28 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.identity.owners import owner_load, owner_set
 from limnos.services.identity.roles import role_create, role_load
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import LAKE, add_catalog
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def hand_over(desk: Desk, kind: Kind, full_name: str, owner: str) -> None:
+def hand_over(desk: ServiceDesk, kind: Kind, full_name: str, owner: str) -> None:
     """Give an object to a user."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner=owner))
 
 
-def listed(desk: Desk, user: str) -> list[str]:
+def listed(desk: ServiceDesk, user: str) -> list[str]:
     """The catalogs that a user sees in a list."""
-    return desk.run(desk.ctx(user).read(Scope(LAKE), lambda scene: [node.name for node in catalogs_list(scene)]))
+    return desk.run(
+        desk.ctx(user).read(
+            RequestScope(LAKE), lambda request_view: [node.name for node in catalogs_list(request_view)]
+        )
+    )
 
 
-def test_list_of_catalogs_follows_their_owners(desk: Desk) -> None:
+def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
     """A list of catalogs is read on the metalake's clock: another node's list knows a catalog's new owner at once."""
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     desk.run(add_catalog(desk.ctx(), "side"))
     assert (listed(other, "ana"), listed(other, "bob")) == ([], [])
 
@@ -40,7 +44,7 @@ def test_list_of_catalogs_follows_their_owners(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
 )
-def test_owner_moves_the_clock_that_readers_look_at(desk: Desk, kind: Kind, full_name: str) -> None:
+def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
     """A metalake's owner is on the server's clock, a catalog's and a role's on the metalake's, all else on the catalog's."""
     desk.namespace("a")
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
@@ -56,13 +60,13 @@ def test_owner_moves_the_clock_that_readers_look_at(desk: Desk, kind: Kind, full
     assert {zone for zone, revision in after.items() if revision != before[zone]} == {home}
 
 
-def test_role_of_another_is_seen_at_once(desk: Desk) -> None:
+def test_role_of_another_is_seen_at_once(desk: ServiceDesk) -> None:
     """Who is given a role's ownership may load it at the next request, on another node too."""
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     hand_over(desk, Kind.ROLE, "r", "ana")
 
-    found = other.run(other.ctx("ana").read(Scope(LAKE), lambda scene: role_load(scene, "r")))
+    found = other.run(other.ctx("ana").read(RequestScope(LAKE), lambda request_view: role_load(request_view, "r")))
     owner = other.run(owner_load(other.ctx("ana"), metalake=LAKE, kind=Kind.ROLE, full_name="r"))
 
     assert found.role.name == "r"

@@ -6,14 +6,14 @@ import pytest
 
 from limnos.access import subjects
 from limnos.access.actions import Action
-from limnos.model.entities import Ruled
-from limnos.model.errors import AlreadyExists, Forbidden, IllegalPrivilege, LimnosError, StalePermit
+from limnos.model.entities import RoleWithRules
+from limnos.model.errors import AlreadyExists, IllegalPrivilege, LimnosError, PermissionDenied, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.namespaces import namespace_drop, namespaces_list
 from limnos.services.identity import roles as module
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give, rules_override
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give, rules_override
 from limnos.services.identity.roles import (
     RoleDrop,
     RoleObject,
@@ -24,44 +24,44 @@ from limnos.services.identity.roles import (
     role_objects,
     roles_list,
 )
-from limnos.services.lookup.objects import role_look_up
-from limnos.services.request.pages import EVERY
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.lookup.securables import role_look_up
+from limnos.services.request.name_pages import ALL_NAMES
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store import roles as store_roles
 from limnos.store.sql import Load
 from limnos.view import facts
-from limnos.view.gate import COLD_READS
+from limnos.view.freshness_gate import COLD_READS
 from tests.inprocess import LAKE, MAIN, add_catalog
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def make(desk: Desk, name: str, *wishes: Wish, user: str = "admin") -> None:
+def make(desk: ServiceDesk, name: str, *wishes: PrivilegeRequest, user: str = "admin") -> None:
     """Make a role."""
     desk.run(role_create(desk.ctx(user), metalake=LAKE, name=name, properties={}, wishes=wishes))
 
 
-def wish(kind: Kind, full_name: str, privilege: Privilege) -> Wish:
+def wish(kind: Kind, full_name: str, privilege: Privilege) -> PrivilegeRequest:
     """Allow one thing."""
-    return Wish(kind, full_name, ((privilege, Condition.ALLOW),))
+    return PrivilegeRequest(kind, full_name, ((privilege, GrantCondition.ALLOW),))
 
 
-def names(desk: Desk, user: str) -> list[str]:
+def names(desk: ServiceDesk, user: str) -> list[str]:
     """Which roles a user sees."""
-    return [role.name for role in desk.run(desk.ctx(user).read(Scope(LAKE), roles_list))]
+    return [role.name for role in desk.run(desk.ctx(user).read(RequestScope(LAKE), roles_list))]
 
 
-def objects(desk: Desk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
+def objects(desk: ServiceDesk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
     """What a role has rules on."""
-    found = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: role_load(scene, name)))
+    found = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, name)))
     return [(each.kind, each.path) for each in desk.run(all_objects(desk, found))]
 
 
-async def all_objects(desk: Desk, found: Ruled) -> list[RoleObject]:
+async def all_objects(desk: ServiceDesk, found: RoleWithRules) -> list[RoleObject]:
     """The objects of all lists."""
     return [each async for some in role_objects(desk.ctx(), found) for each in some]
 
 
-def test_rules_come_with_the_role(desk: Desk) -> None:
+def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
     """A role's objects are told in the order of their paths, the metalake first; one that was dropped is left out."""
     desk.run(add_catalog(desk.ctx(), "attic"))
     desk.namespace("b")
@@ -82,7 +82,7 @@ def test_rules_come_with_the_role(desk: Desk) -> None:
     assert objects(desk, "r") == whole + spaces[1:]
 
 
-def test_who_sees_a_role(desk: Desk) -> None:
+def test_who_sees_a_role(desk: ServiceDesk) -> None:
     """Its holders and its owner see a role, and nobody else does."""
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_ROLE)
     make(desk, "held")
@@ -91,44 +91,44 @@ def test_who_sees_a_role(desk: Desk) -> None:
 
     assert names(desk, "ana") == ["held"]
     assert names(desk, "bob") == ["his", "of bob"]
-    with pytest.raises(Forbidden):
-        desk.run(desk.ctx("ana").read(Scope(LAKE), lambda scene: role_load(scene, "his")))
+    with pytest.raises(PermissionDenied):
+        desk.run(desk.ctx("ana").read(RequestScope(LAKE), lambda request_view: role_load(request_view, "his")))
 
 
-def test_dropped_role_gives_nothing(desk: Desk) -> None:
+def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
     """What came by a role ends with it, also for a role of the same name that is made after."""
     make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
-    desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, ())))
+    desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
 
     desk.run(role_drop(desk.ctx(), metalake=LAKE, name="r"))
     make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
 
     assert names(desk, "ana") == []
     with pytest.raises(LimnosError):
-        desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, ())))
+        desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
 
 
-def test_holder_neither_makes_nor_drops(desk: Desk) -> None:
+def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
     """Holding a role is no right to drop it, and a name is taken once."""
     make(desk, "r")
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         desk.run(role_drop(desk.ctx("ana"), metalake=LAKE, name="r"))
     with pytest.raises(AlreadyExists):
         make(desk, "r")
 
 
-def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: Desk) -> None:
+def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
     """A drop that was decided for one role does not hit another one that has the name by then."""
     make(desk, "r")
 
-    def decide(scene: Scene) -> Permit[RoleDrop]:
-        role, _, decision = role_look_up(scene, "r", Action.ROLE_DROP)
-        return scene.permit(RoleDrop(role), decision)
+    def decide(request_view: RequestView) -> Permit[RoleDrop]:
+        role, _, decision = role_look_up(request_view, "r", Action.ROLE_DROP)
+        return request_view.permit(RoleDrop(role), decision)
 
-    permit = desk.run(desk.ctx().read(Scope(LAKE), decide))
+    permit = desk.run(desk.ctx().read(RequestScope(LAKE), decide))
     desk.run(role_drop(desk.ctx(), metalake=LAKE, name="r"))
     make(desk, "r")
 
@@ -138,7 +138,7 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: Desk) -> 
     assert names(desk, "admin") == ["r"]
 
 
-def test_a_role_of_many_is_read_and_changed_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is whole and in order."""
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
@@ -148,7 +148,9 @@ def test_a_role_of_many_is_read_and_changed_in_parts(desk: Desk, monkeypatch: py
         desk.namespace(name)
     use = Privilege.USE_SCHEMA
     make(desk, "r", *(wish(Kind.NAMESPACE, f"main.{name}", use) for name in spaces[:-1]))
-    granted = Wish(Kind.NAMESPACE, "main.n11", ((use, Condition.ALLOW), (Privilege.CREATE_TABLE, Condition.DENY)))
+    granted = PrivilegeRequest(
+        Kind.NAMESPACE, "main.n11", ((use, GrantCondition.ALLOW), (Privilege.CREATE_TABLE, GrantCondition.DENY))
+    )
 
     found = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=granted))
     lists = desk.run(lists_of(desk, found))
@@ -161,23 +163,29 @@ def test_a_role_of_many_is_read_and_changed_in_parts(desk: Desk, monkeypatch: py
     assert objects(desk, "r") == [(Kind.NAMESPACE, ("main", name)) for name in spaces]
 
 
-def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: Desk) -> None:
+def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDesk) -> None:
     """By the rules on that object, however many others the role has; another object's are no obstacle."""
     desk.namespace("a")
     desk.namespace("b")
     use = Privilege.USE_SCHEMA
     make(desk, "r", wish(Kind.NAMESPACE, "main.a", use))
-    denial = ((use, Condition.DENY),)
+    denial = ((use, GrantCondition.DENY),)
 
     with pytest.raises(IllegalPrivilege, match="has USE_SCHEMA allowed on this object: revoke that first"):
-        desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=Wish(Kind.NAMESPACE, "main.a", denial)))
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=Wish(Kind.NAMESPACE, "main.b", denial)))
+        desk.run(
+            privileges_grant(
+                desk.ctx(), metalake=LAKE, role="r", wish=PrivilegeRequest(Kind.NAMESPACE, "main.a", denial)
+            )
+        )
+    desk.run(
+        privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=PrivilegeRequest(Kind.NAMESPACE, "main.b", denial))
+    )
 
     assert len(objects(desk, "r")) == 2
 
 
 @pytest.fixture
-def parts_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A user `ana` with a role of rules on 45 namespaces, where ten rules are many; how many rules each part had that was read."""
     for room in (store_roles, module, subjects):
         monkeypatch.setattr(room, "PART_MAX", 10)
@@ -198,28 +206,28 @@ def parts_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def grant(desk: Desk, at: int, *privileges: Privilege, condition: Condition = Condition.ALLOW) -> None:
+def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCondition = GrantCondition.ALLOW) -> None:
     """Add rules on one namespace to the role."""
     rules = tuple((privilege, condition) for privilege in privileges)
-    wished = Wish(Kind.NAMESPACE, f"main.n{at:02}", rules)
+    wished = PrivilegeRequest(Kind.NAMESPACE, f"main.n{at:02}", rules)
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=wished))
 
 
-def shown(desk: Desk) -> list[str]:
+def shown(desk: ServiceDesk) -> list[str]:
     """The namespaces that ana sees."""
-    page = desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, (), asked=EVERY)))
+    page = desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), asked=ALL_NAMES)))
     return page.texts()
 
 
-def may_create(desk: Desk) -> list[int]:
+def may_create(desk: ServiceDesk) -> list[int]:
     """Where ana may create tables."""
-    subject = desk.run(desk.ctx("ana").read(MAIN, lambda scene: scene.subject))
+    subject = desk.run(desk.ctx("ana").read(MAIN, lambda request_view: request_view.subject))
     allowed = subject.allow_ids.get(Privilege.CREATE_TABLE, frozenset())
     rows = desk.rows("SELECT id, name FROM node")
     return sorted(int(name[1:]) for id_, name in rows if id_ in allowed)
 
 
-def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: Desk, parts_read: list[int]) -> None:
+def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
     """The rules are read part by part, each a round of its own; after a grant or a revoke the part of that object alone."""
     before = COLD_READS[()]
 
@@ -237,7 +245,7 @@ def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: Desk, parts_read:
     assert parts_read == []
 
 
-def test_replaced_rules_are_read_anew(desk: Desk, parts_read: list[int]) -> None:
+def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) -> None:
     """What names no single object touches every part."""
     shown(desk)
     parts_read.clear()
@@ -248,7 +256,7 @@ def test_replaced_rules_are_read_anew(desk: Desk, parts_read: list[int]) -> None
     assert parts_read == [5, 5, 5, 5, 3]
 
 
-def test_a_part_that_has_grown_is_cut(desk: Desk, parts_read: list[int]) -> None:
+def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) -> None:
     """Beyond twice its size it ends earlier, and those behind it are read at most once for that."""
     shown(desk)
     parts_read.clear()
@@ -269,7 +277,7 @@ def test_a_part_that_has_grown_is_cut(desk: Desk, parts_read: list[int]) -> None
     assert len(parts_read) == 1
 
 
-def test_a_role_that_becomes_small_is_whole_again(desk: Desk, parts_read: list[int]) -> None:
+def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read: list[int]) -> None:
     """Below the bound it is one fact, as other roles are."""
     shown(desk)
     parts_read.clear()
@@ -283,6 +291,6 @@ def test_a_role_that_becomes_small_is_whole_again(desk: Desk, parts_read: list[i
     assert parts_read == []
 
 
-async def lists_of(desk: Desk, found: Ruled) -> list[list[RoleObject]]:
+async def lists_of(desk: ServiceDesk, found: RoleWithRules) -> list[list[RoleObject]]:
     """The lists as they come."""
     return [some async for some in role_objects(desk.ctx(), found)]

@@ -6,72 +6,74 @@ from collections.abc import Iterator
 
 import pytest
 
-from limnos.model.errors import BadRequest, Forbidden, InUse, LimnosError, NotEmpty, NotFound, NotInUse
+from limnos.model.errors import BadRequest, InUse, LimnosError, NotEmpty, NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.catalogs import catalog_drop, catalog_enable, catalog_load
 from limnos.services.catalog.metalakes import metalake_create, metalake_drop, metalake_set, metalakes_visible
 from limnos.services.catalog.namespaces import namespace_create, namespace_load
 from limnos.services.identity.users import principal_remove, principals_list, user_enable
-from limnos.services.request.scene import Scope
-from tests.backends import Lab
+from limnos.services.request.request_view import RequestScope
+from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE, MAIN, fill
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
 @pytest.fixture(autouse=True)
-def furnished(desk: Desk) -> None:
+def furnished(desk: ServiceDesk) -> None:
     """A namespace that ana may load."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 
 @pytest.fixture
-def open_desk(file_lab: Lab) -> Iterator[Desk]:
+def open_desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
     """The same lake by a node whose access control is off."""
-    desk = Desk(file_lab, access=False)
+    desk = ServiceDesk(file_lab, access=False)
     yield desk
     desk.node.services.files.close()
 
 
-def loads(desk: Desk, user: str) -> str:
+def loads(desk: ServiceDesk, user: str) -> str:
     """What a user is told who loads the namespace."""
     try:
-        desk.run(desk.ctx(user).read(MAIN, lambda scene: namespace_load(scene, ("a",))))
+        desk.run(desk.ctx(user).read(MAIN, lambda request_view: namespace_load(request_view, ("a",))))
     except LimnosError as error:
         return type(error).__name__
     return "loaded"
 
 
-def enable(desk: Desk, name: str, *, enabled: bool) -> None:
+def enable(desk: ServiceDesk, name: str, *, enabled: bool) -> None:
     """Enable or disable a user."""
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name=name, enabled=enabled))
 
 
-def test_disabled_user_is_refused_at_the_next_request(desk: Desk) -> None:
+def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None:
     """Disabling counts at once, in words that say what it is, and enabling too."""
     told = [loads(desk, "ana")]
     enable(desk, "ana", enabled=False)
     told.append(loads(desk, "ana"))
-    with pytest.raises(Forbidden, match="User ana is disabled in metalake lake"):
-        desk.run(desk.ctx("ana").read(Scope(LAKE), lambda scene: principals_list(scene, Kind.USER)))
+    with pytest.raises(PermissionDenied, match="User ana is disabled in metalake lake"):
+        desk.run(
+            desk.ctx("ana").read(RequestScope(LAKE), lambda request_view: principals_list(request_view, Kind.USER))
+        )
     enable(desk, "ana", enabled=True)
 
     assert [*told, loads(desk, "ana")] == ["loaded", "Forbidden", "loaded"]
 
 
-def test_disabled_user_is_refused_without_access_control(desk: Desk, open_desk: Desk) -> None:
+def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open_desk: ServiceDesk) -> None:
     """With access control off everybody may do everything, but a disabled user nothing."""
     assert loads(open_desk, "nobody at all") == "loaded"
 
     enable(desk, "ana", enabled=False)
 
     assert loads(open_desk, "ana") == "Forbidden"
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         open_desk.run(namespace_create(open_desk.ctx("ana"), MAIN, levels=("b",), properties={}))
 
 
-def test_disabled_user_sees_no_metalake(desk: Desk) -> None:
+def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
     """A metalake is not listed to a user who is disabled in it, nor to who is no user of it."""
     listed = [[node.name for node in desk.run(metalakes_visible(desk.ctx(user)))] for user in ("ana", "stranger")]
     enable(desk, "ana", enabled=False)
@@ -80,7 +82,7 @@ def test_disabled_user_sees_no_metalake(desk: Desk) -> None:
     assert desk.run(metalakes_visible(desk.ctx("ana"))) == []
 
 
-def test_owner_of_the_metalake_cannot_be_lost(desk: Desk) -> None:
+def test_owner_of_the_metalake_cannot_be_lost(desk: ServiceDesk) -> None:
     """Who owns the metalake can neither be disabled nor removed."""
     with pytest.raises(BadRequest, match="give it another owner"):
         enable(desk, ADMIN, enabled=False)
@@ -90,7 +92,7 @@ def test_owner_of_the_metalake_cannot_be_lost(desk: Desk) -> None:
     assert loads(desk, ADMIN) == "loaded"
 
 
-def test_removed_user_inherits_nothing_when_added_again(desk: Desk) -> None:
+def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> None:
     """Somebody added under a removed user's name has none of the rights."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     gone = loads(desk, "ana")
@@ -99,7 +101,7 @@ def test_removed_user_inherits_nothing_when_added_again(desk: Desk) -> None:
     assert (gone, loads(desk, "ana")) == ("Forbidden", "Forbidden")
 
 
-def test_disabled_catalog_refuses_what_lies_below(desk: Desk) -> None:
+def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
     """Below a disabled catalog nothing is read or made; the catalog itself may be loaded, and enabled."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
     told = loads(desk, "ana")
@@ -111,7 +113,7 @@ def test_disabled_catalog_refuses_what_lies_below(desk: Desk) -> None:
     assert (told, shown.name, loads(desk, "ana")) == ("NotInUse", "main", "loaded")
 
 
-def test_disabled_metalake_refuses_what_lies_below(desk: Desk) -> None:
+def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
     """Below a disabled metalake nothing is read or made until it is enabled again."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
     told = loads(desk, "ana")
@@ -122,7 +124,7 @@ def test_disabled_metalake_refuses_what_lies_below(desk: Desk) -> None:
     assert (told, loads(desk, "ana")) == ("NotInUse", "loaded")
 
 
-def test_catalog_in_use_is_not_dropped(desk: Desk) -> None:
+def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
     """A catalog is dropped when it is disabled and empty, or by force; then its name leads nowhere."""
     with pytest.raises(InUse, match="disable it first"):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
@@ -137,7 +139,7 @@ def test_catalog_in_use_is_not_dropped(desk: Desk) -> None:
     assert loads(desk, "ana") == "Forbidden"
 
 
-def test_metalake_in_use_is_not_dropped(desk: Desk) -> None:
+def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
     """A metalake is dropped when it is disabled and empty, or by force; one made again under its name is another."""
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
@@ -152,7 +154,7 @@ def test_metalake_in_use_is_not_dropped(desk: Desk) -> None:
     assert loads(desk, ADMIN) == "NotFound"
 
 
-def test_metalakes_are_made_by_service_admins(desk: Desk) -> None:
+def test_metalakes_are_made_by_service_admins(desk: ServiceDesk) -> None:
     """Who is no service admin makes no metalake."""
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         desk.run(metalake_create(desk.ctx("ana"), name="pond", comment=None, properties={}))

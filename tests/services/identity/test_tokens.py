@@ -5,39 +5,41 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.authentication import Credential
-from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.services.activity.audit import audit_read
 from limnos.services.activity.audit_exports import audit_export
 from limnos.services.catalog.metalakes import metalake_create, metalakes_visible
 from limnos.services.identity.tokens import token_create, token_revoke, tokens_list, tokens_visible
 from limnos.services.identity.users import principal_add, principal_remove, user_enable
-from limnos.services.request.scene import Scope
-from limnos.store.audit import Wanted
+from limnos.services.request.request_view import RequestScope
+from limnos.store.audit import AuditFilter
 from tests.inprocess import LAKE, MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
-SERVER = Scope()
+SERVER = RequestScope()
 
 
-def make(desk: Desk, user: str = "ana", *, of: str | None = None, expires_in_s: int | None = None) -> tuple[int, bytes]:
+def make(
+    desk: ServiceDesk, user: str = "ana", *, of: str | None = None, expires_in_s: int | None = None
+) -> tuple[int, bytes]:
     """Make a token; returns its id and the header that uses it."""
     token, text = desk.run(token_create(desk.ctx(user), user=of, name="laptop", expires_in_s=expires_in_s))
     return token.id, f"Bearer {text}".encode()
 
 
-def credential(desk: Desk, header: bytes) -> Credential:
+def credential(desk: ServiceDesk, header: bytes) -> Credential:
     """Parse a header."""
     return desk.node.services.authenticator.credential(header)
 
 
-def who(desk: Desk, header: bytes) -> str:
+def who(desk: ServiceDesk, header: bytes) -> str:
     """Who a header speaks for."""
     asks = credential(desk, header)
-    return desk.run(desk.node.ctx(asks).read(Scope(), lambda scene: scene.user))
+    return desk.run(desk.node.ctx(asks).read(RequestScope(), lambda request_view: request_view.user))
 
 
-def test_token_speaks_for_its_user(desk: Desk) -> None:
+def test_token_speaks_for_its_user(desk: ServiceDesk) -> None:
     """A token is as good as its user, and its secret is stored nowhere."""
     _, header = make(desk)
     secret = header.decode().rsplit("_", 1)[1] if header.count(b"_") == 2 else header.decode().split("_", 2)[2]
@@ -48,7 +50,7 @@ def test_token_speaks_for_its_user(desk: Desk) -> None:
     assert all(secret.encode() not in each for row in stored for each in row if isinstance(each, bytes))
 
 
-def test_expired_token_is_refused_the_moment_it_expires(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_token_is_refused_the_moment_it_expires(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remembered token is compared with the store's clock each time, without anything changing in the store."""
     _, header = make(desk, expires_in_s=60)
     clock = desk.node.store.time
@@ -57,42 +59,42 @@ def test_expired_token_is_refused_the_moment_it_expires(desk: Desk, monkeypatch:
 
     monkeypatch.setattr(clock, "now_ms", lambda: real() + 61_000)
 
-    with pytest.raises(Unauthenticated, match="has expired"):
+    with pytest.raises(AuthenticationFailed, match="has expired"):
         who(desk, header)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**12])
-def test_expiry_must_make_sense(desk: Desk, seconds: int) -> None:
+def test_expiry_must_make_sense(desk: ServiceDesk, seconds: int) -> None:
     """A token expires in the future, within a lifetime, or never."""
     with pytest.raises(BadRequest, match="A token expires in 1 to"):
         make(desk, expires_in_s=seconds)
 
 
-def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: Desk) -> None:
+def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: ServiceDesk) -> None:
     """A token that another node has just accepted is refused there after it was revoked here."""
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     token_id, header = make(desk)
     assert who(other, header) == "ana"
 
     assert desk.run(token_revoke(desk.ctx("ana"), token_id=token_id)) is True
 
-    with pytest.raises(Unauthenticated, match="was revoked"):
+    with pytest.raises(AuthenticationFailed, match="was revoked"):
         who(other, header)
     assert desk.run(token_revoke(desk.ctx("ana"), token_id=token_id)) is False
 
 
-def test_wrong_secret_of_an_existing_token(desk: Desk) -> None:
+def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
     """Knowing a token's id is worth nothing."""
     _, header = make(desk)
 
-    with pytest.raises(Unauthenticated, match="wrong"):
+    with pytest.raises(AuthenticationFailed, match="wrong"):
         who(desk, header[:-1] + (b"A" if header[-1:] != b"A" else b"B"))
 
 
-def test_absent_token_is_found_once_it_is_made(desk: Desk) -> None:
+def test_absent_token_is_found_once_it_is_made(desk: ServiceDesk) -> None:
     """The absence of a token that was tried is no longer believed when a token of that id is made."""
     first, _ = make(desk)
-    with pytest.raises(Unauthenticated):
+    with pytest.raises(AuthenticationFailed):
         who(desk, f"Bearer lim_{first + 1}_guess".encode())
 
     made, header = make(desk)
@@ -105,42 +107,45 @@ def test_absent_token_is_found_once_it_is_made(desk: Desk) -> None:
     b"Bearer", b"Bearer ", b"Bearer lim_", b"Bearer lim_1_", b"Bearer lim_x_y", b"Bearer lim_-1_y", b"Bearer \xff\xfe",
     b"Bearer lim_99999999999999999999_y", b"Basic", b"Basic !!!", b"Basic /////w==", b"Basic Og==", b"Digest x", b"lim_1_y",
 ])  # fmt: skip
-def test_malformed_credentials_are_refused(desk: Desk, header: bytes) -> None:
+def test_malformed_credentials_are_refused(desk: ServiceDesk, header: bytes) -> None:
     """Anything that is no credential is refused as such, not taken for nobody."""
-    with pytest.raises(Unauthenticated):
+    with pytest.raises(AuthenticationFailed):
         credential(desk, header)
 
 
 @pytest.mark.parametrize("header", [b"", b"Bearer None"])
-def test_no_credential_is_anonymous(desk: Desk, header: bytes) -> None:
+def test_no_credential_is_anonymous(desk: ServiceDesk, header: bytes) -> None:
     """No header, and PyIceberg's way of sending none, is the user anonymous."""
     assert who(desk, header) == "anonymous"
 
 
-def test_anonymous_has_no_tokens(desk: Desk) -> None:
+def test_anonymous_has_no_tokens(desk: ServiceDesk) -> None:
     """Nobody in particular makes and lists none."""
-    with pytest.raises(Forbidden, match="say who you are"):
+    with pytest.raises(PermissionDenied, match="say who you are"):
         make(desk, "anonymous")
-    with pytest.raises(Forbidden):
-        desk.run(desk.ctx("anonymous").read(Scope(), lambda scene: tokens_list(scene, "anonymous")))
+    with pytest.raises(PermissionDenied):
+        desk.run(
+            desk.ctx("anonymous").read(RequestScope(), lambda request_view: tokens_list(request_view, "anonymous"))
+        )
 
 
-def test_others_tokens_are_the_admins_affair(desk: Desk) -> None:
+def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
     """A user neither makes, lists nor revokes another's tokens, and does not learn which exist; a service admin may."""
     token_id, _ = make(desk, "bob")
 
     for work in (
         lambda: make(desk, "ana", of="bob"),
-        lambda: desk.run(desk.ctx("ana").read(Scope(), lambda scene: tokens_list(scene, "bob"))),
-        lambda: desk.run(desk.ctx("ana").read(Scope(), lambda scene: tokens_list(scene, None))),
+        lambda: desk.run(desk.ctx("ana").read(RequestScope(), lambda request_view: tokens_list(request_view, "bob"))),
+        lambda: desk.run(desk.ctx("ana").read(RequestScope(), lambda request_view: tokens_list(request_view, None))),
         lambda: desk.run(token_revoke(desk.ctx("ana"), token_id=token_id)),
         lambda: desk.run(token_revoke(desk.ctx("ana"), token_id=token_id + 1)),
     ):
-        with pytest.raises(Forbidden):
+        with pytest.raises(PermissionDenied):
             work()
-    assert [token.id for token in desk.run(desk.ctx().read(Scope(), lambda scene: tokens_list(scene, None)))] == [
-        token_id
-    ]
+    assert [
+        token.id
+        for token in desk.run(desk.ctx().read(RequestScope(), lambda request_view: tokens_list(request_view, None)))
+    ] == [token_id]
     assert desk.run(token_revoke(desk.ctx(), token_id=token_id)) is True
     with pytest.raises(NotFound, match="does not exist"):
         desk.run(token_revoke(desk.ctx(), token_id=token_id + 1))
@@ -149,24 +154,26 @@ def test_others_tokens_are_the_admins_affair(desk: Desk) -> None:
 # -- what a token's worth rests on ---------------------------------------------------------------------------------
 
 
-def refused(desk: Desk, header: bytes, scope: Scope = SERVER) -> str:
+def refused(desk: ServiceDesk, header: bytes, scope: RequestScope = SERVER) -> str:
     """Why a header is refused."""
-    with pytest.raises(Unauthenticated) as told:
-        desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda scene: scene.user))
+    with pytest.raises(AuthenticationFailed) as told:
+        desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda request_view: request_view.user))
     return str(told.value)
 
 
-def remake(desk: Desk, header: bytes, *, of: str | None = None) -> bytes:
+def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
     """Make a token with a token."""
     ctx = desk.node.ctx(credential(desk, header))
     return f"Bearer {desk.run(token_create(ctx, user=of, name='next', expires_in_s=None))[1]}".encode()
 
 
 @pytest.mark.parametrize("who_asks, of", [("ana", None), ("ana", "admin"), ("admin", None), ("admin", "ana")])
-def test_what_was_made_while_access_was_off_is_void_when_it_is_on(desk: Desk, who_asks: str, of: str | None) -> None:
+def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
+    desk: ServiceDesk, who_asks: str, of: str | None
+) -> None:
     """With access control off anybody makes a token for anybody; it counts as long as that is so, and no longer."""
-    closed = Desk(desk.lab)
-    opened = Desk(desk.lab, access=False)
+    closed = ServiceDesk(desk.lab)
+    opened = ServiceDesk(desk.lab, access=False)
     _, header = make(opened, who_asks, of=of)
     heir = remake(opened, header)
 
@@ -176,9 +183,9 @@ def test_what_was_made_while_access_was_off_is_void_when_it_is_on(desk: Desk, wh
     assert "made while access control was off" in refused(closed, heir)
 
 
-def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Desk) -> None:
+def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: ServiceDesk) -> None:
     """A token made by who only named themselves is worth as much as naming oneself; so is what is made with it."""
-    strict = Desk(desk.lab, believes_basic=False)
+    strict = ServiceDesk(desk.lab, believes_basic=False)
     _, header = make(desk, "admin")
     heir, gift = remake(desk, header), remake(desk, header, of="ana")
 
@@ -187,15 +194,15 @@ def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Desk) -
         assert "only said who they were" in refused(strict, each)
 
 
-def test_proven_tokens_beget_proven_ones(desk: Desk) -> None:
+def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
     """The server's own token for its administrator counts everywhere, and so do those made with it where access is on."""
-    strict = Desk(desk.lab, believes_basic=False)
+    strict = ServiceDesk(desk.lab, believes_basic=False)
     _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
     header = f"Bearer {text}".encode()
 
     gift = remake(strict, header, of="ana")
 
-    for node in (desk, strict, Desk(desk.lab, access=False)):
+    for node in (desk, strict, ServiceDesk(desk.lab, access=False)):
         assert (who(node, header), who(node, gift)) == ("admin", "ana")
     assert who(strict, remake(strict, gift)) == "ana"
 
@@ -203,28 +210,28 @@ def test_proven_tokens_beget_proven_ones(desk: Desk) -> None:
 # -- whom a token belongs to ---------------------------------------------------------------------------------------
 
 
-def replace_user(desk: Desk, name: str) -> None:
+def replace_user(desk: ServiceDesk, name: str) -> None:
     """Remove a user, and add another one of the name."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
     desk.users(name)
 
 
 @pytest.mark.parametrize("access", [True, False])
-def test_successor_does_not_inherit_tokens(desk: Desk, access: bool) -> None:
+def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
     """A user removed and added again is another user: the old tokens are void in the metalake, on every node, at once."""
-    node = Desk(desk.lab, access=access)
+    node = ServiceDesk(desk.lab, access=access)
     _, header = make(node)
     heir = remake(node, header)
-    assert desk.run(node.node.ctx(credential(node, header)).read(MAIN, lambda scene: scene.user)) == "ana"
+    assert desk.run(node.node.ctx(credential(node, header)).read(MAIN, lambda request_view: request_view.user)) == "ana"
 
     replace_user(desk, "ana")
 
     for each in (header, heir):
-        for scope in (Scope(LAKE), MAIN, Scope(LAKE, "none")):
+        for scope in (RequestScope(LAKE), MAIN, RequestScope(LAKE, "none")):
             assert "an earlier user ana of metalake lake" in refused(node, each, scope)
 
 
-def test_predecessor_does_not_touch_the_successors_tokens(desk: Desk) -> None:
+def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> None:
     """With a void token nobody lists, makes or revokes tokens, nor reads the audit, though the server itself knows users by name alone."""
     _, header = make(desk)
     replace_user(desk, "ana")
@@ -236,17 +243,17 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: Desk) -> None:
         lambda: desk.run(token_create(old, user=None, name="", expires_in_s=None)),
         lambda: desk.run(token_revoke(old, token_id=fresh.id)),
         lambda: desk.run(metalakes_visible(old)),
-        lambda: desk.run(audit_read(old, None, wanted=Wanted(after=0), limit=1)),
+        lambda: desk.run(audit_read(old, None, wanted=AuditFilter(after=0), limit=1)),
         lambda: desk.run(audit_export(old, location="file:/out", since=None, until=None)),
     ):
-        with pytest.raises(Unauthenticated, match="earlier user ana"):
+        with pytest.raises(AuthenticationFailed, match="earlier user ana"):
             work()
     new = desk.node.ctx(credential(desk, f"Bearer {text}".encode()))
     assert [token.id for token in desk.run(tokens_visible(new, None))][-1] == fresh.id
-    assert desk.run(new.read(MAIN, lambda scene: scene.user)) == "ana"
+    assert desk.run(new.read(MAIN, lambda request_view: request_view.user)) == "ana"
 
 
-def test_line_of_tokens_is_as_old_as_its_first(desk: Desk) -> None:
+def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
     """Who makes a token from a token between removal and return gets no younger by it; an administrator's gift is new."""
     _, header = make(desk)
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
@@ -256,10 +263,10 @@ def test_line_of_tokens_is_as_old_as_its_first(desk: Desk) -> None:
     gift = remake(desk, admins, of="ana")
 
     assert "an earlier user ana" in refused(desk, heir, MAIN)
-    assert desk.run(desk.node.ctx(credential(desk, gift)).read(MAIN, lambda scene: scene.user)) == "ana"
+    assert desk.run(desk.node.ctx(credential(desk, gift)).read(MAIN, lambda request_view: request_view.user)) == "ana"
 
 
-def test_a_name_that_nobody_has_gets_no_token(desk: Desk) -> None:
+def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
     """An administrator adds the user first: a token that waits for its user would be the next one's of that name."""
     with pytest.raises(NotFound, match="limnos user add cleo"):
         make(desk, "admin", of="cleo")
@@ -268,10 +275,12 @@ def test_a_name_that_nobody_has_gets_no_token(desk: Desk) -> None:
 
     _, header = make(desk, "admin", of="cleo")
 
-    assert desk.run(desk.node.ctx(credential(desk, header)).read(MAIN, lambda scene: scene.user)) == "cleo"
+    assert (
+        desk.run(desk.node.ctx(credential(desk, header)).read(MAIN, lambda request_view: request_view.user)) == "cleo"
+    )
 
 
-def test_a_disabled_user_gets_no_token(desk: Desk) -> None:
+def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
     """Neither from an administrator nor by itself, once every metalake that knows it has disabled it; one that has not is enough."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
@@ -281,11 +290,11 @@ def test_a_disabled_user_gets_no_token(desk: Desk) -> None:
     desk.run(user_enable(desk.ctx(), metalake="pond", name="ana", enabled=False))
 
     for maker in ("admin", "ana"):
-        with pytest.raises(Forbidden, match="disabled"):
+        with pytest.raises(PermissionDenied, match="disabled"):
             make(desk, maker, of="ana")
 
 
-def test_removal_in_one_metalake_is_no_removal_in_another(desk: Desk) -> None:
+def test_removal_in_one_metalake_is_no_removal_in_another(desk: ServiceDesk) -> None:
     """A token goes on serving where its user stayed."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
@@ -294,4 +303,4 @@ def test_removal_in_one_metalake_is_no_removal_in_another(desk: Desk) -> None:
     replace_user(desk, "ana")
 
     ctx = desk.node.ctx(credential(desk, header))
-    assert desk.run(ctx.read(Scope("pond"), lambda scene: scene.user)) == "ana"
+    assert desk.run(ctx.read(RequestScope("pond"), lambda request_view: request_view.user)) == "ana"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, LimnosError, NotFound, StalePermit
+from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound, PermissionDenied, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import Privilege
@@ -20,24 +20,24 @@ from limnos.services.identity.users import (
     principals_list,
     user_enable,
 )
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.request_view import RequestScope, RequestView
 from tests.inprocess import LAKE, MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 USER, GROUP = Kind.USER, Kind.GROUP
 
 
-def names(desk: Desk, kind: Kind, user: str = "admin") -> list[str]:
+def names(desk: ServiceDesk, kind: Kind, user: str = "admin") -> list[str]:
     """Whom a user sees."""
-    return [each.name for each in desk.run(desk.ctx(user).read(Scope(LAKE), lambda s: principals_list(s, kind)))]
+    return [each.name for each in desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda s: principals_list(s, kind)))]
 
 
-def load(desk: Desk, name: str, user: str) -> str:
+def load(desk: ServiceDesk, name: str, user: str) -> str:
     """Load a user."""
-    return desk.run(desk.ctx(user).read(Scope(LAKE), lambda s: principal_load(s, USER, name))).principal.name
+    return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda s: principal_load(s, USER, name))).principal.name
 
 
-def test_names_are_taken_once_for_each_kind(desk: Desk) -> None:
+def test_names_are_taken_once_for_each_kind(desk: ServiceDesk) -> None:
     """A group may be called as a user is, a second user may not; nor may an external id be given twice."""
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=GROUP, name="ana", external_id="x1"))
 
@@ -49,18 +49,18 @@ def test_names_are_taken_once_for_each_kind(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\u202eana", "x" * 2000])
-def test_names_that_are_none(desk: Desk, name: str) -> None:
+def test_names_that_are_none(desk: ServiceDesk, name: str) -> None:
     """What is empty, too long or shows as something else is no name."""
     with pytest.raises(BadRequest):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=USER, name=name))
 
 
-def test_everybody_may_load_oneself(desk: Desk) -> None:
+def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
     """A user loads oneself, somebody else only with the right to manage users; and adds nobody with less."""
     assert load(desk, "ana", "ana") == "ana"
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         load(desk, "bob", "ana")
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         desk.run(principal_add(desk.ctx("ana"), metalake=LAKE, kind=USER, name="eve"))
 
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_USERS)
@@ -68,7 +68,7 @@ def test_everybody_may_load_oneself(desk: Desk) -> None:
     assert load(desk, "bob", "ana") == "bob"
 
 
-def test_owner_of_the_metalake_stays(desk: Desk) -> None:
+def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
     """Nobody removes or disables the user who owns the metalake, the owner included."""
     for work in (
         principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="admin"),
@@ -78,12 +78,12 @@ def test_owner_of_the_metalake_stays(desk: Desk) -> None:
             desk.run(work)
 
 
-def test_disabled_user_is_refused_everywhere(desk: Desk) -> None:
+def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
     """Who is disabled reads nothing, whatever rights there are, and may again once enabled."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
 
     def look() -> object:
-        return desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, ()))).names
+        return desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ()))).names
 
     before = look()
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
@@ -94,14 +94,14 @@ def test_disabled_user_is_refused_everywhere(desk: Desk) -> None:
     assert look() == before
 
 
-def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: Desk) -> None:
+def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
     """A removal that was decided for one user does not hit another one who has the name by then."""
 
-    def decide(scene: Scene) -> Permit[PrincipalRemove]:
-        decision = scene.require(Action.USER_MANAGE, scene.settled.outer)
-        return scene.permit(PrincipalRemove(principal_require(scene, USER, "ana")), decision)
+    def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
+        decision = request_view.require(Action.USER_MANAGE, request_view.settled.outer)
+        return request_view.permit(PrincipalRemove(principal_require(request_view, USER, "ana")), decision)
 
-    permit = desk.run(desk.ctx().read(Scope(LAKE), decide))
+    permit = desk.run(desk.ctx().read(RequestScope(LAKE), decide))
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="ana"))
     desk.users("ana")
 
@@ -111,7 +111,7 @@ def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: Desk) -> 
     assert "ana" in names(desk, USER)
 
 
-def test_missing_user(desk: Desk) -> None:
+def test_missing_user(desk: ServiceDesk) -> None:
     """Who is not there is named in the refusal."""
     with pytest.raises(NotFound, match="nobody"):
         desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="nobody"))

@@ -13,24 +13,34 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.files import everything
-from limnos.formats.lance_debris import SUSPECTS_MAX, Aged, Search, mark_of, own_name, sorted_out, varint
+from limnos.files import allow_everything
+from limnos.formats.lance_debris import (
+    SUSPECTS_MAX,
+    AgedFile,
+    ReferenceSearch,
+    own_name,
+    reference_of,
+    sort_files,
+    varint,
+)
 from limnos.model.errors import StorageFailed
 from limnos.model.records import CatalogRecord
-from limnos.services.lance.debris import Table, tidy
-from limnos.services.request.places import place_within
-from limnos.services.request.storages import Storages
+from limnos.services.lance.debris import DebrisTable, delete_debris
+from limnos.services.request.catalog_storage import catalog_storage_within
+from limnos.services.request.named_storages import NamedStorages
 
 OLD_S = 10 * 86_400
 STORIES = int(os.environ.get("LIMNOS_TEST_ROUNDS", "3"))
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def table_at(path: Path, staged: frozenset[str] = frozenset()) -> Table:
+def table_at(path: Path, staged: frozenset[str] = frozenset()) -> DebrisTable:
     """A table of a catalog whose warehouse is the directory above."""
     record = CatalogRecord(type="RELATIONAL", provider="lakehouse-generic", comment=None, properties={}, in_use=True)
-    return Table(
-        f"file://{path}", place_within(record, f"file://{path.parent}", everything(), storages=Storages()), staged
+    return DebrisTable(
+        f"file://{path}",
+        catalog_storage_within(record, f"file://{path.parent}", allow_everything(), storages=NamedStorages()),
+        staged,
     )
 
 
@@ -45,7 +55,7 @@ def age(path: Path) -> None:
 def swept(path: Path, **more: frozenset[str]) -> set[str]:
     """Tidy a table; returns what went."""
     before_ms = int((time.time() - OLD_S / 2) * 1000)
-    return set(tidy(table_at(path, **more), lambda _: None, before_ms=before_ms))
+    return set(delete_debris(table_at(path, **more), lambda _: None, before_ms=before_ms))
 
 
 def rows(start: int, count: int = 20) -> pa.Table:
@@ -245,7 +255,7 @@ def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeyp
 def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
     """A mark that stands in a manifest where nobody expects it is found by the second look."""
     marks = {b"a" * 40, varint(1 << 50), uuid.uuid4().bytes}
-    search = Search(marks)
+    search = ReferenceSearch(marks)
     odd = b"\x00".join(marks)
 
     assert search.clear(odd) is False
@@ -254,7 +264,7 @@ def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
 
 def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
     """What is too much for one round is not taken for known, nor deleted."""
-    search = Search(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
+    search = ReferenceSearch(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
     search.narrow()
 
     assert len(search.suspects) == SUSPECTS_MAX
@@ -275,11 +285,11 @@ def test_branches_have_directories_of_their_own(name: str, own: str) -> None:
 def test_files_are_sorted_by_what_stands_for_them() -> None:
     """Rows by their name, deletions by their number, an index by its UUID; whose age nobody knows stays."""
     index = str(uuid.uuid4())
-    files = [Aged(f"data/{'ab' * 25}.lance", 1), Aged(f"_indices/{index}/f", 1), Aged("_deletions/0-1-300.arrow", 1),
-             Aged("data/.tmp1", 0), Aged("_versions/1.manifest", 1)]  # fmt: skip
-    found = sorted_out(files, before_ms=2, staged=frozenset())
+    files = [AgedFile(f"data/{'ab' * 25}.lance", 1), AgedFile(f"_indices/{index}/f", 1), AgedFile("_deletions/0-1-300.arrow", 1),
+             AgedFile("data/.tmp1", 0), AgedFile("_versions/1.manifest", 1)]  # fmt: skip
+    found = sort_files(files, before_ms=2, staged=frozenset())
 
     assert set(found.marked) == {b"ab" * 25, uuid.UUID(index).bytes, b"\xac\x02"}
     assert found.unowned == []
     assert found.manifests == ["_versions/1.manifest"]
-    assert mark_of("data/x.lance") is None
+    assert reference_of("data/x.lance") is None

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import cast
 
-from limnos.files import Entry
+from limnos.files import FileEntry
 from limnos.formats.lance_debris import BYPASSED
 from limnos.formats.lance_manifests import V2, manifest_name
 from limnos.model.errors import AlreadyExists, MissingFile
 from limnos.model.lance import LanceVersion
-from limnos.services.lance.manifests import Manifests
-from limnos.services.request.files import Files
-from limnos.services.request.places import Place
+from limnos.services.lance.manifests import BranchManifests
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.files import FileOperations
 
 AT = "file:///t/_versions"
 FINAL, STAGED = f"{AT}/{manifest_name(5, V2)}", f"{AT}/staged"
@@ -69,9 +69,9 @@ class Here:
     roots = ("file:///t", "s3://lake/t")
 
 
-def manifests_on(shelf: Shelf, location: str = "file:///t") -> Manifests:
+def manifests_on(shelf: Shelf, location: str = "file:///t") -> BranchManifests:
     """The manifests of a table there."""
-    return Manifests(cast("Files", shelf), location, branch="", place=cast("Place", Here))
+    return BranchManifests(cast("FileOperations", shelf), location, branch="", place=cast("CatalogStorage", Here))
 
 
 def settled(shelf: Shelf) -> bool:
@@ -128,10 +128,10 @@ class Bucket(Shelf):
             meanwhile(self)
         self.held.pop(source, None)
 
-    async def entries(self, location: str, *_: object, **__: object) -> list[Entry]:
+    async def entries(self, location: str, *_: object, **__: object) -> list[FileEntry]:
         """List what is there."""
         inside = [name.removeprefix(f"{location}/") for name in self.held if name.startswith(f"{location}/")]
-        return [Entry(name, 1, 1) for name in inside]
+        return [FileEntry(name, 1, 1) for name in inside]
 
     async def delete(self, location: str, _properties: object) -> None:
         """Delete a file."""

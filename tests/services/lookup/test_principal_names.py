@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from limnos.access.authentication import Authenticator
-from limnos.model.errors import AlreadyExists, BadRequest, Unauthenticated
+from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.metalakes import metalake_create
 from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.logins import password_set
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.service_accounts import secret_create
-from limnos.services.identity.signing_in import sign_in
 from limnos.services.identity.tokens import token_create
 from limnos.services.identity.users import principal_add
 from limnos.services.lookup.principal_names import check_new_name, look_alike, name_problem, odd_names
 from limnos.services.request.context import Context
-from tests.backends import Lab
+from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE
-from tests.services.conftest import Desk
-from tests.services.identity.test_signing_in import Vouching
+from tests.services.conftest import ServiceDesk
+from tests.services.identity.test_issuer_sign_in import Vouching
 
 DOUBLE = "admin\u200b"
 """Looks like `admin`: a zero width space at its end."""
@@ -96,7 +96,7 @@ DOORS: dict[str, Door] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_a_name_that_deceives(desk: Desk, door: str) -> None:
+def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -> None:
     """Nothing is stored of it."""
     with pytest.raises(BadRequest, match=r"U\+200B"):
         desk.run(DOORS[door](desk.ctx(), DOUBLE))
@@ -104,14 +104,14 @@ def test_every_door_refuses_a_name_that_deceives(desk: Desk, door: str) -> None:
     assert [tables(desk, name) for name in (DOUBLE, "admin")] == [[0, 0, 0, 0], [1, 0, 0, 0]]
 
 
-def tables(desk: Desk, name: str) -> list[int]:
+def tables(desk: ServiceDesk, name: str) -> list[int]:
     """How many rows of a name there are, of users and groups, roles, tokens and passwords."""
     asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
     return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
 
 
 @pytest.mark.parametrize("door", ["user", "group", "role"])
-def test_every_door_of_a_metalake_compares_with_the_names_there(desk: Desk, door: str) -> None:
+def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDesk, door: str) -> None:
     """A name that looks like a user's, a group's or a role's is refused beside that one."""
     desk.run(DOORS[door](desk.ctx(), "scope"))
 
@@ -119,7 +119,7 @@ def test_every_door_of_a_metalake_compares_with_the_names_there(desk: Desk, door
         desk.run(DOORS[door](desk.ctx(), "\u0455\u0441\u043e\u0440\u0435"))
 
 
-def test_a_name_that_looks_like_a_service_admins_is_refused(desk: Desk) -> None:
+def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
     """Also for a group; whether the metalake has such a user or not."""
     desk.run(DOORS["role"](desk.ctx(), "adm\u0131n"))  # nothing of the sort is called admin
 
@@ -128,12 +128,12 @@ def test_a_name_that_looks_like_a_service_admins_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("user", [DOUBLE, "\u0430dmin", "adm\u0131n"])
-def test_an_issuers_token_makes_no_double_of_a_user(desk: Desk, user: str) -> None:
+def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str) -> None:
     """The token is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
 
-    with pytest.raises(Unauthenticated, match="names a user who cannot be"):
+    with pytest.raises(AuthenticationFailed, match="names a user who cannot be"):
         desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
     assert desk.rows("SELECT count(*) FROM principal WHERE name = ?", user) == [(0,)]
 
@@ -143,12 +143,12 @@ def bearer(user: str) -> bytes:
     return f"Bearer {user.encode('unicode_escape').decode()}../10/-".encode()
 
 
-def stored(desk: Desk, name: str) -> None:
+def stored(desk: ServiceDesk, name: str) -> None:
     """Give user ana a name that is refused today, as an older release did."""
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'ana'", name)
 
 
-def test_a_stored_name_goes_on_working(desk: Desk) -> None:
+def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
     """Who has one signs in, gets tokens, secrets and roles; and adding the user again says that there is one."""
     stored(desk, DOUBLE)
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
@@ -161,7 +161,7 @@ def test_a_stored_name_goes_on_working(desk: Desk) -> None:
         desk.run(DOORS["user"](desk.ctx(), DOUBLE))
 
 
-def test_stored_names_that_deceive_are_told(desk: Desk) -> None:
+def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
     """With the metalake, the kind and what is wrong; those of the settings' service admins are right."""
     stored(desk, DOUBLE)
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
@@ -177,9 +177,9 @@ def test_stored_names_that_deceive_are_told(desk: Desk) -> None:
     assert desk.run(told(ADMIN, DOUBLE, "adm\u0131n")) == []
 
 
-def test_without_access_control_nobody_becomes_a_double(file_lab: Lab) -> None:
+def test_without_access_control_nobody_becomes_a_double(file_lab: StoreLab) -> None:
     """Who only says who they are makes no metalake, and no token, as somebody who looks like another."""
-    desk = Desk(file_lab, access=False)
+    desk = ServiceDesk(file_lab, access=False)
 
     with pytest.raises(BadRequest, match=r"U\+200B"):
         desk.run(metalake_create(desk.ctx(DOUBLE), name="other", comment=None, properties={}))

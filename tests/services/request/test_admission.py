@@ -5,30 +5,34 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.errors import Forbidden
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names.path import Levels
-from limnos.services.request.admission import require_prospect
-from limnos.services.request.scene import Scope
+from limnos.services.request.admission import require_possible_access
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def ask(desk: Desk, user: str, *actions: Action, name: Levels = (), scope: Scope = MAIN) -> None:
+def ask(desk: ServiceDesk, user: str, *actions: Action, name: Levels = (), scope: RequestScope = MAIN) -> None:
     """Ask for a user; with a name, about a table."""
     kind = Kind.TABLE if name else None
-    desk.run(desk.ctx(user).read(scope, lambda scene: require_prospect(scene, actions, kind=kind, name=name)))
+    desk.run(
+        desk.ctx(user).read(
+            scope, lambda request_view: require_possible_access(request_view, actions, kind=kind, name=name)
+        )
+    )
 
 
-def test_who_holds_nothing_is_refused(desk: Desk) -> None:
+def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
     """In the words of the first action, alike whether the table is there or not."""
     desk.namespace("a")
     desk.table("a", "t")
     told = []
 
     for name in (("a", "t"), ("a", "u")):
-        with pytest.raises(Forbidden) as refused:
+        with pytest.raises(PermissionDenied) as refused:
             ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=name)
         told.append(str(refused.value).replace("a.u", "a.t"))
 
@@ -36,29 +40,29 @@ def test_who_holds_nothing_is_refused(desk: Desk) -> None:
     assert "table_commit" in told[0]
 
 
-def test_any_of_the_actions_is_enough(desk: Desk) -> None:
+def test_any_of_the_actions_is_enough(desk: ServiceDesk) -> None:
     """Who could do the second is admitted, also with a right that is held elsewhere."""
     desk.namespace("a")
     desk.namespace("b")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=("a", "t"))
 
     desk.allow("ana", Kind.NAMESPACE, "main.b", Privilege.CREATE_TABLE)
 
     ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=("a", "t"))
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         ask(desk, "ana", Action.TABLE_COMMIT, name=("a", "t"))
 
 
-def test_owners_are_admitted(desk: Desk) -> None:
+def test_owners_are_admitted(desk: ServiceDesk) -> None:
     """Whoever owns what the table lies in has a prospect of it."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA, Privilege.USE_SCHEMA)
     desk.namespace("mine", user="ana")
 
     ask(desk, "ana", Action.TABLE_COMMIT, name=("mine", "t"))
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         ask(desk, "ana", Action.TABLE_COMMIT, name=("a", "t"))
 
 
@@ -66,7 +70,7 @@ def test_access_off_admits_everybody(file_lab: object) -> None:
     """Where nobody is asked for rights, nobody is for a prospect."""
     from tests.inprocess import fill
 
-    desk = Desk(file_lab, access=False)  # type: ignore[arg-type]
+    desk = ServiceDesk(file_lab, access=False)  # type: ignore[arg-type]
     desk.run(fill(desk.ctx()))
 
     ask(desk, "eve", Action.TABLE_COMMIT, name=("a", "t"))

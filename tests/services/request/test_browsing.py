@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from limnos.access import browsing as paths
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, IllegalPrivilege, NotEmpty, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, IllegalPrivilege, NotEmpty, NotFound, PermissionDenied
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.namespaces import (
     namespace_alter,
     namespace_drop,
@@ -20,44 +20,46 @@ from limnos.services.catalog.namespaces import (
     namespaces_list,
 )
 from limnos.services.catalog.tables import table_drop, table_load, table_move
-from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.groups import member_remove, members_add
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
-from limnos.services.request import pages
+from limnos.services.request import name_pages
 from limnos.services.request.browsing import catalog_names, paths_of
-from limnos.services.request.pages import Asked
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
+from limnos.services.request.name_pages import PageRequest
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
 from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather
-from limnos.services.upkeep.trash import trash_list, undrop
+from limnos.services.upkeep.trash import trash_list, trash_restore
 from limnos.store import owners as owner_rows
 from limnos.view import listings
 from tests.inprocess import LAKE, MAIN, Node, add_catalog
-from tests.services.browsing import Model
-from tests.services.conftest import Desk
+from tests.services.browsing import BrowsingModel
+from tests.services.conftest import ServiceDesk
 
-REFUSED = (Forbidden, NotFound)
+REFUSED = (PermissionDenied, NotFound)
 ROLES = {"yes": True, "no": False, "ours": True}
 """Roles of the story; `ours` comes through the group."""
 RIGHTS = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
 
 
-def grant(desk: Desk, kind: Kind, name: str, *privileges: Privilege, role: str = "yes", takes: bool = False) -> None:
+def grant(
+    desk: ServiceDesk, kind: Kind, name: str, *privileges: Privilege, role: str = "yes", takes: bool = False
+) -> None:
     """Let a role allow something (`no`: deny it), or take that away."""
-    condition = Condition.ALLOW if ROLES[role] else Condition.DENY
-    wish = Wish(kind, name, tuple((each, condition) for each in privileges))
+    condition = GrantCondition.ALLOW if ROLES[role] else GrantCondition.DENY
+    wish = PrivilegeRequest(kind, name, tuple((each, condition) for each in privileges))
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish, grants_them=not takes))
 
 
-def own(desk: Desk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
+def own(desk: ServiceDesk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
     """Give an object to somebody."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=name, owner_kind=as_kind, owner=who))
 
 
 @pytest.fixture
-def lake(desk: Desk) -> Desk:
+def lake(desk: ServiceDesk) -> ServiceDesk:
     """A lake of three catalogs, with roles for ana and a group `crew`."""
     for name in ("other", "third"):
         desk.run(add_catalog(desk.ctx(), name))
@@ -70,7 +72,7 @@ def lake(desk: Desk) -> Desk:
 
 
 @pytest.fixture
-def deep(lake: Desk) -> Desk:
+def deep(lake: ServiceDesk) -> ServiceDesk:
     """The same with tables `main.Privilege.Q.t`, `main.Privilege.S.t` and `main.other.t`."""
     for levels in (("P", "Q"), ("P", "S"), ("other",)):
         lake.namespace(*levels)
@@ -78,17 +80,17 @@ def deep(lake: Desk) -> Desk:
     return lake
 
 
-def listed(desk: Desk, *parent: str, user: str = "ana", node: Node | None = None) -> list[str] | None:
+def listed(desk: ServiceDesk, *parent: str, user: str = "ana", node: Node | None = None) -> list[str] | None:
     """List namespaces; None when that is refused."""
     ctx = (node or desk.node).ctx(user)
-    scope, levels = Scope(LAKE, parent[0]), parent[1:]
+    scope, levels = RequestScope(LAKE, parent[0]), parent[1:]
     try:
-        return desk.run(ctx.read(scope, lambda scene: namespaces_list(scene, levels))).texts()
+        return desk.run(ctx.read(scope, lambda request_view: namespaces_list(request_view, levels))).texts()
     except REFUSED:
         return None
 
 
-def catalogs(desk: Desk, *, user: str = "ana", node: Node | None = None) -> list[str]:
+def catalogs(desk: ServiceDesk, *, user: str = "ana", node: Node | None = None) -> list[str]:
     """List catalogs."""
     return desk.run(catalog_names((node or desk.node).ctx(user), LAKE))
 
@@ -96,7 +98,7 @@ def catalogs(desk: Desk, *, user: str = "ana", node: Node | None = None) -> list
 # -- by hand -------------------------------------------------------------------------------------------------------
 
 
-def test_a_right_deep_down_names_what_lies_above_it(deep: Desk) -> None:
+def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
     """Who may use one nested namespace gets there from the root by lists alone, and sees nothing beside the way."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     assert listed(deep, "main") == []
@@ -107,12 +109,12 @@ def test_a_right_deep_down_names_what_lies_above_it(deep: Desk) -> None:
     assert listed(deep, "main") == ["P"]
     assert listed(deep, "main", "P") == ["Q"]
     assert listed(deep, "main", "P", "Q") == []
-    with pytest.raises(Forbidden):
-        deep.run(deep.ctx("ana").read(MAIN, lambda scene: namespace_load(scene, ("P",))))
+    with pytest.raises(PermissionDenied):
+        deep.run(deep.ctx("ana").read(MAIN, lambda request_view: namespace_load(request_view, ("P",))))
 
 
 @pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
-def test_one_table_names_what_lies_above_it(deep: Desk, how: str) -> None:
+def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None:
     """So does a right on one table, or ownership of it, also through a group and without the right to use the catalog."""
     if how.startswith("group"):
         deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
@@ -132,8 +134,8 @@ def test_one_table_names_what_lies_above_it(deep: Desk, how: str) -> None:
     assert catalogs(deep) == ["main"]
     assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
     assert (listed(deep, "main", "P", "S"), listed(deep, "main", "other"), listed(deep, "main", "gone")) == (None,) * 3
-    with pytest.raises(Forbidden):
-        deep.run(deep.ctx("ana").read(MAIN, lambda scene: table_load(scene, ("P", "Q"), "t")))
+    with pytest.raises(PermissionDenied):
+        deep.run(deep.ctx("ana").read(MAIN, lambda request_view: table_load(request_view, ("P", "Q"), "t")))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_one_table_names_what_lies_above_it(deep: Desk, how: str) -> None:
         (Kind.METALAKE, LAKE, Privilege.USE_CATALOG),
     ],
 )
-def test_a_denial_takes_the_names_away(deep: Desk, kind: Kind, name: str, privilege: Privilege) -> None:
+def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str, privilege: Privilege) -> None:
     """A right that is denied at some level, or behind a denied USE, names nothing."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE, role="ours")
     deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
@@ -159,7 +161,7 @@ def test_a_denial_takes_the_names_away(deep: Desk, kind: Kind, name: str, privil
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
 
-def test_rights_from_above_name_nothing_more(deep: Desk) -> None:
+def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
     """A right to everything in a catalog opens no list: it lies on no object in it."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
@@ -169,7 +171,7 @@ def test_rights_from_above_name_nothing_more(deep: Desk) -> None:
     assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
 
 
-def test_names_follow_moves_drops_and_what_comes_back(deep: Desk) -> None:
+def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None:
     """A move takes the names along, a drop takes them away until the object is back."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     admin = deep.ctx()
@@ -186,11 +188,11 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: Desk) -> None:
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
 
     (dropped,) = deep.run(trash_list(admin, MAIN, below=(), before=(2**62, 2**62), limit=10)).found
-    deep.run(undrop(admin, MAIN, dropped_id=dropped.row.id))
+    deep.run(trash_restore(admin, MAIN, dropped_id=dropped.row.id))
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
 
-def test_what_the_caller_makes_names_its_way_at_once(deep: Desk) -> None:
+def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
     """A create moves no right: a list that was looked at before holds the new way all the same."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
@@ -201,10 +203,10 @@ def test_what_the_caller_makes_names_its_way_at_once(deep: Desk) -> None:
     assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
 
 
-def test_pages_go_on_over_what_is_hidden(lake: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page of names is full, none comes twice, and none is left out, however much is hidden in between."""
     monkeypatch.setattr(listings, "BLOCK", 4)
-    monkeypatch.setattr(pages, "READ_MAX", 8)
+    monkeypatch.setattr(name_pages, "READ_MAX", 8)
     grant(lake, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     expected = []
     for number in range(50):
@@ -219,8 +221,8 @@ def test_pages_go_on_over_what_is_hidden(lake: Desk, monkeypatch: pytest.MonkeyP
     found: list[list[str]] = []
     after: str | None = ""
     while after is not None:
-        asked = Asked(after, 3)
-        page = lake.run(lake.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, (), asked)))  # noqa: B023
+        asked = PageRequest(after, 3)
+        page = lake.run(lake.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), asked)))  # noqa: B023
         found.append(page.texts())
         after = page.last
 
@@ -231,12 +233,12 @@ def test_pages_go_on_over_what_is_hidden(lake: Desk, monkeypatch: pytest.MonkeyP
 # -- what it costs -------------------------------------------------------------------------------------------------
 
 
-def shown(desk: Desk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
+def shown(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
     """The browse paths of `main`."""
     return desk.run(node.ctx(user).read(MAIN, paths_of))
 
 
-def test_a_hot_list_is_one_statement(deep: Desk) -> None:
+def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
     """Neither list asks the store for more than what has changed, once it knows what it shows."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     node = Node(deep.lab.open())
@@ -248,7 +250,7 @@ def test_a_hot_list_is_one_statement(deep: Desk) -> None:
         statements = []
         for _ in range(3):
             deep.run(
-                namespace_alter(deep.ctx(), MAIN, levels=("other",), edits=Edits(comment="new"))
+                namespace_alter(deep.ctx(), MAIN, levels=("other",), edits=PropertyEdits(comment="new"))
             )  # so that it asks
             start = node.store.statements
             assert ask() == expected
@@ -256,7 +258,7 @@ def test_a_hot_list_is_one_statement(deep: Desk) -> None:
         assert statements == [1, 1, 1]
 
 
-def test_unrelated_changes_leave_the_names(deep: Desk) -> None:
+def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
     """What is shown stays the same object over commits, tables and namespaces of others, other users' rights and renames."""
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
@@ -278,18 +280,18 @@ def test_unrelated_changes_leave_the_names(deep: Desk) -> None:
     assert listed(deep, "main", node=node) == ["R", "other"]
 
 
-def test_who_sees_a_whole_list_pays_nothing(deep: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_sees_a_whole_list_pays_nothing(deep: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are worked out only for who does not see all of a list of containers."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in ("other", "third"):
         grant(deep, Kind.CATALOG, name, Privilege.USE_CATALOG)
-    monkeypatch.setattr(paths, "_Builder", None)
+    monkeypatch.setattr(paths, "_BrowsePathBuilder", None)
 
     assert listed(deep, "main") == ["P", "other"]
     assert catalogs(deep) == ["main", "other", "third"]
 
 
-def test_many_rules_are_read_in_parts(lake: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rules_are_read_in_parts(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has many rules and owns much makes others wait for a part at most; the parts together are the whole."""
     monkeypatch.setattr(paths, "READ_MAX", 3)
     monkeypatch.setattr(paths, "WORK_MAX", 6)
@@ -312,7 +314,7 @@ def test_many_rules_are_read_in_parts(lake: Desk, monkeypatch: pytest.MonkeyPatc
 class Story:
     """Random changes of a lake, with what two nodes list after each held against the model."""
 
-    def __init__(self, desk: Desk, seed: int) -> None:
+    def __init__(self, desk: ServiceDesk, seed: int) -> None:
         self.desk = desk
         self.random = random.Random(seed)
         self.nodes = [desk.node, Node(desk.lab.open())]
@@ -320,7 +322,7 @@ class Story:
 
     def objects(self, *kinds: Kind) -> list[tuple[Kind, tuple[str, ...]]]:
         """All live objects of some kinds, with their paths from the catalog down."""
-        model = Model(self.desk.rows, "ana")
+        model = BrowsingModel(self.desk.rows, "ana")
         found = []
         for each, (_, kind, _name) in model.nodes.items():
             if kind in kinds:
@@ -366,21 +368,21 @@ class Story:
         _, path = self.some(Kind.CATALOG, Kind.NAMESPACE, Kind.NAMESPACE)
         self.made += 1
         if len(path) > 1 and self.random.random() < 0.6:
-            self.desk.table(*path[1:], f"t{self.made}", scope=Scope(LAKE, path[0]))
+            self.desk.table(*path[1:], f"t{self.made}", scope=RequestScope(LAKE, path[0]))
         elif len(path) < 5:
-            self.desk.namespace(*path[1:], f"n{self.made}", scope=Scope(LAKE, path[0]))
+            self.desk.namespace(*path[1:], f"n{self.made}", scope=RequestScope(LAKE, path[0]))
 
     def drop(self) -> None:
         """Drop something, or bring something back."""
         if self.random.random() < 0.5:
-            scope = Scope(LAKE, self.random.choice(("main", "other")))
+            scope = RequestScope(LAKE, self.random.choice(("main", "other")))
             found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).found
             if found:
                 dropped = self.random.choice(found)
-                self.desk.run(undrop(self.desk.ctx(), scope, dropped_id=dropped.row.id))
+                self.desk.run(trash_restore(self.desk.ctx(), scope, dropped_id=dropped.row.id))
             return
         kind, path = self.some(Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
-        scope = Scope(LAKE, path[0])
+        scope = RequestScope(LAKE, path[0])
         if kind is Kind.TABLE:
             self.desk.run(table_drop(self.desk.ctx(), scope, namespace=path[1:-1], name=path[-1], purge=False))
         else:
@@ -392,7 +394,7 @@ class Story:
         places = [each for _, each in self.objects(Kind.CATALOG, Kind.NAMESPACE) if each[0] == path[0]]
         self.made += 1
         target = (*self.random.choice(places)[1:], f"m{self.made}")
-        scope = Scope(LAKE, path[0])
+        scope = RequestScope(LAKE, path[0])
         if kind is Kind.TABLE and len(target) > 1:
             self.desk.run(table_move(self.desk.ctx(), scope, source=path[1:], target=target))
         elif kind is Kind.NAMESPACE and len(target) < 5:
@@ -407,7 +409,7 @@ class Story:
 
     def check(self) -> None:
         """Hold what each node lists against the model."""
-        model = Model(self.desk.rows, "ana")
+        model = BrowsingModel(self.desk.rows, "ana")
         expected = {path: model.namespaces(each) for path, each in model.containers().items()}
         for node in self.nodes:
             assert catalogs(self.desk, node=node) == model.catalogs()
@@ -421,7 +423,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_lists_follow_the_model(lake: Desk, seed: int) -> None:
+def test_lists_follow_the_model(lake: ServiceDesk, seed: int) -> None:
     """After each of many random changes, two nodes list what the model lists, catalogs, namespaces and dataverses."""
     story = Story(lake, seed)
     for _ in range(8):

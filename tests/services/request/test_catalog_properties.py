@@ -10,9 +10,9 @@ from limnos.services.request.catalog_properties import (
     MASK,
     check_unmasked,
     is_secret,
-    shown_to_owner,
-    shown_to_reader,
-    without_password,
+    mask_passwords,
+    properties_for_owner,
+    properties_for_reader,
 )
 
 SECRETS = [
@@ -30,8 +30,8 @@ SECRETS = [
 def test_secrets_are_known_by_name(name: str) -> None:
     """A name that sounds like a secret, in any case and spelling, is one: shown to nobody, told to the owner as set."""
     assert is_secret(name)
-    assert shown_to_reader({name: "T0p"}) == {}
-    assert shown_to_owner({name: "T0p"}) == {name: MASK}
+    assert properties_for_reader({name: "T0p"}) == {}
+    assert properties_for_owner({name: "T0p"}) == {name: MASK}
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_secrets_are_known_by_name(name: str) -> None:
 )
 def test_readers_see_no_name_that_is_not_listed(name: str) -> None:
     """What engines do not need is the owner's affair, however harmless it looks."""
-    assert shown_to_reader({name: "v"}) == {}
-    assert shown_to_owner({name: "v"}) == {name: "v"}
+    assert properties_for_reader({name: "v"}) == {}
+    assert properties_for_owner({name: "v"}) == {name: "v"}
 
 
 def test_list_for_readers_holds_no_secret() -> None:
     """What readers get is no secret by its name, and comes as it is."""
     assert [name for name in FOR_READERS if is_secret(name)] == []
-    assert shown_to_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
+    assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
 
 
 @pytest.mark.parametrize("value, shown", [
@@ -60,7 +60,7 @@ def test_list_for_readers_holds_no_secret() -> None:
 ])  # fmt: skip
 def test_passwords_inside_of_values_are_masked(value: str, shown: str) -> None:
     """A URL keeps everything but its password; an address that only looks like one keeps all."""
-    assert without_password(value) == shown
+    assert mask_passwords(value) == shown
 
 
 def test_masked_values_are_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from limnos.model.entities import Node
-from limnos.model.errors import Forbidden, StalePermit, Unavailable
+from limnos.model.errors import PermissionDenied, ServiceUnavailable, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.namespaces import namespace_create
@@ -18,10 +18,10 @@ from limnos.services.identity.users import user_enable
 from limnos.services.request.context import STALE_PERMITS, WRITES_FREE, WRITES_MAX
 from limnos.services.storage.purges import PURGE
 from tests.inprocess import LAKE, MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 
-def interfere(desk: Desk, patch: pytest.MonkeyPatch, times: int, work: Callable[[], Any]) -> list[int]:
+def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Callable[[], Any]) -> list[int]:
     """Let something happen between decision and transaction, the first few times."""
     tries: list[int] = []
     real = desk.node.store.submit
@@ -36,21 +36,21 @@ def interfere(desk: Desk, patch: pytest.MonkeyPatch, times: int, work: Callable[
     return tries
 
 
-def other_change(desk: Desk) -> Callable[[], Any]:
+def other_change(desk: ServiceDesk) -> Callable[[], Any]:
     """Something of another node that moves access, and does not concern the writer."""
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     other.node.store = other.node.services.store = desk.lab.open()
     other.node.gate.store = other.node.store
     states = iter([False, True] * 10)
     return lambda: user_enable(other.ctx(), metalake=LAKE, name="bob", enabled=next(states))
 
 
-def create(desk: Desk, user: str = "admin") -> Node:
+def create(desk: ServiceDesk, user: str = "admin") -> Node:
     """Make a namespace."""
     return desk.run(namespace_create(desk.ctx(user), MAIN, levels=("a",), properties={}))[0]
 
 
-def test_stale_permit_is_decided_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """When access moved between decision and transaction the write starts over, and is counted."""
     tries = interfere(desk, monkeypatch, 1, other_change(desk))
     before = STALE_PERMITS[()]
@@ -62,7 +62,7 @@ def test_stale_permit_is_decided_again(desk: Desk, monkeypatch: pytest.MonkeyPat
     assert STALE_PERMITS[()] - before == 1
 
 
-def hold_off(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
+def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     """Say for ever that permits are stale; counts how often it was tried."""
     tries: list[int] = []
 
@@ -76,29 +76,29 @@ def hold_off(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
     return tries
 
 
-def test_endless_staleness_is_unavailable(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the store says of permits, callers hear of Unavailable after some tries, with nothing changed."""
     tries = hold_off(desk, monkeypatch)
 
-    with pytest.raises(Unavailable, match="nothing was changed: try again"):
+    with pytest.raises(ServiceUnavailable, match="nothing was changed: try again"):
         create(desk)
 
     assert len(tries) == WRITES_MAX
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
 
 
-def test_refusal_leaves_no_doubt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a refusal it is certain again that nothing was changed; only while the store has it nobody knows."""
     hold_off(desk, monkeypatch)
     ctx = desk.ctx()
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(ServiceUnavailable):
         desk.run(namespace_create(ctx, MAIN, levels=("a",), properties={}))
 
     assert not ctx.submitted
 
 
-def test_doubt_lasts_while_the_store_has_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubt_lasts_while_the_store_has_it(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is cancelled when the mutation has begun can't say that nothing was changed; a held one neither."""
     for name in ("submit", "submit_held"):
         ctx = desk.ctx()
@@ -113,7 +113,7 @@ def test_doubt_lasts_while_the_store_has_it(desk: Desk, monkeypatch: pytest.Monk
         monkeypatch.undo()
 
 
-def _watch(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
+def _watch(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
     real = getattr(desk.node.store, name)
 
     async def watched(*args: Any, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
@@ -123,7 +123,7 @@ def _watch(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], 
     patch.setattr(desk.node.store, name, watched)
 
 
-def _watch_begin(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
+def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
     """Look at the moment in which the store begins a mutation."""
     real = getattr(desk.node.store, name)
 
@@ -133,7 +133,7 @@ def _watch_begin(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callabl
     patch.setattr(desk.node.store, name, watched)
 
 
-def test_write_that_waits_leaves_no_doubt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_that_waits_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is cancelled before the store has begun the mutation knows that nothing was changed."""
     ctx = desk.ctx()
     seen: list[bool] = []
@@ -145,14 +145,14 @@ def test_write_that_waits_leaves_no_doubt(desk: Desk, monkeypatch: pytest.Monkey
     assert ctx.submitted
 
 
-def held_writes(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
+def held_writes(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     """Count the writes that take the locks first."""
     held: list[int] = []
     _watch(desk, patch, "submit_held", lambda: held.append(1))
     return held
 
 
-def test_writer_that_was_outrun_decides_under_locks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose permit went stale twice goes locks first, and gets through however fast others move access."""
     held = held_writes(desk, monkeypatch)
     tries = interfere(desk, monkeypatch, 99, other_change(desk))
@@ -162,10 +162,10 @@ def test_writer_that_was_outrun_decides_under_locks(desk: Desk, monkeypatch: pyt
     assert len(held) == 1
 
 
-def test_refusal_under_locks_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has lost the right by then is refused, and the next writer finds the locks free."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     other.node.services.store = desk.lab.open()
     steps = iter([("bob", False), ("ana", False)])
 
@@ -176,7 +176,7 @@ def test_refusal_under_locks_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch
     interfere(desk, monkeypatch, 2, move)
     held = held_writes(desk, monkeypatch)
 
-    with pytest.raises(Forbidden, match="is disabled"):
+    with pytest.raises(PermissionDenied, match="is disabled"):
         create(desk, "ana")
     monkeypatch.undo()
 
@@ -184,20 +184,20 @@ def test_refusal_under_locks_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch
     assert create(desk).name == "a"
 
 
-def test_right_taken_away_meanwhile_is_not_used(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_right_taken_away_meanwhile_is_not_used(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is disabled between decision and transaction is refused, though the decision had been yes."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
-    other = Desk(desk.lab)
+    other = ServiceDesk(desk.lab)
     other.node.services.store = desk.lab.open()
     interfere(desk, monkeypatch, 1, lambda: user_enable(other.ctx(), metalake=LAKE, name="ana", enabled=False))
 
-    with pytest.raises(Forbidden, match="is disabled"):
+    with pytest.raises(PermissionDenied, match="is disabled"):
         create(desk, "ana")
 
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
 
 
-def test_transfer_counts_at_the_next_request(desk: Desk) -> None:
+def test_transfer_counts_at_the_next_request(desk: ServiceDesk) -> None:
     """The new owner may what the old one no longer may."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -210,12 +210,12 @@ def test_transfer_counts_at_the_next_request(desk: Desk) -> None:
         )
     )
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         desk.run(table_drop(desk.ctx("ana"), MAIN, namespace=("a",), name="t", purge=False))
     desk.run(table_drop(desk.ctx("bob"), MAIN, namespace=("a",), name="t", purge=False))
 
 
-def test_purge_commits_with_the_drop(desk: Desk) -> None:
+def test_purge_commits_with_the_drop(desk: ServiceDesk) -> None:
     """A purging drop leaves one task that names the metadata, wakes the worker, and a plain drop leaves none.
 
     The document goes with the files; that of the plain drop stays while the table can be brought back.

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from limnos.services.request.parallel import each_of
+from limnos.services.request.parallel import map_concurrently
 
 
 def test_results_come_in_order_and_few_are_under_way() -> None:
@@ -22,7 +22,7 @@ def test_results_come_in_order_and_few_are_under_way() -> None:
         under_way -= 1
         return number * number
 
-    found = asyncio.run(each_of(range(10), do, at_once=3))
+    found = asyncio.run(map_concurrently(range(10), do, at_once=3))
 
     assert found == [number * number for number in range(10)]
     assert most == 3
@@ -43,7 +43,7 @@ def test_first_error_is_told_when_nothing_is_under_way() -> None:
         done.append(number)
 
     with pytest.raises(ValueError, match="1"):
-        asyncio.run(each_of(range(20), do, at_once=3))
+        asyncio.run(map_concurrently(range(20), do, at_once=3))
 
     assert done == [0]
 
@@ -59,7 +59,7 @@ def test_nobody_goes_on_alone() -> None:
             ended.append(number)
 
     async def story() -> None:
-        task = asyncio.create_task(each_of(range(5), do, at_once=2))
+        task = asyncio.create_task(map_concurrently(range(5), do, at_once=2))
         for _ in range(5):
             await asyncio.sleep(0)
         task.cancel()

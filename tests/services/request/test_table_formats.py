@@ -10,15 +10,15 @@ from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.catalog.tables import table_load, tables_list
 from limnos.services.iceberg.tables import table_create
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from tests.inprocess import LAKE, new_table
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
-VECTORS = Scope(LAKE, "vectors")
+VECTORS = RequestScope(LAKE, "vectors")
 
 
 @pytest.fixture
-def generic(desk: Desk) -> Desk:
+def generic(desk: ServiceDesk) -> ServiceDesk:
     """A catalog `vectors` for Lance tables, with a namespace `a`."""
     desk.run(
         catalog_create(
@@ -30,22 +30,22 @@ def generic(desk: Desk) -> Desk:
     return desk
 
 
-def test_an_iceberg_table_needs_its_own_catalog(generic: Desk) -> None:
+def test_an_iceberg_table_needs_its_own_catalog(generic: ServiceDesk) -> None:
     """In a catalog of Lance tables an Iceberg table is refused in words that say what the catalog holds."""
     with pytest.raises(BadRequest, match="Catalog vectors holds Lance tables"):
         generic.run(table_create(generic.ctx(), VECTORS, namespace=("a",), request=new_table("t")))
 
 
-def test_lists_and_loads_agree(generic: Desk) -> None:
+def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
     """Such a catalog's lists of Iceberg tables are empty, and a load finds none."""
-    listed = generic.run(generic.ctx().read(VECTORS, lambda scene: tables_list(scene, ("a",)).texts()))
+    listed = generic.run(generic.ctx().read(VECTORS, lambda request_view: tables_list(request_view, ("a",)).texts()))
 
     assert listed == []
     with pytest.raises(NotFound):
-        generic.run(generic.ctx().read(VECTORS, lambda scene: table_load(scene, ("a",), "t")))
+        generic.run(generic.ctx().read(VECTORS, lambda request_view: table_load(request_view, ("a",), "t")))
 
 
-def test_namespaces_nest_there(generic: Desk) -> None:
+def test_namespaces_nest_there(generic: ServiceDesk) -> None:
     """Namespaces nest in a Lance catalog as they do in an Iceberg one, and a name is taken once."""
     generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b", "c"), properties={}))
 

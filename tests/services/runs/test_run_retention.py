@@ -6,37 +6,37 @@ from uuid import uuid4
 
 import pytest
 
-from limnos.files import everything
+from limnos.files import allow_everything
 from limnos.model.permits import upkeep_permit
 from limnos.services.runs.pipelines import pipeline_put
-from limnos.services.runs.runs import Begin, run_finish, run_start
-from limnos.services.storage.work import Work
+from limnos.services.runs.runs import RunBegin, run_finish, run_start
+from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS, PRUNE_RUNS, RUNS_AT_ONCE
 from tests.inprocess import LAKE
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 DAY_MS = 86_400_000
 
 
-def runs(desk: Desk, count: int) -> None:
+def runs(desk: ServiceDesk, count: int) -> None:
     """Make runs that failed, each of a version of its own."""
     for number in range(count):
         declaration = b'{"n": %d}' % number
         desk.run(pipeline_put(desk.ctx(), metalake=LAKE, name="nyc", declaration=declaration, comment=None))
-        begin = Begin(str(uuid4()), "h:1", 30_000, "{}", "{}", ())
+        begin = RunBegin(str(uuid4()), "h:1", 30_000, "{}", "{}", ())
         told = desk.run(run_start(desk.ctx(), metalake=LAKE, pipeline="nyc", begin=begin))
         desk.run(run_finish(desk.ctx(), metalake=LAKE, uuid=told.run.uuid, attempt=1, state="failed", message=None))
 
 
 @pytest.mark.parametrize("keep_ms,left", [(90 * DAY_MS, (1, 2)), (0, (RUNS_AT_ONCE + 3, RUNS_AT_ONCE + 3))])
-def test_old_runs_and_their_declarations_go(desk: Desk, keep_ms: int, left: tuple[int, int]) -> None:
+def test_old_runs_and_their_declarations_go(desk: ServiceDesk, keep_ms: int, left: tuple[int, int]) -> None:
     """However many they are, those that ended before the time go, and the versions that only they were made of; without a time none does."""
     runs(desk, RUNS_AT_ONCE + 3)
     desk.lab.database.sql(
         f"UPDATE pipeline_run SET ended_at = ended_at - {100 * DAY_MS} WHERE id <> (SELECT min(id) FROM pipeline_run)"
     )
-    work = Work(
-        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=everything(), warehouse="file:/w", lease_ms=30_000,
+    work = TaskContext(
+        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
         keep_runs_ms=keep_ms,
     )  # fmt: skip
 

@@ -6,9 +6,9 @@ import pytest
 
 from limnos.services.sqlpp import errors as sqlpp_errors
 from limnos.sqlpp import SqlppError, parse, tree
-from limnos.sqlpp.errors import Place
+from limnos.sqlpp.errors import TextPosition
 
-AT = Place(3, 7)
+AT = TextPosition(3, 7)
 PATH = ("sales", "e.ast", "orders")
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from limnos.services.sqlpp.prepared import PREPARED, LastUsed, PreparedStatements
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import Node, grant
+from tests.http.driver import DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, node_over
 
 DATASETS = "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'a' order by d.DatasetName"
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node whose dataverse `a` has the datasets `t` and `u`."""
     with node_over(tmp_path_factory.mktemp("prepared")) as running:
         make_space(running, "a")
@@ -25,14 +25,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture
-def kept(shared: Node) -> PreparedStatements:
+def kept(shared: DriverNode) -> PreparedStatements:
     """What the node keeps; nothing at first."""
     found = PreparedStatements()
     PREPARED.put(shared.built.services, found)
     return found
 
 
-def test_the_same_statement_is_bound_once_and_read_each_time(shared: Node, kept: PreparedStatements) -> None:
+def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
     """What was made since is in the second result."""
     before = rows(shared, DATASETS)
     (query,) = kept.queries.values()
@@ -44,7 +44,7 @@ def test_the_same_statement_is_bound_once_and_read_each_time(shared: Node, kept:
     assert len(kept.parsed) == 1
 
 
-def test_each_caller_sees_what_is_theirs(shared: Node, kept: PreparedStatements) -> None:
+def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedStatements) -> None:
     """The query that one caller bound decides anew for the next, and again when a right is gone."""
     rows(shared, DATASETS)
     role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -70,7 +70,7 @@ def test_each_caller_sees_what_is_theirs(shared: Node, kept: PreparedStatements)
     ],
 )
 def test_what_rests_on_more_than_its_text_is_not_kept(
-    shared: Node, kept: PreparedStatements, statement: str, more: dict[str, object]
+    shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
 ) -> None:
     """The request's moment, parameters, functions of the request, and names of the tree."""
     if "none" in statement:
@@ -81,7 +81,7 @@ def test_what_rests_on_more_than_its_text_is_not_kept(
     assert kept.queries.values() == []
 
 
-def test_names_of_the_tree_are_asked_each_time(shared: Node, kept: PreparedStatements) -> None:
+def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
     """A view with another text gives another result for the same statement."""
     rows(shared, "create view a.w as select value 41")
     first = rows(shared, "select value x from a.w as x")
@@ -91,7 +91,7 @@ def test_names_of_the_tree_are_asked_each_time(shared: Node, kept: PreparedState
     assert kept.queries.values() == []
 
 
-def test_the_dataverse_in_use_is_part_of_a_query(shared: Node, kept: PreparedStatements) -> None:
+def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: PreparedStatements) -> None:
     """The same text means another dataset where another dataverse is in use."""
     statement = "select value count(*) from `Dataset` d"
 

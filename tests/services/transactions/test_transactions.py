@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from limnos.model.errors import CommitConflict, Forbidden, StateUnknown
+from limnos.model.errors import CommitConflict, PermissionDenied, StateUnknown
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege
-from limnos.services.iceberg.commits import LOST_RACES, Change, table_commit
-from limnos.services.identity.grants import Wish, privileges_grant
-from limnos.services.transactions.operations import Operation, TableCommitted, TableMade
-from limnos.services.transactions.transactions import transact
+from limnos.model.privileges import GrantCondition, Privilege
+from limnos.services.iceberg.commits import LOST_RACES, CommitChange, table_commit
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
+from limnos.services.transactions.operations import TableCommitOperation, TableCreateOperation, TransactionOperation
+from limnos.services.transactions.transactions import transaction_execute
 from tests.inprocess import LAKE, MAIN, Node, new_table
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 TABLES = ("t", "u", "v")
 Files = dict[str, bytes]
@@ -30,11 +30,13 @@ def setting(name: str) -> list[object]:
 
 def together(node: Node, mark: str, *tables: str, user: str = "admin") -> Any:  # noqa: ANN401 - a coroutine
     """Set a property of several tables of namespace a."""
-    operations: list[Operation] = [TableCommitted(("a", name), Change([], setting(mark))) for name in tables]
-    return transact(node.ctx(user), MAIN, operations)
+    operations: list[TransactionOperation] = [
+        TableCommitOperation(("a", name), CommitChange([], setting(mark))) for name in tables
+    ]
+    return transaction_execute(node.ctx(user), MAIN, operations)
 
 
-def marked(desk: Desk, mark: str) -> int:
+def marked(desk: ServiceDesk, mark: str) -> int:
     """How many documents have a property."""
     return sum(
         mark in msgspec.json.decode(bytes(body))["properties"] for (body,) in desk.rows("SELECT body FROM document")
@@ -42,7 +44,7 @@ def marked(desk: Desk, mark: str) -> int:
 
 
 @pytest.fixture
-def three(desk: Desk) -> Desk:
+def three(desk: ServiceDesk) -> ServiceDesk:
     """A desk with three tables in namespace a."""
     desk.namespace("a")
     for name in TABLES:
@@ -51,7 +53,7 @@ def three(desk: Desk) -> Desk:
 
 
 @pytest.fixture
-def files(three: Desk, monkeypatch: pytest.MonkeyPatch) -> Files:
+def files(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> Files:
     """What is written and not deleted again."""
     kept: Files = {}
     services = three.node.services.files
@@ -70,7 +72,7 @@ def files(three: Desk, monkeypatch: pytest.MonkeyPatch) -> Files:
     return kept
 
 
-def before_the_store(desk: Desk, patch: pytest.MonkeyPatch, *works: Callable[[], Any]) -> None:
+def before_the_store(desk: ServiceDesk, patch: pytest.MonkeyPatch, *works: Callable[[], Any]) -> None:
     """Let something happen between a decision and its transaction, each once."""
     left = iter(works)
     real = desk.node.store.submit
@@ -84,37 +86,41 @@ def before_the_store(desk: Desk, patch: pytest.MonkeyPatch, *works: Callable[[],
     patch.setattr(desk.node.store, "submit", submit)
 
 
-def neighbour(desk: Desk) -> Node:
+def neighbour(desk: ServiceDesk) -> Node:
     """Another node over the same store."""
     return Node(desk.lab.open())
 
 
 @pytest.mark.parametrize("taken", TABLES)
-def test_right_that_goes_meanwhile(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str) -> None:
+def test_right_that_goes_meanwhile(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
     """A right that is taken away from any one of the tables after the decision stops the whole set, and its files go."""
     three.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in TABLES:
         three.allow("bob", Kind.TABLE, f"main.a.{name}", Privilege.MODIFY_TABLE)
     three.run(together(three.node, "before", *TABLES, user="bob"))
     count = len(files)
-    wish = Wish(Kind.TABLE, f"main.a.{taken}", ((Privilege.MODIFY_TABLE, Condition.ALLOW),))
+    wish = PrivilegeRequest(Kind.TABLE, f"main.a.{taken}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),))
     other = neighbour(three)
     before_the_store(
         three, monkeypatch,
         lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
     )  # fmt: skip
 
-    with pytest.raises(Forbidden, match=f"main.a.{taken}"):
+    with pytest.raises(PermissionDenied, match=f"main.a.{taken}"):
         three.run(together(three.node, "after", *TABLES, user="bob"))
 
     assert (marked(three, "before"), marked(three, "after")) == (3, 0)
     assert len(files) == count
 
 
-def test_access_that_moves_costs_no_second_file(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_that_moves_costs_no_second_file(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When only rights of others moved meanwhile, all is decided again and nothing is built again."""
     three.users("carl")
-    wish = Wish(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    wish = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     three.allow("carl", Kind.TABLE, "main.a.u", Privilege.SELECT_TABLE)
     other = neighbour(three)
     before_the_store(
@@ -128,7 +134,7 @@ def test_access_that_moves_costs_no_second_file(three: Desk, files: Files, monke
     assert (len(files), LOST_RACES[()]) == (3, lost)
 
 
-def test_rival_of_one_table(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """When another node was faster with one table, that one alone is built again, and its first file goes."""
     other = neighbour(three)
     before_the_store(
@@ -151,7 +157,7 @@ def test_rival_of_one_table(three: Desk, files: Files, monkeypatch: pytest.Monke
     assert {location for (location,) in three.rows("SELECT metadata_location FROM document")} == set(files)
 
 
-def test_table_that_is_only_asserted_is_held(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that a set does not change must not change under it: its requirement is looked at again."""
     ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
     asserted: list[object] = [
@@ -167,17 +173,17 @@ def test_table_that_is_only_asserted_is_held(three: Desk, files: Files, monkeypa
         three, monkeypatch,
         lambda: table_commit(other.ctx(), MAIN, namespace=("a",), name="u", requirements=[], updates=updates),
     )  # fmt: skip
-    operations: list[Operation] = [
-        TableCommitted(("a", "t"), Change([], setting("mine"))), TableCommitted(("a", "u"), Change(asserted, []))
+    operations: list[TransactionOperation] = [
+        TableCommitOperation(("a", "t"), CommitChange([], setting("mine"))), TableCommitOperation(("a", "u"), CommitChange(asserted, []))
     ]  # fmt: skip
 
     with pytest.raises(CommitConflict, match=r"table a.u: current schema changed.*assert-current-schema-id"):
-        three.run(transact(three.node.ctx(), MAIN, operations))
+        three.run(transaction_execute(three.node.ctx(), MAIN, operations))
 
     assert (marked(three, "mine"), files) == (0, {})
 
 
-def test_outcome_that_nobody_knows(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the store does not say whether the set was committed, every file stays."""
 
     async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
@@ -193,7 +199,7 @@ def test_outcome_that_nobody_knows(three: Desk, files: Files, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_who_gives_up(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
     """A request that is cancelled before the store has begun leaves no file; afterwards it leaves them all. No line is held."""
     waiting = asyncio.Event()
 
@@ -221,7 +227,7 @@ def test_who_gives_up(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch
     assert len(three.node.services.lines) == 0
 
 
-def test_sets_in_opposite_orders_on_one_node(three: Desk) -> None:
+def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
     """Sets that name their tables in opposite orders wait for each other in one order only, and none builds in vain."""
     lost = LOST_RACES[()]
 
@@ -236,10 +242,14 @@ def test_sets_in_opposite_orders_on_one_node(three: Desk) -> None:
     assert len(three.node.services.lines) == 0
 
 
-def test_many_cold_tables_take_few_rounds(three: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cold_tables_take_few_rounds(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a node does not know of two hundred tables is read a few times for all of them, not for each."""
     names = [f"n{number}" for number in range(200)]
-    three.run(transact(three.node.ctx(), MAIN, [TableMade(("a", name), new_table(name)) for name in names]))
+    three.run(
+        transaction_execute(
+            three.node.ctx(), MAIN, [TableCreateOperation(("a", name), new_table(name)) for name in names]
+        )
+    )
     other = neighbour(three)
     rounds: list[int] = []
     fetch = other.gate.fetch

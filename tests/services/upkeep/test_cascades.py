@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.errors import BadRequest, Forbidden, NotFound, Protected
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ProtectedObject
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
-from limnos.services.catalog.protection import protect
+from limnos.services.catalog.protection import protection_set
 from limnos.services.identity.owners import owner_set
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.upkeep import cascades
 from limnos.services.upkeep.cascades import namespace_drop_all
 from tests.inprocess import LAKE, MAIN
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
-FILES = Scope(LAKE, "files")
+FILES = RequestScope(LAKE, "files")
 
 
 @pytest.fixture
-def filled(desk: Desk) -> Desk:
+def filled(desk: ServiceDesk) -> ServiceDesk:
     """A catalog of filesets with two of them in the schema `raw`, and one in `other`."""
     desk.run(
         catalog_create(
@@ -36,12 +36,12 @@ def filled(desk: Desk) -> Desk:
     return desk
 
 
-def drop(desk: Desk, *levels: str, user: str = "admin", scope: Scope = FILES) -> None:
+def drop(desk: ServiceDesk, *levels: str, user: str = "admin", scope: RequestScope = FILES) -> None:
     """Drop a schema with its content."""
     desk.run(namespace_drop_all(desk.ctx(user), scope, levels=levels))
 
 
-def alive(desk: Desk) -> list[str]:
+def alive(desk: ServiceDesk) -> list[str]:
     """The names of filesets and namespaces that are there."""
     found = desk.rows(
         "SELECT name FROM node WHERE deleted = 0 AND kind IN (?, ?)", int(Kind.FILESET), int(Kind.NAMESPACE)
@@ -49,7 +49,7 @@ def alive(desk: Desk) -> list[str]:
     return sorted(name for (name,) in found)
 
 
-def test_each_object_goes_to_the_trash_with_its_change(filled: Desk) -> None:
+def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> None:
     """Files go when the trash is emptied, the feed has a drop for each, and another schema stays."""
     drop(filled, "raw")
 
@@ -60,16 +60,16 @@ def test_each_object_goes_to_the_trash_with_its_change(filled: Desk) -> None:
     assert sorted(name for (name,) in told) == ["f", "g", "raw"]
 
 
-def test_a_protected_object_keeps_the_whole(filled: Desk) -> None:
+def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
     """Nothing is gone where one fileset is protected."""
-    filled.run(protect(filled.ctx(), metalake=LAKE, kind=Kind.FILESET, full_name="files.raw.g", below=False))
+    filled.run(protection_set(filled.ctx(), metalake=LAKE, kind=Kind.FILESET, full_name="files.raw.g", below=False))
 
-    with pytest.raises(Protected):
+    with pytest.raises(ProtectedObject):
         drop(filled, "raw")
     assert alive(filled) == ["f", "f", "g", "other", "raw"]
 
 
-def test_only_owners_of_the_schema_drop_all(filled: Desk) -> None:
+def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
     """Who owns a fileset in it is refused; who owns the schema drops what others made in it, too."""
     filled.allow("ana", Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for kind, full_name in ((Kind.FILESET, "files.raw.f"), (Kind.NAMESPACE, "files.other")):
@@ -77,7 +77,7 @@ def test_only_owners_of_the_schema_drop_all(filled: Desk) -> None:
             owner_set(filled.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner="ana")
         )
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(PermissionDenied):
         drop(filled, "raw", user="ana")
     with pytest.raises(NotFound):
         drop(filled, "none")
@@ -85,7 +85,7 @@ def test_only_owners_of_the_schema_drop_all(filled: Desk) -> None:
     assert alive(filled) == ["f", "g", "raw"]
 
 
-def test_too_many_objects_are_refused(filled: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is of objects in the schema; at the limit all go."""
     monkeypatch.setattr(cascades, "OBJECTS_MAX", 1)
     with pytest.raises(BadRequest, match="More than 1 objects lie in schema raw"):
@@ -95,7 +95,7 @@ def test_too_many_objects_are_refused(filled: Desk, monkeypatch: pytest.MonkeyPa
     assert alive(filled) == ["f", "g", "raw"]
 
 
-def test_an_iceberg_catalog_does_not_cascade(desk: Desk) -> None:
+def test_an_iceberg_catalog_does_not_cascade(desk: ServiceDesk) -> None:
     """It is refused by the parameter's name, as Gravitino does, and the table stays."""
     desk.namespace("a")
     desk.table("a", "t")

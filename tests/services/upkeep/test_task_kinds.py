@@ -7,11 +7,11 @@ import asyncio
 import msgspec
 import pytest
 
-from limnos.model.errors import BadRequest, StorageFailed, Unavailable
-from limnos.services.storage.work import Work
-from limnos.services.upkeep.task_kinds import KINDS, TRIES_PASSING, Outcome, TaskKind, told
+from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
+from limnos.services.storage.task_context import TaskContext
+from limnos.services.upkeep.task_kinds import KINDS, TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
 
-ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, Outcome()), tries=3)
+ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)
 AGAIN = ONCE._replace(name="again", every_s=60.0)
 
 
@@ -27,7 +27,7 @@ def test_what_does_not_pass_is_given_up_soon(error: Exception) -> None:
     assert [ONCE.is_lost(error, attempts) for attempts in (1, 2, 3, 4)] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("error", [Unavailable("away"), StorageFailed("silent"), InterruptedError("stopping")])
+@pytest.mark.parametrize("error", [ServiceUnavailable("away"), StorageFailed("silent"), InterruptedError("stopping")])
 def test_what_passes_is_tried_for_long(error: Exception) -> None:
     """A task whose storage or database does not answer, or whose node stops, is tried on and on, but not for ever."""
     assert not ONCE.is_lost(error, TRIES_PASSING - 1)
@@ -43,11 +43,11 @@ def test_payloads_have_a_type() -> None:
     """A runner gets what it was told as its own type; what is not that does not reach it."""
     seen: list[int] = []
 
-    async def run(_work: Work, payload: Payload) -> Outcome:
+    async def run(_work: TaskContext, payload: Payload) -> TaskOutcome:
         seen.append(payload.size)
-        return Outcome()
+        return TaskOutcome()
 
-    runner = told(Payload, run)
+    runner = typed_runner(Payload, run)
     asyncio.run(_await(runner))
 
     assert seen == [7]

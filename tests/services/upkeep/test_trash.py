@@ -4,63 +4,63 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.model.entities import Document
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
-from limnos.model.privileges import Condition, Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.names.path import PARTS_MAX
 from limnos.services.catalog.namespaces import namespace_drop, namespace_move, namespaces_list
 from limnos.services.catalog.tables import table_drop, table_load, table_move, tables_list
 from limnos.services.iceberg.tables import table_create
 from limnos.services.identity.owners import owner_load, owner_set
 from limnos.services.identity.roles import role_load, role_objects
-from limnos.services.request.scene import Scope
-from limnos.services.upkeep.trash import NEWEST, Dropped, Undropped, trash_list, trash_sweep, undrop
+from limnos.services.request.request_view import RequestScope
+from limnos.services.upkeep.trash import NEWEST, TrashEntry, TrashRestored, trash_list, trash_restore, trash_sweep
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from tests.inprocess import ADMIN, LAKE, MAIN, new_table
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 WEEK_MS = 604_800_000
 
 
-def drop(desk: Desk, *levels: str, user: str = ADMIN, purge: bool = False) -> None:
+def drop(desk: ServiceDesk, *levels: str, user: str = ADMIN, purge: bool = False) -> None:
     """Drop a table."""
     desk.run(table_drop(desk.ctx(user), MAIN, namespace=levels[:-1], name=levels[-1], purge=purge))
 
 
-def drop_space(desk: Desk, *levels: str) -> None:
+def drop_space(desk: ServiceDesk, *levels: str) -> None:
     """Drop a namespace."""
     desk.run(namespace_drop(desk.ctx(), MAIN, levels=levels))
 
 
-def trash(desk: Desk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[Dropped]:
+def trash(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[TrashEntry]:
     """What somebody may bring back, newest first."""
     return list(desk.run(trash_list(desk.ctx(user), MAIN, below=below, before=NEWEST, limit=100)).found)
 
 
-def paths(desk: Desk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[str]:
+def paths(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[str]:
     """The same, as paths."""
     return [".".join(each.path) for each in trash(desk, user, below)]
 
 
 def back(
-    desk: Desk, path: str, user: str = ADMIN, *, to: tuple[str, ...] | None = None, contents: bool = False
-) -> Undropped:
+    desk: ServiceDesk, path: str, user: str = ADMIN, *, to: tuple[str, ...] | None = None, contents: bool = False
+) -> TrashRestored:
     """Bring something back that has this path in the trash as the administrator sees it."""
     number = next(each.row.id for each in trash(desk) if ".".join(each.path) == path)
-    return desk.run(undrop(desk.ctx(user), MAIN, dropped_id=number, to=to, contents=contents))
+    return desk.run(trash_restore(desk.ctx(user), MAIN, dropped_id=number, to=to, contents=contents))
 
 
-def load(desk: Desk, *levels: str, user: str = ADMIN) -> Document:
+def load(desk: ServiceDesk, *levels: str, user: str = ADMIN) -> MetadataDocument:
     """Load a table."""
-    return desk.run(desk.ctx(user).read(MAIN, lambda scene: table_load(scene, levels[:-1], levels[-1])))
+    return desk.run(desk.ctx(user).read(MAIN, lambda request_view: table_load(request_view, levels[:-1], levels[-1])))
 
 
-def objects_of(desk: Desk, role: str) -> list[tuple[str, ...]]:
+def objects_of(desk: ServiceDesk, role: str) -> list[tuple[str, ...]]:
     """The paths that a role's rules are about, as its listing tells them."""
-    ruled = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: role_load(scene, role)))
+    ruled = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, role)))
 
     async def paths() -> list[tuple[str, ...]]:
         return [each.path async for some in role_objects(desk.ctx(), ruled) for each in some]
@@ -68,7 +68,7 @@ def objects_of(desk: Desk, role: str) -> list[tuple[str, ...]]:
     return desk.run(paths())
 
 
-def sweep(desk: Desk, *, after_ms: int) -> None:
+def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
     """Sweep as if it were later, after the feed, whose readers the grants on what was dropped are kept for."""
     permit = upkeep_permit("limnos")
     desk.lab.database.sql("UPDATE trash SET expires_at = expires_at - ?", after_ms)
@@ -77,7 +77,7 @@ def sweep(desk: Desk, *, after_ms: int) -> None:
     desk.run(desk.node.services.store.submit(permit, orphans_sweep))
 
 
-def test_table_comes_back_as_it_was(desk: Desk) -> None:
+def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
     """The same document under the same name, with its owner and the grants on it; in between it is nowhere."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -88,7 +88,7 @@ def test_table_comes_back_as_it_was(desk: Desk) -> None:
     )
     before = load(desk, "a", "t", user="ana")
     drop(desk, "a", "t")
-    with pytest.raises((NotFound, Forbidden)):
+    with pytest.raises((NotFound, PermissionDenied)):
         load(desk, "a", "t", user="ana")
     named = objects_of(desk, "of ana")
     sweep(desk, after_ms=WEEK_MS - 60_000)
@@ -97,15 +97,15 @@ def test_table_comes_back_as_it_was(desk: Desk) -> None:
 
     assert named == [("main",)]
     assert objects_of(desk, "of ana") == [("main",), ("main", "a", "t")]
-    assert found == Undropped(Kind.TABLE, ("a", "t"), 0, 0)
+    assert found == TrashRestored(Kind.TABLE, ("a", "t"), 0, 0)
     assert load(desk, "a", "t", user="ana") == before
     assert owner is not None
     assert owner.name == "bob"
-    assert desk.run(desk.ctx().read(MAIN, lambda scene: tables_list(scene, ("a",)))).texts() == ["t"]
+    assert desk.run(desk.ctx().read(MAIN, lambda request_view: tables_list(request_view, ("a",)))).texts() == ["t"]
     assert paths(desk) == []
 
 
-def test_kept_long_enough_it_is_gone(desk: Desk) -> None:
+def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
     """After the retention the sweep takes row, document, owner and grants, and the place is free."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -119,10 +119,10 @@ def test_kept_long_enough_it_is_gone(desk: Desk) -> None:
     assert desk.rows("SELECT * FROM owner WHERE object_id = ?", number) == []
     assert desk.rows("SELECT * FROM access_grant WHERE object_id = ?", number) == []
     with pytest.raises(NotFound, match="see what there is with 'limnos trash ls'"):
-        desk.run(undrop(desk.ctx(), MAIN, dropped_id=number))
+        desk.run(trash_restore(desk.ctx(), MAIN, dropped_id=number))
 
 
-def test_purged_is_not_in_the_trash(desk: Desk) -> None:
+def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
     """A drop that deletes the files leaves nothing to bring back, nor does a retention of nothing."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -136,7 +136,7 @@ def test_purged_is_not_in_the_trash(desk: Desk) -> None:
     assert desk.rows("SELECT * FROM document") == []
 
 
-def test_name_is_free_meanwhile(desk: Desk) -> None:
+def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
     """Another table may take the name; then the dropped one goes elsewhere, also below another namespace, and back is the newest."""
     desk.namespace("a")
     desk.namespace("b")
@@ -153,7 +153,7 @@ def test_name_is_free_meanwhile(desk: Desk) -> None:
     assert load(desk, "a", "t").uuid != first.uuid
 
 
-def test_parent_comes_first(desk: Desk) -> None:
+def test_parent_comes_first(desk: ServiceDesk) -> None:
     """What lay in a dropped namespace says so; the namespace brings its contents when asked, of two of a name the newest."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
@@ -171,13 +171,13 @@ def test_parent_comes_first(desk: Desk) -> None:
     alone = back(desk, "a", to=("z",))
     rest = back(desk, "z.b", contents=True)
 
-    assert alone == Undropped(Kind.NAMESPACE, ("z",), 0, 0)
-    assert rest == Undropped(Kind.NAMESPACE, ("z", "b"), 2, 1)
+    assert alone == TrashRestored(Kind.NAMESPACE, ("z",), 0, 0)
+    assert rest == TrashRestored(Kind.NAMESPACE, ("z", "b"), 2, 1)
     assert load(desk, "z", "b", "t") == newest
     assert paths(desk) == ["z.b.t"]
 
 
-def test_it_goes_where_its_parent_is_now(desk: Desk) -> None:
+def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
     """A namespace that was moved since takes the table where it is."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -188,7 +188,7 @@ def test_it_goes_where_its_parent_is_now(desk: Desk) -> None:
     assert back(desk, "z.t").path == ("z", "t")
 
 
-def test_who_may(desk: Desk) -> None:
+def test_who_may(desk: ServiceDesk) -> None:
     """It takes the right to drop it, and the right to make one where it goes; to anybody else it is not there."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
@@ -202,12 +202,12 @@ def test_who_may(desk: Desk) -> None:
         back(desk, "a.t", "bob")
     assert back(desk, "a.t", "ana").path == ("a", "t")
     drop(desk, "a", "t", user="ana")
-    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_TABLE, condition=Condition.DENY)
-    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_TABLE, condition=GrantCondition.DENY)
+    with pytest.raises(PermissionDenied, match="CREATE_TABLE"):
         back(desk, "a.t", "ana")
 
 
-def test_place_stays_taken_but_for_who_dropped_it(desk: Desk) -> None:
+def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
     """Nobody else's table may lie where a dropped one's files are, nor below; its owner gives up the way back by lying there."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
@@ -232,7 +232,7 @@ def test_place_stays_taken_but_for_who_dropped_it(desk: Desk) -> None:
     assert load(desk, "a", "mine").location == place
 
 
-def test_moves_and_lists_do_not_see_it(desk: Desk) -> None:
+def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
     """A dropped table is in no list and cannot be moved; its namespace is empty."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -241,11 +241,11 @@ def test_moves_and_lists_do_not_see_it(desk: Desk) -> None:
         desk.run(table_move(desk.ctx(), MAIN, source=("a", "t"), target=("a", "u")))
     drop_space(desk, "a")
 
-    assert desk.run(desk.ctx().read(MAIN, lambda scene: namespaces_list(scene, ()))).texts() == []
+    assert desk.run(desk.ctx().read(MAIN, lambda request_view: namespaces_list(request_view, ()))).texts() == []
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_below_a_dropped_namespace(desk: Desk, depth: int) -> None:
+def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
     """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere; nothing breaks inside."""
     levels = ("a", "b")[:depth]
     desk.namespace(*levels)
@@ -263,7 +263,7 @@ def test_below_a_dropped_namespace(desk: Desk, depth: int) -> None:
     assert back(desk, path, to=("other", "t")).path == ("other", "t")
 
 
-def test_contents_too_deep_stay(desk: Desk) -> None:
+def test_contents_too_deep_stay(desk: ServiceDesk) -> None:
     """A namespace that would come back with contents below the last level is refused, and all of it stays in the trash."""
     deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
     for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):

@@ -8,20 +8,20 @@ import threading
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.errors import StorageFailed, Unavailable
+from limnos.model.errors import ServiceUnavailable, StorageFailed
 from limnos.model.kinds import FILESET_PROVIDER, Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.services.vending import credentials
-from limnos.services.vending.credentials import Vendor, Wanted
-from limnos.sources.credentials import Credentials, Rights, Role
+from limnos.services.vending.credentials import CredentialRequest, CredentialVendor
+from limnos.sources.credentials import AwsCredentials, AwsRole, FileRights
 from tests.inprocess import LAKE, add_catalog
-from tests.services.conftest import Desk
+from tests.services.conftest import ServiceDesk
 
 HOUR_MS = 3_600_000
-ROLE = Role("arn:aws:iam::123456789012:role/tables", None, 3600, None, None, (None, None, None))
-ONE, TWO = Wanted(ROLE, "one"), Wanted(ROLE, "two")
+ROLE = AwsRole("arn:aws:iam::123456789012:role/tables", None, 3600, None, None, (None, None, None))
+ONE, TWO = CredentialRequest(ROLE, "one"), CredentialRequest(ROLE, "two")
 
 
 class Hours:
@@ -45,14 +45,14 @@ class Sts:
         self.open.set()
         self.began = threading.Event()
 
-    def ask(self, role: Role, policy: str) -> Credentials:
+    def ask(self, role: AwsRole, policy: str) -> AwsCredentials:
         """Give out credentials for an hour."""
         self.asked.append(policy)
         self.began.set()
         self.open.wait(60)
         if self.failure is not None:
             raise self.failure
-        return Credentials(f"{policy}{len(self.asked)}", "s", "t", self.time.at_ms + HOUR_MS)
+        return AwsCredentials(f"{policy}{len(self.asked)}", "s", "t", self.time.at_ms + HOUR_MS)
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def sts(time: Hours) -> Sts:
     return Sts(time)
 
 
-def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> Vendor:
+def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> CredentialVendor:
     """Whoever asks it."""
-    return Vendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
+    return CredentialVendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
 
 
 def test_a_crowd_asks_once(sts: Sts) -> None:
@@ -102,11 +102,11 @@ def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time:
     async def story() -> None:
         vendor = vendor_of(sts)
         await vendor.given(ONE)
-        sts.failure = Unavailable("away", cause="x")
+        sts.failure = ServiceUnavailable("away", cause="x")
         time.at_ms = HOUR_MS - 70_000
         assert (await vendor.given(ONE)).access_key_id == "one1"
         time.at_ms = HOUR_MS - 50_000
-        with pytest.raises(Unavailable, match="away"):
+        with pytest.raises(ServiceUnavailable, match="away"):
             await vendor.given(ONE)
         sts.failure = StorageFailed("refused", cause="x")
         time.at_ms = HOUR_MS - 70_000
@@ -137,7 +137,7 @@ def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
     async def story() -> None:
         vendor = vendor_of(sts, timeout_s=0.01)
         sts.open.clear()
-        with pytest.raises(Unavailable, match="token service does not answer"):
+        with pytest.raises(ServiceUnavailable, match="token service does not answer"):
             await vendor.given(ONE)
         sts.open.set()
 
@@ -149,7 +149,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
 
     async def story() -> None:
         vendor = vendor_of(sts)
-        vendor._ask = lambda *_: Credentials("a", "b", "c", 10)
+        vendor._ask = lambda *_: AwsCredentials("a", "b", "c", 10)
         with pytest.raises(StorageFailed, match="clock"):
             await vendor.given(ONE)
 
@@ -163,16 +163,16 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
     async def story() -> list[bool]:
         vendor = vendor_of(sts)
         for policy in ("a", "b", "c"):
-            await vendor.given(Wanted(ROLE, policy))
-        return [vendor.kept(Wanted(ROLE, policy)) is not None for policy in ("a", "b", "c")]
+            await vendor.given(CredentialRequest(ROLE, policy))
+        return [vendor.kept(CredentialRequest(ROLE, policy)) is not None for policy in ("a", "b", "c")]
 
     assert asyncio.run(story()) == [False, True, True]
 
 
-def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader's credentials read, a writer's write, an owner's do both."""
-    monkeypatch.setattr(credentials, "vends", lambda _: True)
-    files = Scope(LAKE, "files")
+    monkeypatch.setattr(credentials, "is_vending", lambda _: True)
+    files = RequestScope(LAKE, "files")
     desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))
     desk.namespace("s", scope=files)
     request = FilesetRequest(None, False, {}, {})
@@ -180,15 +180,15 @@ def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: Desk, monkeypatch
     for user, privilege in (("ana", Privilege.READ_FILESET), ("bob", Privilege.WRITE_FILESET)):
         desk.allow(user, Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, privilege)
 
-    def opened(user: str) -> Rights:
-        def look(scene: Scene) -> Rights:
-            node, chain, _ = scene.look_up(Kind.FILESET, ("s", "f"), Action.FILESET_LOAD)
-            found = credentials._fileset_open(scene, node, chain=chain, location=None)
+    def opened(user: str) -> FileRights:
+        def look(request_view: RequestView) -> FileRights:
+            node, chain, _ = request_view.look_up(Kind.FILESET, ("s", "f"), Action.FILESET_LOAD)
+            found = credentials._fileset_access(request_view, node, chain=chain, location=None)
             assert found is not None
             return found.rights
 
         return desk.run(desk.ctx(user).read(files, look))
 
     assert [opened(user) for user in ("ana", "bob", "admin")] == [
-        Rights(reads=True, writes=False), Rights(reads=False, writes=True), Rights(reads=True, writes=True),
+        FileRights(reads=True, writes=False), FileRights(reads=False, writes=True), FileRights(reads=True, writes=True),
     ]  # fmt: skip

@@ -10,23 +10,23 @@ import pytest
 from pyspark.sql import datasource as spark
 
 from limnos.model.errors import BadRequest
-from limnos.spark.lance.home import Asked
-from limnos.spark.lance.reading import Files, LanceReader, columns_of
+from limnos.spark.lance.reading import LanceReader, LanceTableFiles, columns_of
+from limnos.spark.lance.server_access import LanceOptions
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path: Path) -> LanceTableFiles:
     """Two fragments in version 2, three in version 3."""
     for start in (0, 10, 20):
         lance.write_dataset(
             pa.table({"id": range(start, start + 10), "text": ["a"] * 10}), str(tmp_path / "t"), mode="append"
         )
-    return Files(str(tmp_path / "t"), 2, {})
+    return LanceTableFiles(str(tmp_path / "t"), 2, {})
 
 
-def test_each_task_reads_its_fragments_of_one_version(files: Files) -> None:
+def test_each_task_reads_its_fragments_of_one_version(files: LanceTableFiles) -> None:
     """Version 2 has twenty rows, shared by two tasks, with the condition that was taken; others are left."""
-    reader = LanceReader(files, columns_of(files, Asked(("lance", "t"), columns=("id",))))
+    reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"), columns=("id",))))
     left = list(reader.pushFilters([spark.GreaterThan(("id",), 7), spark.EqualTo(("x",), 1.5)]))
 
     found = [[row for batch in reader.read(each) for row in batch.to_pylist()] for each in reader.partitions()]
@@ -38,14 +38,14 @@ def test_each_task_reads_its_fragments_of_one_version(files: Files) -> None:
 def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
     """And what Spark runs all the same reads nothing."""
     lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t"))
-    files = Files(str(tmp_path / "t"), 1, {})
-    reader = LanceReader(files, columns_of(files, Asked(("lance", "t"))))
+    files = LanceTableFiles(str(tmp_path / "t"), 1, {})
+    reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"))))
 
     assert reader.partitions() == []
     assert list(reader.read(None)) == []  # type: ignore[arg-type] # what Spark gives
 
 
-def test_a_column_that_is_not_there_is_told(files: Files) -> None:
+def test_a_column_that_is_not_there_is_told(files: LanceTableFiles) -> None:
     """With those that are."""
     with pytest.raises(BadRequest, match="has no column vector: it has id, text"):
-        columns_of(files, Asked(("lance", "t"), columns=("vector",)))
+        columns_of(files, LanceOptions(("lance", "t"), columns=("vector",)))

@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from limnos.model.errors import BadRequest
-from limnos.spark.lance.types import FIXED_SIZE, appended, arrow_schema_of, as_schema, fits, spark_schema_of
+from limnos.spark.lance.types import FIXED_SIZE, arrow_schema_of, as_schema, check_append, fits, spark_schema_of
 
 EVERY = pa.table(
     {
@@ -81,7 +81,7 @@ def columns(**kinds: spark.DataType) -> spark.StructType:
 
 def test_what_can_be_appended() -> None:
     """Fewer columns, narrower numbers, arrays for vectors."""
-    assert appended(columns(vector=spark.ArrayType(spark.DoubleType()), id=spark.IntegerType()), TABLE) == TABLE
+    assert check_append(columns(vector=spark.ArrayType(spark.DoubleType()), id=spark.IntegerType()), TABLE) == TABLE
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_can_be_appended() -> None:
 def test_what_cannot_be_appended_is_named(sent: spark.StructType, words: str) -> None:
     """The first column that does not fit is in the refusal."""
     with pytest.raises(BadRequest, match=words):
-        appended(sent, TABLE)
+        check_append(sent, TABLE)
 
 
 def test_values_that_do_not_fit_are_refused() -> None:

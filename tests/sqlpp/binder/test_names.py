@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp.binder import bind
-from limnos.sqlpp.errors import Place, SqlppError
+from limnos.sqlpp.errors import SqlppError, TextPosition
 from limnos.sqlpp.parser import parse_body
 from limnos.sqlpp.values.model import Value
-from tests.sqlpp.asking import World, ask, written
+from tests.sqlpp.evaluation import NameWorld, ask, written
 
-WORLD = World(
+WORLD = NameWorld(
     {
         ("Default",): {
             "orders": [{"id": 1, "east": {"n": 7}}],
@@ -160,7 +160,7 @@ def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) 
 
     assert refused.value.number == number
     assert told in refused.value.message
-    assert place is None or refused.value.place == Place(*place)
+    assert place is None or refused.value.place == TextPosition(*place)
 
 
 def test_parameters_and_the_statements_moment() -> None:
@@ -181,7 +181,7 @@ def test_what_is_read_is_told() -> None:
 def test_deep_chains_of_views_end() -> None:
     """Views upon views are put in up to a depth, then refused; nothing overflows."""
     views: dict[str, object] = {f"v{at}": f"view v{at + 1}" for at in range(100)}
-    world = World({("Default",): {**views, "v100": [{"id": 1}]}})
+    world = NameWorld({("Default",): {**views, "v100": [{"id": 1}]}})
 
     with pytest.raises(SqlppError, match="more than 64 deep"):
         ask("SELECT VALUE x FROM v0 x", world)
@@ -192,7 +192,7 @@ def test_nesting_ends_in_words() -> None:
     """Views that nest deep expressions in one another, and values that nest as deep, are refused and overflow nothing."""
     inner = "[" * 100 + "v{}" + "]" * 100
     views: dict[str, object] = {f"v{at}": "view " + inner.format(at + 1) for at in range(40)}
-    world = World({("Default",): {**views, "v40": [{"id": 1}]}})
+    world = NameWorld({("Default",): {**views, "v40": [{"id": 1}]}})
 
     with pytest.raises(SqlppError, match="nested too deep"):
         ask("SELECT VALUE x FROM v0 x", world)
@@ -202,7 +202,7 @@ def test_nesting_ends_in_words() -> None:
 
 def test_a_functions_arguments_are_no_part_of_its_body() -> None:
     """A body sees its parameters and nothing of where it is called; an argument is worked out once, outside."""
-    world = World(functions=(written("pair", "a b", "[a, b]"), written("leak", "a", "[a, x]")))
+    world = NameWorld(functions=(written("pair", "a b", "[a, b]"), written("leak", "a", "[a, x]")))
 
     assert ask("SELECT VALUE pair(b, a) FROM [{'a': 1, 'b': 2}] AS t", world) == [(2, 1)]
     with pytest.raises(SqlppError, match="Cannot find dataset x"):

@@ -8,9 +8,9 @@ from limnos.sqlpp.binder import bind
 from limnos.sqlpp.binder.resources import RESOURCES
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.parser import parse_body
-from tests.sqlpp.asking import World
+from tests.sqlpp.evaluation import NameWorld
 
-WORLD = World({("a",): {"b.c": []}, ("a", "b"): {"c": [], "s": "synonym a.b.c", "v": "view SELECT VALUE 1"}})
+WORLD = NameWorld({("a",): {"b.c": []}, ("a", "b"): {"c": [], "s": "synonym a.b.c", "v": "view SELECT VALUE 1"}})
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 
 from limnos.sqlpp.errors import BudgetSpent, SqlppError
 from limnos.sqlpp.evaluator import Budget, MeteredBudget
-from tests.sqlpp.asking import World, ask
+from tests.sqlpp.evaluation import NameWorld, ask
 
 UNITS = 20_000
-ROWS = World({("Default",): {"t": [{"a": at, "b": "x" * 50} for at in range(200)]}})
+ROWS = NameWorld({("Default",): {"t": [{"a": at, "b": "x" * 50} for at in range(200)]}})
 ATTACKS = (
     "select value array_sort(array_flatten(array_repeat(array_repeat(1,3000),3000),1))",
     f"select value [{', '.join(['array_length(array_sort(array_range(0,999999)))'] * 30)}]",

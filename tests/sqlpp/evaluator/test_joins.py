@@ -12,7 +12,7 @@ from limnos.sqlpp import SqlppError
 from limnos.sqlpp.evaluator import Budget, queries
 from limnos.sqlpp.values.model import MISSING, Bag, Value
 from limnos.sqlpp.values.order import key
-from tests.sqlpp.asking import World, ask
+from tests.sqlpp.evaluation import NameWorld, ask
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 VALUES: list[Value] = [
@@ -46,7 +46,7 @@ SHAPES = [
 ]
 
 
-def world_of(chance: random.Random) -> World:
+def world_of(chance: random.Random) -> NameWorld:
     """Two small datasets."""
 
     def rows() -> list[Value]:
@@ -56,10 +56,10 @@ def world_of(chance: random.Random) -> World:
             found.append({"n": number, **{name: value for name, value in fields.items() if value is not MISSING}})
         return found
 
-    return World({("Default",): {"left": rows(), "right": rows()}})
+    return NameWorld({("Default",): {"left": rows(), "right": rows()}})
 
 
-def outcome(text: str, world: World) -> list[bytes] | str:
+def outcome(text: str, world: NameWorld) -> list[bytes] | str:
     """The rows in their order, told apart to the bit of their keys; or the code of the error."""
     try:
         return [key(value) for value in ask(text, world)]
@@ -96,7 +96,7 @@ def test_rows_are_those_of_nested_loops(texts: list[str], monkeypatch: pytest.Mo
 
 
 SIZE = 1500
-LARGE = World(
+LARGE = NameWorld(
     {("Default",): {"a": [{"k": n, "j": n % 7} for n in range(SIZE)], "b": [{"k": n} for n in range(SIZE, 0, -1)]}}
 )
 
@@ -138,7 +138,7 @@ def test_what_may_differ_each_time_is_worked_out_each_time() -> None:
 
 def test_a_key_that_cannot_be_worked_out() -> None:
     """Its error is that of the condition, where the condition comes to it."""
-    world = World({("Default",): {"l": [{"k": 1}, {"k": 2}], "r": [{"k": 2**63 - 1}, {"k": 0}]}})
+    world = NameWorld({("Default",): {"l": [{"k": 1}, {"k": 2}], "r": [{"k": 2**63 - 1}, {"k": 0}]}})
 
     with pytest.raises(SqlppError, match="ASX0007"):
         ask("SELECT VALUE 1 FROM l, r WHERE l.k = r.k + 1", world)

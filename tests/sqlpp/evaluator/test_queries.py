@@ -7,7 +7,7 @@ import pytest
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator import Budget
 from limnos.sqlpp.values.model import MISSING, Value
-from tests.sqlpp.asking import World, ask
+from tests.sqlpp.evaluation import NameWorld, ask
 
 EMPLOYEES = [
     {"id": 1, "name": "Ann", "dept": "x", "pay": 10, "langs": ["en", "de"]},
@@ -25,7 +25,7 @@ def _frozen(value: object) -> Value:
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value  # type: ignore[return-value]
 
 
-WORLD = World(
+WORLD = NameWorld(
     {("Default",): {"emp": [_frozen(one) for one in EMPLOYEES], "dept": [_frozen(one) for one in DEPARTMENTS]}}
 )
 

@@ -8,8 +8,8 @@ import pytest
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions import FUNCTIONS
-from limnos.sqlpp.functions.absent import ABSENT, about
-from tests.sqlpp.asking import value
+from limnos.sqlpp.functions.absent import ABSENT, absent_function_subject
+from tests.sqlpp.evaluation import value
 
 NAMES = frozenset((Path(__file__).parent / "asterixdb.txt").read_text(encoding="utf-8").split())
 MOMENT = frozenset({"current_date", "current_time", "current_datetime"})
@@ -34,4 +34,4 @@ def test_an_absent_function_says_what_it_is_about() -> None:
     with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as told:
         value("nonsense(1)")
     assert told.value.number == 1081
-    assert about("nonsense") is None
+    assert absent_function_subject("nonsense") is None

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.values.model import Value
-from tests.sqlpp.asking import value
+from tests.sqlpp.evaluation import value
 
 BIG = "2000000000"
 OVER = 4_000_000_000

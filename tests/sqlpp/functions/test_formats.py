@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp.values.model import Value
-from tests.sqlpp.asking import value
+from tests.sqlpp.evaluation import value
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from limnos.sqlpp.values.model import MISSING, Float, TinyInt, Value, type_name
-from tests.sqlpp.asking import value
+from tests.sqlpp.evaluation import value
 
 
 @pytest.mark.parametrize(

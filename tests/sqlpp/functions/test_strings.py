@@ -6,7 +6,7 @@ import pytest
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.values.model import MISSING, Value
-from tests.sqlpp.asking import value
+from tests.sqlpp.evaluation import value
 
 
 @pytest.mark.parametrize(

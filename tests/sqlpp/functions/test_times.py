@@ -8,7 +8,7 @@ import pytest
 
 from limnos.sqlpp.functions.times import civil, days_of
 from limnos.sqlpp.values.model import MISSING, Date, DateTime, DayTimeDuration, Time, Value, YearMonthDuration
-from tests.sqlpp.asking import value
+from tests.sqlpp.evaluation import value
 
 
 @pytest.mark.parametrize(

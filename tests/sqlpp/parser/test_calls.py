@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp import parse_body
-from limnos.sqlpp.tree import Call, Path
-from tests.sqlpp.parser.reading import encountered, refusal, same_body
+from limnos.sqlpp.tree import Call, PathExpression
+from tests.sqlpp.parser.parsing import encountered, refusal, same_body
 
 
 def call(text: str) -> Call:
@@ -21,7 +21,7 @@ def test_a_name_before_a_parenthesis_is_a_function() -> None:
     node = call("x.y.echo(a.b)")
 
     assert (node.function.parts, node.library) == (("x", "y", "echo"), None)
-    assert isinstance(node.arguments[0], Path)
+    assert isinstance(node.arguments[0], PathExpression)
 
 
 def test_library_function() -> None:

@@ -13,11 +13,11 @@ from limnos.sqlpp.tree import (
     CreateView,
     Drop,
     NamedType,
-    Path,
-    Query,
+    PathExpression,
+    QueryExpression,
     RecordType,
 )
-from tests.sqlpp.parser.reading import encountered, read, refusal, same
+from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 
 def test_dataverse() -> None:
@@ -54,8 +54,8 @@ def test_view() -> None:
         " foreign key (b) references x.w not enforced if not exists as select a, b from t",
     )
 
-    assert isinstance(read(CreateView, "create or replace view v as a.b.c").body, Path)
-    assert isinstance(typed.body, Query)
+    assert isinstance(read(CreateView, "create or replace view v as a.b.c").body, PathExpression)
+    assert isinstance(typed.body, QueryExpression)
     assert typed.schema is not None
     assert isinstance(typed.schema.type, RecordType)
     assert ([field.optional for field in typed.schema.type.fields], typed.schema.type.open) == ([False, True], False)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.sqlpp import Place, parse_body
+from limnos.sqlpp import TextPosition, parse_body
 from limnos.sqlpp.tree import (
     Array,
-    Between,
+    BetweenExpression,
     Case,
     Decimal,
-    Field,
+    FieldStep,
     Integer,
-    Is,
-    Operation,
+    IsExpression,
+    OperationChain,
     Parameter,
-    Path,
-    Quantified,
-    Slice,
+    PathExpression,
+    QuantifiedExpression,
+    SliceStep,
     String,
-    Unary,
+    UnaryOperation,
     Variable,
 )
-from tests.sqlpp.parser.reading import encountered, refusal, same_body, shape
+from tests.sqlpp.parser.parsing import encountered, refusal, same_body, shape
 
-AT = Place(1, 1)
+AT = TextPosition(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,13 @@ def test_chains_are_flat() -> None:
     """Operators of one level are one node, and so are the steps of a path."""
     a, b, c = (Variable(AT, name) for name in "abc")
 
-    assert shape(parse_body("a - b + c")) == shape(Operation(AT, ("-", "+"), (a, b, c)))
-    assert shape(parse_body("(a - b) + c")) == shape(Operation(AT, ("+",), (Operation(AT, ("-",), (a, b)), c)))
-    assert shape(parse_body("a.b[1:]")) == shape(Path(AT, a, (Field(AT, "b"), Slice(AT, Integer(AT, 1), None))))
+    assert shape(parse_body("a - b + c")) == shape(OperationChain(AT, ("-", "+"), (a, b, c)))
+    assert shape(parse_body("(a - b) + c")) == shape(
+        OperationChain(AT, ("+",), (OperationChain(AT, ("-",), (a, b)), c))
+    )
+    assert shape(parse_body("a.b[1:]")) == shape(
+        PathExpression(AT, a, (FieldStep(AT, "b"), SliceStep(AT, Integer(AT, 1), None)))
+    )
 
 
 def test_long_chains() -> None:
@@ -114,26 +118,26 @@ def test_long_chains() -> None:
         parse_body("a" + ".b" * many),
     )
 
-    assert isinstance(added, Operation)
-    assert isinstance(anded, Operation)
-    assert isinstance(stepped, Path)
+    assert isinstance(added, OperationChain)
+    assert isinstance(anded, OperationChain)
+    assert isinstance(stepped, PathExpression)
     assert (len(added.operands), len(anded.operands), len(stepped.steps)) == (many + 1, many + 1, many)
 
 
 @pytest.mark.parametrize(
     "text,kind,place",
     [
-        ("a.b", Path, (1, 1)),
-        ("a\n+ b", Operation, (2, 1)),
-        ("a not in b", Operation, (1, 7)),
-        ("a is not distinct from b", Operation, (1, 19)),
-        ("a not between b and c", Between, (1, 7)),
-        ("a is not null", Is, (1, 10)),
-        (" - a", Unary, (1, 2)),
-        (" not a", Unary, (1, 2)),
+        ("a.b", PathExpression, (1, 1)),
+        ("a\n+ b", OperationChain, (2, 1)),
+        ("a not in b", OperationChain, (1, 7)),
+        ("a is not distinct from b", OperationChain, (1, 19)),
+        ("a not between b and c", BetweenExpression, (1, 7)),
+        ("a is not null", IsExpression, (1, 10)),
+        (" - a", UnaryOperation, (1, 2)),
+        (" not a", UnaryOperation, (1, 2)),
         ("  [a]", Array, (1, 3)),
         ("\n\n case when a then b end", Case, (3, 2)),
-        ("every a in b satisfies c", Quantified, (1, 1)),
+        ("every a in b satisfies c", QuantifiedExpression, (1, 1)),
         ("( 'x' )", String, (1, 3)),
         ("$x", Parameter, (1, 1)),
         ("1.5", Decimal, (1, 1)),
@@ -151,7 +155,7 @@ def test_field_places() -> None:
     """A step is where its dot or bracket is."""
     node = parse_body("a .b [0]")
 
-    assert isinstance(node, Path)
+    assert isinstance(node, PathExpression)
     assert [tuple(step.at) for step in node.steps] == [(1, 3), (1, 6)]
 
 

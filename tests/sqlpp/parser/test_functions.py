@@ -11,9 +11,9 @@ from limnos.sqlpp.tree import (
     DeclareFunction,
     DropFunction,
     Object,
-    Query,
+    QueryExpression,
 )
-from tests.sqlpp.parser.reading import encountered, read, refusal
+from tests.sqlpp.parser.parsing import encountered, read, refusal
 
 
 def test_function() -> None:
@@ -21,7 +21,7 @@ def test_function() -> None:
     made = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
 
     assert (made.name.parts, made.parameters, made.or_replace) == (("x", "y", "echo"), ("a", "b c"), True)
-    assert isinstance(read(CreateFunction, "create function f() { select value 1 }").body, Query)
+    assert isinstance(read(CreateFunction, "create function f() { select value 1 }").body, QueryExpression)
     assert isinstance(read(CreateFunction, "create function f() { {'a': {'b': 1}} }").body, Object)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp import parse_body
-from limnos.sqlpp.tree import GroupSet, Join, Query, Rollup, Unnest
-from tests.sqlpp.parser.reading import encountered, refusal, same
+from limnos.sqlpp.tree import GroupSet, Join, QueryExpression, Rollup, Unnest
+from tests.sqlpp.parser.parsing import encountered, refusal, same
 
 
-def query(text: str) -> Query:
+def query(text: str) -> QueryExpression:
     """A text that is a query."""
     node = parse_body(text)
-    assert isinstance(node, Query)
+    assert isinstance(node, QueryExpression)
     return node
 
 
@@ -95,7 +95,7 @@ def test_set_operations() -> None:
     """Set operations are a row; ORDER BY and LIMIT are the whole's, unless parentheses say otherwise."""
     node = query("select 1 union all (select 2 limit 1) except select 3 order by a limit 2")
 
-    assert [(arm.operator, arm.all, isinstance(arm.input, Query)) for arm in node.arms] == [
+    assert [(arm.operator, arm.all, isinstance(arm.input, QueryExpression)) for arm in node.arms] == [
         ("union", True, True),
         ("except", False, False),
     ]

@@ -18,7 +18,7 @@ from limnos.sqlpp.tree import (
     SetOption,
     Use,
 )
-from tests.sqlpp.parser.reading import encountered, read, refusal, same
+from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 SLIDES = """
 create dataverse sales.east;

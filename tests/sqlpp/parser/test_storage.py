@@ -15,7 +15,7 @@ from limnos.sqlpp.tree import (
     RecordType,
     UnnestField,
 )
-from tests.sqlpp.parser.reading import encountered, read, refusal, same
+from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 
 def test_dataset_of_a_type() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp import render
-from tests.sqlpp.parser.reading import statement
+from tests.sqlpp.parser.parsing import statement
 
 
 @pytest.mark.parametrize(

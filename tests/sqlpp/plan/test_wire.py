@@ -8,7 +8,7 @@ import pytest
 from limnos.sqlpp import bind, parse_body
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.plan import wire
-from tests.sqlpp.asking import World, written
+from tests.sqlpp.evaluation import NameWorld, written
 
 QUERIES = (
     "1 + 2",
@@ -20,7 +20,7 @@ QUERIES = (
     "case 1 when 2 then {{1, 2}} else [3][0:] end",
     "from t as x select distinct x.*, x.a[*].b exclude c",
 )
-WORLD = World({("Default",): {"t": []}}, functions=[written("f", "a", "a + 1")])
+WORLD = NameWorld({("Default",): {"t": []}}, functions=[written("f", "a", "a + 1")])
 
 
 @pytest.mark.parametrize("text", QUERIES)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.relations import Uncarried
-from tests.sqlpp.relations.asked import by_evaluator, by_rewriting, same
+from limnos.sqlpp.relations import UntranslatableExpression
 from tests.sqlpp.relations.random_queries import Queries
-from tests.sqlpp.relations.working import Overflow
+from tests.sqlpp.relations.relation_interpreter import Overflow
+from tests.sqlpp.relations.relation_queries import by_evaluator, by_rewriting, same
 
 COUNT = int(os.environ.get("LIMNOS_TEST_QUERIES", "300"))
 
@@ -24,7 +24,7 @@ def test_random_queries_mean_the_same() -> None:
         try:
             found = by_rewriting(text)
             wanted = by_evaluator(text)
-        except Uncarried:
+        except UntranslatableExpression:
             continue
         except (SqlppError, Overflow):
             continue  # a number that does not fit: which row meets it first is open

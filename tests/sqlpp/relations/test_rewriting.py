@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.sqlpp.relations import Uncarried
+from limnos.sqlpp.relations import UntranslatableExpression
 from limnos.sqlpp.relations.nodes import reads_of
 from limnos.sqlpp.relations.terms import columns_in
-from tests.sqlpp.relations.asked import by_evaluator, by_rewriting, rewritten, same
+from tests.sqlpp.relations.relation_queries import by_evaluator, by_rewriting, rewritten, same
 
 CARRIED = """
 select value o from orders o
@@ -162,5 +162,5 @@ UNCARRIED = {
 @pytest.mark.parametrize("text, reason", UNCARRIED.items())
 def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
     """A query that means more than columns can say is refused with the part that does."""
-    with pytest.raises(Uncarried, match=reason):
+    with pytest.raises(UntranslatableExpression, match=reason):
         rewritten(text)

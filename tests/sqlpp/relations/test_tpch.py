@@ -7,11 +7,11 @@ import pytest
 from conformance.sqlpp_tpch.queries import QUERIES
 from conformance.sqlpp_tpch.tables import TYPES
 from limnos.sqlpp import bind, parse_body, plan
-from limnos.sqlpp.binder import Dataset
+from limnos.sqlpp.binder import BoundDataset
 from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.relations import carried
+from limnos.sqlpp.relations import translate_query
 from limnos.sqlpp.relations.nodes import reads_of
-from limnos.sqlpp.stored import RecordType, declared
+from limnos.sqlpp.stored import RecordType, storage_form_of_record
 
 DATAVERSE = ("tpch",)
 
@@ -22,8 +22,8 @@ class Names:
     def has_dataverse(self, dataverse: tuple[str, ...]) -> bool:
         return dataverse == DATAVERSE
 
-    def resolve(self, dataverse: tuple[str, ...], name: str) -> Dataset | None:
-        return Dataset(dataverse, name) if name in TYPES else None
+    def resolve(self, dataverse: tuple[str, ...], name: str) -> BoundDataset | None:
+        return BoundDataset(dataverse, name) if name in TYPES else None
 
     def function(self, dataverse: tuple[str, ...], name: str, *, arity: int) -> None:
         return None
@@ -32,7 +32,7 @@ class Names:
 def type_of_table(_dataverse: tuple[str, ...], name: str) -> RecordType:
     """The type of a table, as datasets have it."""
     fields, keys = TYPES[name]
-    return declared(type_of(f"closed {{ {fields} }}"), tuple((key,) for key in keys)).type
+    return storage_form_of_record(type_of(f"closed {{ {fields} }}"), tuple((key,) for key in keys)).type
 
 
 @pytest.mark.parametrize("number", QUERIES)
@@ -42,7 +42,7 @@ def test_a_query_is_carried(number: int) -> None:
     expression = bind(parse_body(text), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)
 
-    found = carried(expression.query, type_of_table)
+    found = translate_query(expression.query, type_of_table)
 
     assert {read.name for read in reads_of(found.relation)} == {
         name for name in TYPES if f" {name} " in text.replace("\n", " ")

@@ -12,11 +12,11 @@ from limnos.sqlpp.stored import (
     ArrayType,
     BagType,
     FieldType,
-    Form,
     RecordType,
     Scalar,
+    StorageForm,
     form_of,
-    shaped,
+    object_shaper,
     to_object,
     to_row,
 )
@@ -24,7 +24,7 @@ from limnos.sqlpp.values.model import Bag, Date, Float, Integer, TinyInt, Value,
 from limnos.sqlpp.values.order import key
 from tests.sqlpp.stored import values
 
-USERS = Form(
+USERS = StorageForm(
     RecordType(
         (
             FieldType("id", Scalar("integer")),
@@ -53,14 +53,14 @@ def test_what_goes_in_comes_out(seed: int) -> None:
     form = values.form(of)
     given = values.fields(of, form.type)
 
-    found = to_object(form)(to_row(form)(shaped(form)(given)))
+    found = to_object(form)(to_row(form)(object_shaper(form)(given)))
 
     assert typed(found) == typed(given)
 
 
 def test_a_row_has_a_column_for_each_declared_field() -> None:
     """Typed fields are columns, the rest is text in the open part; a null that was said is told from a field that is not there."""
-    row = to_row(USERS)(shaped(USERS)({"id": 1, "born": None, "tags": Bag(("x",)), "seen": Date(0)}))
+    row = to_row(USERS)(object_shaper(USERS)({"id": 1, "born": None, "tags": Bag(("x",)), "seen": Date(0)}))
 
     assert row == {
         "id": 1,
@@ -93,7 +93,7 @@ def test_columns_that_were_not_read_are_missing() -> None:
 )
 def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[str, Value]) -> None:
     """A number that fits the declared type is of that type."""
-    assert typed(shaped(USERS)(given)) == typed(wanted)
+    assert typed(object_shaper(USERS)(given)) == typed(wanted)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[
 def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> None:
     """The refusal names the field, the type and the value's type."""
     with pytest.raises(SqlppError) as told:
-        shaped(USERS)(given)
+        object_shaper(USERS)(given)
 
     assert told.value.number == number
     assert word in told.value.text
@@ -123,15 +123,15 @@ def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> N
 
 def test_a_closed_type_takes_nothing_else() -> None:
     """A field that a closed type does not declare is refused by its name."""
-    closed = Form(RecordType((FieldType("id", Scalar("bigint")),), open=False), (("id",),))
+    closed = StorageForm(RecordType((FieldType("id", Scalar("bigint")),), open=False), (("id",),))
 
     with pytest.raises(SqlppError, match=r"ASX3058.*new field name: x"):
-        shaped(closed)({"id": 1, "x": 2})
+        object_shaper(closed)({"id": 1, "x": 2})
 
 
 def test_files_may_say_values_as_text() -> None:
     """Where text is all that a file has, text of the declared type is taken, and other text is refused."""
-    lenient = shaped(USERS, lenient=True)
+    lenient = object_shaper(USERS, lenient=True)
 
     assert lenient({"id": "7", "born": "1970-01-02", "tags": ("x",)}) == {"id": 7, "born": Date(1), "tags": Bag(("x",))}
     with pytest.raises(SqlppError, match="ASX0001"):
@@ -140,7 +140,7 @@ def test_files_may_say_values_as_text() -> None:
 
 def test_what_has_no_column_lies_in_the_open_part() -> None:
     """A closed type with names and types that no column can have keeps them as text."""
-    form = Form(
+    form = StorageForm(
         RecordType(
             (
                 FieldType("id", Scalar("bigint")),

@@ -7,7 +7,7 @@ import random
 import uuid
 from typing import get_args
 
-from limnos.sqlpp.stored import AnyType, ArrayType, BagType, DeclaredType, FieldType, Form, RecordType, Scalar
+from limnos.sqlpp.stored import AnyType, ArrayType, BagType, DeclaredType, FieldType, RecordType, Scalar, StorageForm
 from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values.model import (
     MISSING,
@@ -87,11 +87,11 @@ def record(of: random.Random, depth: int = 3) -> RecordType:
     return RecordType(tuple(fields), open=of.random() < 0.6)
 
 
-def form(of: random.Random) -> Form:
+def form(of: random.Random) -> StorageForm:
     """A dataset with a key."""
     made = record(of)
     key = FieldType("key", Scalar(of.choice(("bigint", "string", "uuid", "double", "time"))))
-    return Form(RecordType((key, *made.fields), open=made.open), (("key",),))
+    return StorageForm(RecordType((key, *made.fields), open=made.open), (("key",),))
 
 
 def fitting(of: random.Random, type_: DeclaredType) -> Value:

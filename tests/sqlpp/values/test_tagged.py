@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from limnos.sqlpp.values.model import MISSING, type_name
-from limnos.sqlpp.values.tagged import tagged, untagged
+from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 from tests.sqlpp.values.examples import ORDERED
 
 
@@ -15,7 +15,7 @@ def test_every_value_comes_back_as_itself_with_its_type() -> None:
     nested = [{"a": value, "object": (value,), "t": {"missing": 0}} for value in values if value is not MISSING]
 
     for value in (*values, *nested):
-        back = untagged(msgspec.json.decode(msgspec.json.encode(tagged(value))))
+        back = from_tagged_json(msgspec.json.decode(msgspec.json.encode(to_tagged_json(value))))
         assert type_name(back) == type_name(value)
         assert repr(back) == repr(value)
 
@@ -24,4 +24,4 @@ def test_an_object_of_one_field_is_not_taken_for_a_tag() -> None:
     """An object that looks like a tag stays an object."""
     value = {"double": "NaN"}
 
-    assert untagged(tagged(value)) == value
+    assert from_tagged_json(to_tagged_json(value)) == value

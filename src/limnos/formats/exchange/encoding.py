@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from limnos.model.errors import BadRequest
-from limnos.model.frames import BrokenFrame, frame_at, framed
+from limnos.model.frames import BrokenFrame, frame_at, frame_message
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.records import MAJOR_VERSION
 
@@ -24,10 +24,10 @@ Form = Literal["proto", "json"]
 FORMS: Final[tuple[Form, ...]] = ("proto", "json")
 
 
-def encoded(records: Iterable[ExportRecord], form: Form) -> bytes:
+def encode_records(records: Iterable[ExportRecord], form: Form) -> bytes:
     """Write records, one after the other."""
     if form == "proto":
-        return b"".join([framed(record.SerializeToString(deterministic=True)) for record in records])
+        return b"".join([frame_message(record.SerializeToString(deterministic=True)) for record in records])
     return b"".join([_line(record) for record in records])
 
 
@@ -36,7 +36,7 @@ def _line(record: ExportRecord) -> bytes:
     return text.encode() + b"\n"
 
 
-def decoded(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
+def decode_records(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
     """Read records; `first` is the number of the first of them. Raises BadRequest with the number of one that is none."""
     found = _from_lines(data, first) if form == "json" else _from_frames(data, first)
     for number, record in enumerate(found, first):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from limnos.formats.iceberg.read_restrictions import action_checked
-from limnos.formats.iceberg.row_filters import filter_kept
+from limnos.formats.iceberg.read_restrictions import check_action
+from limnos.formats.iceberg.row_filters import read_stored_filter
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
@@ -28,17 +28,17 @@ from limnos.model.records import (
     encode,
     type_number,
 )
-from limnos.model.restrictions import Mask, Terms
+from limnos.model.restrictions import ColumnMask, RestrictionTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from limnos.model.entities import Document, Node, Principal
+    from limnos.model.entities import MetadataDocument, Node, Principal
     from limnos.model.lance import LanceVersion
+    from limnos.model.model_versions import ModelVersion
     from limnos.model.proto.limnos.v1.export_pb2 import ReadRestriction
     from limnos.model.restrictions import Restriction
     from limnos.model.statistics import Statistic
-    from limnos.model.versions import ModelVersion
 
 _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {
@@ -115,7 +115,7 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
     return ExportRecord(catalog=message, unknown=record.unknown, masked=masked, warehouse=warehouse)
 
 
-def node_record(node: Node, document: Document | None) -> ExportRecord:
+def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
     """Whatever lies in a catalog, or beside the catalogs."""
     found = EXPORTERS[node.kind](node, document)
     if document is not None:
@@ -127,7 +127,7 @@ def node_record(node: Node, document: Document | None) -> ExportRecord:
     return found
 
 
-def _namespace(node: Node, _: Document | None) -> ExportRecord:
+def _namespace(node: Node, _: MetadataDocument | None) -> ExportRecord:
     record = cast("NamespaceRecord", node.record)
     message = schema_pb2.Namespace(
         id=node.id, catalog_id=node.zone, parent_id=_parent(node), name=node.name, comment=record.comment,
@@ -136,7 +136,7 @@ def _namespace(node: Node, _: Document | None) -> ExportRecord:
     return ExportRecord(namespace=message, implicit=node.implicit, unknown=record.unknown)
 
 
-def _table(node: Node, document: Document | None) -> ExportRecord:
+def _table(node: Node, document: MetadataDocument | None) -> ExportRecord:
     record = cast("TableRecord", node.record)
     columns = columns_of(document.body) if document is not None and document.metadata_location else []
     message = schema_pb2.Table(
@@ -149,7 +149,7 @@ def _table(node: Node, document: Document | None) -> ExportRecord:
     return ExportRecord(table=message, beyond=beyond)
 
 
-def _entity(node: Node, _: Document | None) -> ExportRecord:
+def _entity(node: Node, _: MetadataDocument | None) -> ExportRecord:
     message = export_pb2.Entity(
         id=node.id, parent_id=node.parent_id, catalog_id=0 if node.kind.home.value == "metalake" else node.zone,
         kind=node.kind.word, name=node.name, format=node.format, audit_info=_audit(node), version=version(),
@@ -158,7 +158,7 @@ def _entity(node: Node, _: Document | None) -> ExportRecord:
     return ExportRecord(entity=message)
 
 
-EXPORTERS: Final[Mapping[Kind, Callable[[Node, Document | None], ExportRecord]]] = {
+EXPORTERS: Final[Mapping[Kind, Callable[[Node, MetadataDocument | None], ExportRecord]]] = {
     Kind.NAMESPACE: _namespace,
     Kind.TABLE: _table,
     **dict.fromkeys(RESTS, _entity),
@@ -174,7 +174,7 @@ def _audit(found: Node | Principal | ModelVersion | Statistic) -> schema_pb2.Aud
     return audit((found.created_by, found.created_at), (found.modified_by, found.modified_at))
 
 
-class _Field(msgspec.Struct):
+class _IcebergField(msgspec.Struct):
     name: str
     type: msgspec.Raw | str = ""
     id: int = 0
@@ -183,18 +183,18 @@ class _Field(msgspec.Struct):
     default: msgspec.Raw | None = msgspec.field(default=None, name="write-default")
 
 
-class _Schema(msgspec.Struct):
-    fields: list[_Field] = []
+class _IcebergSchema(msgspec.Struct):
+    fields: list[_IcebergField] = []
     number: int = msgspec.field(default=0, name="schema-id")
 
 
-class _Metadata(msgspec.Struct):
+class _IcebergMetadata(msgspec.Struct):
     current: int = msgspec.field(default=0, name="current-schema-id")
-    schemas: list[_Schema] = []
-    schema: _Schema | None = None
+    schemas: list[_IcebergSchema] = []
+    schema: _IcebergSchema | None = None
 
 
-_metadata = msgspec.json.Decoder(_Metadata)
+_metadata = msgspec.json.Decoder(_IcebergMetadata)
 
 
 def columns_of(body: bytes) -> list[schema_pb2.Column]:
@@ -207,7 +207,7 @@ def columns_of(body: bytes) -> list[schema_pb2.Column]:
     return [] if shown is None else [_column(field) for field in shown.fields]
 
 
-def _column(field: _Field) -> schema_pb2.Column:
+def _column(field: _IcebergField) -> schema_pb2.Column:
     raw = bytes(field.type) if isinstance(field.type, msgspec.Raw) else field.type.encode()
     text = msgspec.json.decode(raw) if raw.startswith(b'"') else raw.decode()
     default = None if field.default is None else bytes(field.default).decode()
@@ -237,13 +237,13 @@ def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
     return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
 
 
-def attached(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
+def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
     """A tag or policy on an object or column: a row of ids of the object, of what is on it, and of the column's field."""
     message = export_pb2.Link(kind=kind, from_id=row[0], to_id=row[1], field_id=row[2], values=values)
     return ExportRecord(link=message)
 
 
-def protected(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
+def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
     """What protects an object."""
     message = export_pb2.Link(
         kind="protected", from_id=node_id, to_id=node_id, below=below, set_by=set_by, set_at=stamp(set_at)
@@ -289,16 +289,16 @@ def restriction(found: Restriction) -> ExportRecord:
     return ExportRecord(restriction=message)
 
 
-def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> Terms:
+def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> RestrictionTerms:
     """What a restriction says; `ids` gives those of whom it names, as they are where it comes in. Raises BadRequest."""
-    masks = tuple([Mask(each.column, action_checked(each.action), each.field_id) for each in message.masks])
+    masks = tuple([ColumnMask(each.column, check_action(each.action), each.field_id) for each in message.masks])
     row_filter = message.row_filter
     if row_filter:
         try:
-            row_filter = msgspec.json.encode(filter_kept(msgspec.json.decode(row_filter))).decode()
+            row_filter = msgspec.json.encode(read_stored_filter(msgspec.json.decode(row_filter))).decode()
         except msgspec.DecodeError:
             raise BadRequest(f"the filter of restriction {message.name[:100]} is no JSON") from None
-    return Terms(row_filter, masks, ids(message.to_ids), ids(message.except_ids))
+    return RestrictionTerms(row_filter, masks, ids(message.to_ids), ids(message.except_ids))
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:

@@ -10,10 +10,10 @@ import copy
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from limnos.formats.gravitino.columns import Fields, default_of, plain_of, stands_for
-from limnos.formats.iceberg.json_types import Json, shown
+from limnos.formats.gravitino.columns import FieldBuilder, default_of, plain_of, stands_for
+from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.formats.iceberg.schema import columns
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _FROM_DATE: Final = {("date", "timestamp"), ("date", "timestamp_ns")}
 PRIMARY: Final = "PRIMARY_KEY"
 
 
-class Place(NamedTuple):
+class FieldPosition(NamedTuple):
     """Where a field stands: the list that holds it, and its position in that."""
 
     fields: list[Json]
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return self.fields[self.position]
 
 
-class Draft:
+class SchemaDraft:
     """A schema under change. What it was made from is left as it is."""
 
     def __init__(self, schema: Json, *, kept: Mapping[str, str], last_id: int, version: int) -> None:
@@ -57,11 +57,11 @@ class Draft:
         *above, name = path
         fields = self._fields(above)
         self._refuse_taken(fields, name)
-        maker = Fields(self.last_id + 1)
+        maker = FieldBuilder(self.last_id + 1)
         built = maker.field({**column, "name": name})
         if built["required"] and built.get("write-default") is None:
             raise BadRequest(
-                f"Column {_told(path)} is not nullable, and the rows that are there have no value for it: make it nullable"
+                f"Column {_dotted(path)} is not nullable, and the rows that are there have no value for it: make it nullable"
             )
         if "write-default" in built:
             built["initial-default"] = built["write-default"]
@@ -73,7 +73,7 @@ class Draft:
     def rename(self, path: Sequence[str], new_name: str) -> None:
         """Give a column another name; its id stays, and so does what hangs on that."""
         if not new_name:
-            raise BadRequest(f"Column {_told(path)} needs a name: the new one is empty")
+            raise BadRequest(f"Column {_dotted(path)} needs a name: the new one is empty")
         place = self._find(path)
         if new_name != place.field["name"]:
             self._refuse_taken(place.fields, new_name)
@@ -82,14 +82,16 @@ class Draft:
     def retype(self, path: Sequence[str], new_type: object) -> None:
         """Give a column another type, which holds all values of the old one."""
         field = self._find(path).field
-        old, name = field["type"], _told(path)
+        old, name = field["type"], _dotted(path)
         if not isinstance(old, str) or not isinstance(new_type, str):
             raise BadRequest(
                 f"Column {name}: only a type without parts can change; add, rename or delete the columns within it"
             )
         new = plain_of(new_type, name)
         if new.iceberg != old and not self._is_wider(old, new.iceberg):
-            raise BadRequest(f"Column {name} of type {old} cannot become {shown(new_type)}: Iceberg only widens types")
+            raise BadRequest(
+                f"Column {name} of type {old} cannot become {preview_value(new_type)}: Iceberg only widens types"
+            )
         field["type"] = new.iceberg
         self.kept.pop(str(field["id"]), None)
         if new.word is not None:
@@ -112,13 +114,13 @@ class Draft:
         """Let a column be null; the reverse is not known of the rows that are there."""
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
-            raise BadRequest(f"Column {_told(path)} is nullable and may hold nulls: it cannot become required")
+            raise BadRequest(f"Column {_dotted(path)} is nullable and may hold nulls: it cannot become required")
         field["required"] = not nullable
 
     def default(self, path: Sequence[str], value: object) -> None:
         """Change what writers write where a row says nothing."""
         field = self._find(path).field
-        made = None if value is None else default_of(value, field["type"], name=_told(path))
+        made = None if value is None else default_of(value, field["type"], name=_dotted(path))
         field.pop("write-default", None)
         if made is not None:
             field["write-default"] = made
@@ -126,7 +128,7 @@ class Draft:
     def refuse_counting(self, *, counts: bool) -> None:
         """Let columns count nothing up, as they do not."""
         if counts:
-            raise Unsupported("Iceberg counts nothing up: a column cannot become one of autoIncrement")
+            raise UnsupportedOperation("Iceberg counts nothing up: a column cannot become one of autoIncrement")
 
     def reposition(self, path: Sequence[str], position: object) -> None:
         """Put a column elsewhere among those beside it."""
@@ -144,9 +146,9 @@ class Draft:
         gone = columns({"type": "struct", "fields": [place.field]}).by_id
         for field_id in gone:
             if field_id in used:
-                raise BadRequest(f"Column {_told(path)} cannot be deleted: {used[field_id]} needs it")
+                raise BadRequest(f"Column {_dotted(path)} cannot be deleted: {used[field_id]} needs it")
             if field_id in self._identifiers():
-                raise BadRequest(f"Column {_told(path)} cannot be deleted: the primary key needs it")
+                raise BadRequest(f"Column {_dotted(path)} cannot be deleted: the primary key needs it")
         del place.fields[place.position]
 
     def add_index(self, index: Json) -> None:
@@ -158,19 +160,21 @@ class Draft:
         if not self._identifiers() or name.upper() not in (PRIMARY, "PRIMARY"):
             if if_exists:
                 return
-            raise BadRequest(f"The table has no index {shown(name)}: Iceberg has primary keys alone, called {PRIMARY}")
+            raise BadRequest(
+                f"The table has no index {preview_value(name)}: Iceberg has primary keys alone, called {PRIMARY}"
+            )
         self.schema.pop("identifier-field-ids", None)
 
     def _identifiers(self) -> list[object]:
         return cast("list[object]", self.schema.get("identifier-field-ids") or [])
 
-    def _find(self, path: Sequence[str]) -> Place:
+    def _find(self, path: Sequence[str]) -> FieldPosition:
         *above, name = path
         fields = self._fields(above)
         for index, field in enumerate(fields):
             if field["name"] == name:
-                return Place(fields, index)
-        raise BadRequest(f"The table has no column {_told(path)}")
+                return FieldPosition(fields, index)
+        raise BadRequest(f"The table has no column {_dotted(path)}")
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
         """The list of fields that a path leads to: of the table, or of a struct in it."""
@@ -180,14 +184,14 @@ class Draft:
             walked.append(name)
             found = _within(found, name)
             if found is None:
-                raise BadRequest(f"The table has no column {_told(walked)}")
+                raise BadRequest(f"The table has no column {_dotted(walked)}")
         if not isinstance(found, dict) or found.get("type") != "struct":
-            raise BadRequest(f"Column {_told(path)} is no struct: it has no columns within it")
+            raise BadRequest(f"Column {_dotted(path)} is no struct: it has no columns within it")
         return cast("list[Json]", found["fields"])
 
     def _refuse_taken(self, fields: list[Json], name: str) -> None:
         if any(each["name"] == name for each in fields):
-            raise BadRequest(f"The table has a column {shown(name)} already")
+            raise BadRequest(f"The table has a column {preview_value(name)} already")
 
     def _put(self, fields: list[Json], index: int, *, position: object) -> None:
         """Move a field to where a position says: first, after another, or where it is."""
@@ -196,7 +200,7 @@ class Draft:
         elif isinstance(position, dict) and isinstance(position.get("after"), str):
             after = next((each for each in fields if each["name"] == position["after"]), None)
             if after is None:
-                raise BadRequest(f"There is no column {shown(position['after'])} beside it to come after")
+                raise BadRequest(f"There is no column {preview_value(position['after'])} beside it to come after")
             moved = fields.pop(index)
             fields.insert(fields.index(after) + 1 if after is not moved else index, moved)
         elif not (position is None or (isinstance(position, str) and position.lower() == "default")):
@@ -207,17 +211,17 @@ def set_identifiers(schema: Json, index: Json) -> None:
     """Make the columns of a primary key a schema's identifier fields. Raises Unsupported for another index, BadRequest."""
     kind = str(index.get("indexType", "")).upper()
     if kind != PRIMARY:
-        raise Unsupported(
-            f"Iceberg has no index of type {shown(kind)}: only {PRIMARY}, which names the identifier fields"
+        raise UnsupportedOperation(
+            f"Iceberg has no index of type {preview_value(kind)}: only {PRIMARY}, which names the identifier fields"
         )
     if schema.get("identifier-field-ids"):
         raise BadRequest("The table has a primary key already: delete it first")
     found = columns(schema)
     ids: list[object] = []
     for path in cast("list[list[str]]", index.get("fieldNames") or []):
-        column = found.by_name.get(_told(path))
+        column = found.by_name.get(_dotted(path))
         if column is None:
-            raise BadRequest(f"The table has no column {_told(path)}")
+            raise BadRequest(f"The table has no column {_dotted(path)}")
         ids.append(column.id)
     schema["identifier-field-ids"] = ids
 
@@ -241,5 +245,5 @@ def _within(value: object, name: str) -> object:
     return value.get(name) if name in ("element", "key", "value") else None
 
 
-def _told(path: Sequence[str]) -> str:
+def _dotted(path: Sequence[str]) -> str:
     return ".".join(path)

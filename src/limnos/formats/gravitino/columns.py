@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.formats.iceberg.json_types import Json, as_object, objects_at, shown, text_at
+from limnos.formats.iceberg.json_types import Json, as_object, objects_at, preview_value, text_at
 from limnos.formats.iceberg.schema import DEPTH_MAX, with_fresh_ids
-from limnos.formats.iceberg.types import primitive
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.formats.iceberg.types import parse_primitive
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-KEPT: Final = "gravitino.types"
+ORIGINAL_TYPES: Final = "gravitino.types"
 """The property of an Iceberg table that holds the kept words: JSON, by field ids."""
 _INTO = {
     "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
@@ -46,21 +46,21 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
 }  # fmt: skip
 
 
-class Plain(NamedTuple):
+class PlainType(NamedTuple):
     """A type without parts: Iceberg's name, and Gravitino's where Iceberg's does not say it."""
 
     iceberg: str
     word: str | None = None
 
 
-class Table(NamedTuple):
+class AnnotatedSchema(NamedTuple):
     """A schema, and the words that it cannot say, by the ids of its fields."""
 
     schema: Json
     kept: dict[str, str]
 
 
-class Fields:
+class FieldBuilder:
     """Makes fields of columns: hands out their ids, and gathers the words that are kept."""
 
     def __init__(self, first: int = 1) -> None:
@@ -71,7 +71,9 @@ class Fields:
         """Make a field. Raises BadRequest for what is no column, Unsupported for what Iceberg has not."""
         name = text_at(column, "name", where="Column")
         if column.get("autoIncrement") is True:
-            raise Unsupported(f"Column {shown(name)}: Iceberg counts nothing up: leave autoIncrement out")
+            raise UnsupportedOperation(
+                f"Column {preview_value(name)}: Iceberg counts nothing up: leave autoIncrement out"
+            )
         field_id = next(self._ids)
         built: Json = {"id": field_id, "name": name, "required": column.get("nullable") is False}
         built["type"] = self.type(column.get("type"), name, field_id=field_id, depth=depth)
@@ -84,13 +86,13 @@ class Fields:
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
         """Make the type of a field, whose word is kept where that is needed."""
         if depth > DEPTH_MAX:
-            raise BadRequest(f"Column {shown(name)} is nested more than {DEPTH_MAX} levels deep")
+            raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, str):
             found = plain_of(value, name)
             if found.word is not None:
                 self.kept[str(field_id)] = found.word
             return found.iceberg
-        nested, where = as_object(value, f"The type of column {shown(name)}"), f"Column {shown(name)}"
+        nested, where = as_object(value, f"The type of column {preview_value(name)}"), f"Column {preview_value(name)}"
         kind, deeper = text_at(nested, "type", where=where).lower(), depth + 1
         if kind == "struct":
             fields = objects_at(nested, "fields", where=where)
@@ -98,7 +100,7 @@ class Fields:
         if kind == "external":
             return _external(text_at(nested, "catalogString", where=where), name)
         if kind not in _UNDER:
-            raise BadRequest(f"Column {shown(name)}: Iceberg has no type {shown(kind)}")
+            raise BadRequest(f"Column {preview_value(name)}: Iceberg has no type {preview_value(kind)}")
         return self._list_or_map(nested, kind, name=name, depth=deeper)
 
     def _list_or_map(self, nested: Json, kind: str, *, name: str, depth: int) -> Json:
@@ -122,73 +124,75 @@ def schema_of(columns: list[Json]) -> Json:
     return made.schema
 
 
-def table_schema_of(columns: list[Json]) -> Table:
+def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
     """Build an Iceberg schema, and tell the words to be kept beside it."""
-    fields = Fields()
+    fields = FieldBuilder()
     schema, ids = with_fresh_ids({"type": "struct", "fields": [fields.field(one) for one in columns]})
-    return Table(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.kept.items()})
+    return AnnotatedSchema(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.kept.items()})
 
 
-def plain_of(text: str, name: str) -> Plain:
+def plain_of(text: str, name: str) -> PlainType:
     """Say a type without parts as Iceberg does. Raises BadRequest."""
     word = " ".join(text.lower().split())
     if word in _INTO:
-        return Plain(_INTO[word])
+        return PlainType(_INTO[word])
     if word in _HELD_BY:
-        return Plain(_HELD_BY[word], word)
+        return PlainType(_HELD_BY[word], word)
     decimal, sized = _DECIMAL.fullmatch(word), _SIZED.fullmatch(word)
     if decimal is not None:
-        return Plain(primitive(f"decimal({decimal[1]}, {decimal[2]})").text)
+        return PlainType(parse_primitive(f"decimal({decimal[1]}, {decimal[2]})").text)
     if sized is not None:
         kind, size = sized[1], int(sized[2])
         if kind == "fixed":
-            return Plain(f"fixed[{size}]")
+            return PlainType(f"fixed[{size}]")
         if kind in ("char", "varchar"):
-            return Plain("string", f"{kind}({size})")
+            return PlainType("string", f"{kind}({size})")
         if size <= 6:
-            return Plain(_INTO[kind], f"{kind}({size})")
+            return PlainType(_INTO[kind], f"{kind}({size})")
         if size == 9 and kind != "time":
-            return Plain("timestamp_ns" if kind == "timestamp" else "timestamptz_ns")
+            return PlainType("timestamp_ns" if kind == "timestamp" else "timestamptz_ns")
     if _SPATIAL.fullmatch(word):
-        return Plain(primitive(text.strip()).text)
+        return PlainType(parse_primitive(text.strip()).text)
     raise BadRequest(
-        f"Column {shown(name)}: Iceberg has no type {shown(text)}; known are {', '.join((*_INTO, *_HELD_BY))}, decimal(p,s), fixed(n), "
+        f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}; known are {', '.join((*_INTO, *_HELD_BY))}, decimal(p,s), fixed(n), "
         "char(n), varchar(n)"
     )
 
 
 def _external(text: str, name: str) -> str:
     try:
-        return primitive(text).text
+        return parse_primitive(text).text
     except BadRequest:
-        raise BadRequest(f"Column {shown(name)}: Iceberg has no type {shown(text)}") from None
+        raise BadRequest(f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}") from None
 
 
 def default_of(value: object, kind: object, *, name: str) -> object:
     """Say a literal as a default of an Iceberg field. Raises Unsupported for what is no literal, BadRequest for a wrong one."""
-    told = as_object(value, f"The default of column {shown(name)}")
+    told = as_object(value, f"The default of column {preview_value(name)}")
     if told.get("type") != "literal" or not isinstance(kind, str):
-        raise Unsupported(f"Column {shown(name)}: an Iceberg column's default is a literal of a plain type")
+        raise UnsupportedOperation(
+            f"Column {preview_value(name)}: an Iceberg column's default is a literal of a plain type"
+        )
     text = told.get("value")
     if not isinstance(text, str):
-        raise BadRequest(f"Column {shown(name)}: the value of a literal is a string")
+        raise BadRequest(f"Column {preview_value(name)}: the value of a literal is a string")
     if text == "NULL" and str(told.get("dataType", "")).lower() == "null":
         return None
     try:
         return _NUMBERS.get(kind, str)(text)
     except (KeyError, ValueError):
-        raise BadRequest(f"Column {shown(name)}: {shown(text)} is no value of type {kind}") from None
+        raise BadRequest(f"Column {preview_value(name)}: {preview_value(text)} is no value of type {kind}") from None
 
 
-def kept_of(properties: Mapping[str, str]) -> dict[str, str]:
+def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
     """Read the kept words of a table; what is none of ours is as good as nothing."""
     try:
-        return msgspec.json.decode(properties.get(KEPT, "{}"), type=dict[str, str])
+        return msgspec.json.decode(properties.get(ORIGINAL_TYPES, "{}"), type=dict[str, str])
     except msgspec.MsgspecError:
         return {}
 
 
-def kept_text(kept: Mapping[str, str]) -> str:
+def original_types_text(kept: Mapping[str, str]) -> str:
     """Write kept words as a property."""
     return msgspec.json.encode(dict(kept), order="sorted").decode()
 
@@ -197,12 +201,12 @@ def columns_of(schema: Json, kept: Mapping[str, str] | None = None) -> list[Json
     """Tell the columns of a stored Iceberg schema, with the words that were kept."""
     words = kept or {}
     return [
-        {**_told_field(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
+        {**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
     ]  # fmt: skip
 
 
-def _told_field(field: Json, kept: Mapping[str, str]) -> Json:
-    kind = _told(field["type"], kept, field_id=field.get("id"))
+def _field_json(field: Json, kept: Mapping[str, str]) -> Json:
+    kind = _type_json(field["type"], kept, field_id=field.get("id"))
     told: Json = {"name": field["name"], "type": kind, "nullable": field.get("required") is not True}
     if isinstance(field.get("doc"), str):
         told["comment"] = field["doc"]
@@ -213,26 +217,26 @@ def _told_field(field: Json, kept: Mapping[str, str]) -> Json:
     return told
 
 
-def _told(value: object, kept: Mapping[str, str], *, field_id: object) -> object:
+def _type_json(value: object, kept: Mapping[str, str], *, field_id: object) -> object:
     if isinstance(value, dict):
         if value["type"] == "struct":
             fields = objects_at(value, "fields", where="Schema")
-            return {"type": "struct", "fields": [_told_field(one, kept) for one in fields]}
+            return {"type": "struct", "fields": [_field_json(one, kept) for one in fields]}
         if value["type"] == "list":
             none = value.get("element-required") is not True
-            element = _told(value["element"], kept, field_id=value.get("element-id"))
+            element = _type_json(value["element"], kept, field_id=value.get("element-id"))
             return {"type": "list", "containsNull": none, "elementType": element}
         none = value.get("value-required") is not True
         return {
             "type": "map",
             "valueContainsNull": none,
-            "keyType": _told(value["key"], kept, field_id=value.get("key-id")),
-            "valueType": _told(value["value"], kept, field_id=value.get("value-id")),
+            "keyType": _type_json(value["key"], kept, field_id=value.get("key-id")),
+            "valueType": _type_json(value["value"], kept, field_id=value.get("value-id")),
         }
-    return _told_plain(str(value), kept.get(str(field_id)))
+    return _plain_type_json(str(value), kept.get(str(field_id)))
 
 
-def _told_plain(text: str, word: str | None) -> object:
+def _plain_type_json(text: str, word: str | None) -> object:
     """Tell a type without parts: by the kept word, if that still stands for it."""
     if word is not None and stands_for(word, text):
         return word
@@ -246,6 +250,6 @@ def _told_plain(text: str, word: str | None) -> object:
 def stands_for(word: str, iceberg: str) -> bool:
     """Say whether a kept word means an Iceberg type."""
     try:
-        return plain_of(word, "") == Plain(iceberg, word)
+        return plain_of(word, "") == PlainType(iceberg, word)
     except BadRequest:
         return False

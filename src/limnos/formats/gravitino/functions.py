@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
+from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.formats.iceberg.schema import DEPTH_MAX
 from limnos.model.errors import BadRequest
 
@@ -27,11 +27,11 @@ _INNER: Final = {"list": ("elementType",), "map": ("keyType", "valueType")}
 _WORDS: Final = {"external": "catalogString", "unparsed": "unparsedType"}
 
 
-class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class _FunctionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """A part of a definition."""
 
 
-class Parameter(_Said, frozen=True):
+class FunctionParameter(_FunctionPart, frozen=True):
     """A parameter; one with a default value may be left out of a call, and so may all after it."""
 
     name: str
@@ -40,7 +40,7 @@ class Parameter(_Said, frozen=True):
     default_value: object = None
 
 
-class ReturnColumn(_Said, frozen=True):
+class ReturnColumn(_FunctionPart, frozen=True):
     """A column of what a function of type `table` returns."""
 
     name: str
@@ -48,7 +48,7 @@ class ReturnColumn(_Said, frozen=True):
     comment: str | None = None
 
 
-class Resources(_Said, frozen=True):
+class FunctionResources(_FunctionPart, frozen=True):
     """Files that an implementation needs."""
 
     jars: list[str] | None = None
@@ -56,12 +56,12 @@ class Resources(_Said, frozen=True):
     archives: list[str] | None = None
 
 
-class Implementation(_Said, frozen=True):
+class FunctionImplementation(_FunctionPart, frozen=True):
     """How one runtime carries a definition out."""
 
     language: str
     runtime: str
-    resources: Resources | None = None
+    resources: FunctionResources | None = None
     properties: dict[str, str] | None = None
     sql: str | None = None
     class_name: str | None = None
@@ -69,58 +69,58 @@ class Implementation(_Said, frozen=True):
     code_block: str | None = None
 
 
-class Definition(_Said, frozen=True):
+class FunctionDefinition(_FunctionPart, frozen=True):
     """One way to call a function."""
 
-    parameters: list[Parameter] | None = None
+    parameters: list[FunctionParameter] | None = None
     return_type: object = None
     return_columns: list[ReturnColumn] | None = None
-    impls: list[Implementation] | None = None
+    impls: list[FunctionImplementation] | None = None
 
 
-class Function(_Said, frozen=True):
+class Function(_FunctionPart, frozen=True):
     """What a function is beside its name and comment."""
 
     function_type: str
     deterministic: bool
-    definitions: tuple[Definition, ...]
+    definitions: tuple[FunctionDefinition, ...]
 
 
-class _Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
+class _FunctionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
     """One change."""
 
 
-class AddDefinition(_Change, frozen=True, tag="addDefinition"):
+class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):
     """Another way to call it."""
 
-    definition: Definition
+    definition: FunctionDefinition
 
 
-class RemoveDefinition(_Change, frozen=True, tag="removeDefinition"):
+class RemoveDefinition(_FunctionEdit, frozen=True, tag="removeDefinition"):
     """One way less, which its parameters tell."""
 
-    parameters: list[Parameter]
+    parameters: list[FunctionParameter]
 
 
-class AddImpl(_Change, frozen=True, tag="addImpl"):
+class AddImpl(_FunctionEdit, frozen=True, tag="addImpl"):
     """A runtime more that can carry a definition out."""
 
-    parameters: list[Parameter]
-    implementation: Implementation
+    parameters: list[FunctionParameter]
+    implementation: FunctionImplementation
 
 
-class UpdateImpl(_Change, frozen=True, tag="updateImpl"):
+class UpdateImpl(_FunctionEdit, frozen=True, tag="updateImpl"):
     """Another implementation for a runtime."""
 
-    parameters: list[Parameter]
+    parameters: list[FunctionParameter]
     runtime: str
-    implementation: Implementation
+    implementation: FunctionImplementation
 
 
-class RemoveImpl(_Change, frozen=True, tag="removeImpl"):
+class RemoveImpl(_FunctionEdit, frozen=True, tag="removeImpl"):
     """A runtime less."""
 
-    parameters: list[Parameter]
+    parameters: list[FunctionParameter]
     runtime: str
 
 
@@ -132,12 +132,12 @@ def stored_text(function: Function) -> str:
     return msgspec.json.encode(function).decode()
 
 
-def stored(text: str) -> Function:
+def function_read(text: str) -> Function:
     """Read a function out of its record."""
     return msgspec.json.decode(text, type=Function)
 
 
-def told(function: Function) -> Json:
+def function_json(function: Function) -> Json:
     """Say a function as Gravitino does: all that was given, parameters and implementations even when there are none."""
     definitions = []
     for each in function.definitions:
@@ -146,11 +146,11 @@ def told(function: Function) -> Json:
     return {"functionType": function.function_type, "deterministic": function.deterministic, "definitions": definitions}
 
 
-def checked(function: Function) -> Function:
+def check_function(function: Function) -> Function:
     """Check a function and put its words in one case. Raises BadRequest."""
     word = TYPES.get(function.function_type.lower())
     if word is None:
-        raise BadRequest(f"A function is scalar, aggregate or table, not {shown(function.function_type)}")
+        raise BadRequest(f"A function is scalar, aggregate or table, not {preview_value(function.function_type)}")
     if not 0 < len(function.definitions) <= DEFINITIONS_MAX:
         raise BadRequest(f"A function has 1 to {DEFINITIONS_MAX} definitions, not {len(function.definitions)}")
     definitions = tuple([_definition(each, word) for each in function.definitions])
@@ -158,14 +158,14 @@ def checked(function: Function) -> Function:
     return Function(word, function.deterministic, definitions)
 
 
-def changed(function: Function, changes: Sequence[FunctionChange]) -> Function:
+def change_function(function: Function, changes: Sequence[FunctionChange]) -> Function:
     """Apply changes, one after the other. Raises BadRequest."""
     for change in changes:
-        function = checked(Function(function.function_type, function.deterministic, _after(function, change)))
+        function = check_function(Function(function.function_type, function.deterministic, _after(function, change)))
     return function
 
 
-def _after(function: Function, change: FunctionChange) -> tuple[Definition, ...]:
+def _after(function: Function, change: FunctionChange) -> tuple[FunctionDefinition, ...]:
     if isinstance(change, AddDefinition):
         return (*function.definitions, change.definition)
     at = _position(function, change.parameters)
@@ -177,17 +177,19 @@ def _after(function: Function, change: FunctionChange) -> tuple[Definition, ...]
     return (*before, msgspec.structs.replace(kept, impls=_implementations(kept.impls or [], change)), *after)
 
 
-def _implementations(there: list[Implementation], change: AddImpl | UpdateImpl | RemoveImpl) -> list[Implementation]:
+def _implementations(
+    there: list[FunctionImplementation], change: AddImpl | UpdateImpl | RemoveImpl
+) -> list[FunctionImplementation]:
     if isinstance(change, AddImpl):
         return [*there, change.implementation]  # one for a runtime that has one is refused by the check
     runtime = change.runtime.upper()
     at = next((place for place, each in enumerate(there) if each.runtime == runtime), None)
     if at is None:
-        raise BadRequest(f"The definition has no implementation for runtime {shown(change.runtime)}")
+        raise BadRequest(f"The definition has no implementation for runtime {preview_value(change.runtime)}")
     return [*there[:at], *([change.implementation] if isinstance(change, UpdateImpl) else []), *there[at + 1 :]]
 
 
-def _position(function: Function, parameters: list[Parameter]) -> int:
+def _position(function: Function, parameters: list[FunctionParameter]) -> int:
     """Find a definition by the names and types of its parameters."""
     wanted = [(each.name, _type_text(each.data_type)) for each in parameters]
     for place, each in enumerate(function.definitions):
@@ -197,15 +199,15 @@ def _position(function: Function, parameters: list[Parameter]) -> int:
     raise BadRequest(f"The function has no definition with the parameters ({told_as})")
 
 
-def _definition(given: Definition, function_type: str) -> Definition:
+def _definition(given: FunctionDefinition, function_type: str) -> FunctionDefinition:
     optional, seen = False, set[str]()
     for each in given.parameters or ():
         _column(each, seen, what="parameter")
         if optional and each.default_value is None:
-            raise BadRequest(f"Parameter {shown(each.name)} has no default value and stands after one that has")
+            raise BadRequest(f"Parameter {preview_value(each.name)} has no default value and stands after one that has")
         optional = each.default_value is not None
         if optional:
-            as_object(each.default_value, f"The default value of parameter {shown(each.name)}")
+            as_object(each.default_value, f"The default value of parameter {preview_value(each.name)}")
     if function_type == TABLE:
         columns = set[str]()
         for column in given.return_columns or ():
@@ -223,19 +225,21 @@ def _definition(given: Definition, function_type: str) -> Definition:
     return msgspec.structs.replace(given, impls=impls)
 
 
-def _column(given: Parameter | ReturnColumn, seen: set[str], *, what: str) -> None:
+def _column(given: FunctionParameter | ReturnColumn, seen: set[str], *, what: str) -> None:
     if not given.name.strip() or given.name in seen:
-        raise BadRequest(f"Each {what} has a name of its own; this one is empty or there twice: {shown(given.name)}")
+        raise BadRequest(
+            f"Each {what} has a name of its own; this one is empty or there twice: {preview_value(given.name)}"
+        )
     seen.add(given.name)
-    check_type(given.data_type, f"{what} {shown(given.name)}")
+    check_type(given.data_type, f"{what} {preview_value(given.name)}")
 
 
-def _implementation(given: Implementation) -> Implementation:
+def _implementation(given: FunctionImplementation) -> FunctionImplementation:
     language, runtime = given.language.upper(), given.runtime.upper()
     if language not in TEXT_OF:
-        raise BadRequest(f"An implementation is in one of {', '.join(TEXT_OF)}, not {shown(given.language)}")
+        raise BadRequest(f"An implementation is in one of {', '.join(TEXT_OF)}, not {preview_value(given.language)}")
     if runtime not in RUNTIMES:
-        raise BadRequest(f"An implementation is for one of {', '.join(RUNTIMES)}, not {shown(given.runtime)}")
+        raise BadRequest(f"An implementation is for one of {', '.join(RUNTIMES)}, not {preview_value(given.runtime)}")
     needed = TEXT_OF[language]
     if not (getattr(given, needed) or "").strip():
         raise BadRequest(f"An implementation in {language} needs a value for {needed.replace('_n', 'N')}")
@@ -267,7 +271,7 @@ def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
             yield as_object(part, where).get("type") if kind == "struct" else part
         return
     if kind not in _INNER:
-        raise BadRequest(f"{where}: there is no type {shown(kind)} with parts; use struct, list, map or union")
+        raise BadRequest(f"{where}: there is no type {preview_value(kind)} with parts; use struct, list, map or union")
     for key in _INNER[kind]:
         yield found.get(key)
 
@@ -277,7 +281,7 @@ def _type_text(value: object) -> str:
     return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
-def _refuse_ambiguous(definitions: Sequence[Definition]) -> None:
+def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
     seen: dict[tuple[str, ...], int] = {}
     for place, each in enumerate(definitions):
         for call in _calls(each):
@@ -288,7 +292,7 @@ def _refuse_ambiguous(definitions: Sequence[Definition]) -> None:
                 )
 
 
-def _calls(definition: Definition) -> Iterator[tuple[str, ...]]:
+def _calls(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
     """The types that calls of a definition can have: parameters with default values may be left out at the end."""
     parameters = definition.parameters or []
     kinds = [_type_text(each.data_type) for each in parameters]

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from limnos.formats.iceberg.json_types import shown
+from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest
 
 SHELL: Final = "shell"
@@ -25,7 +25,7 @@ _BROKEN = re.compile(r"(?<!\\)\{\{([\w.-]+):-(?![^{}]*\}\})")
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
 
 
-class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """What a template runs. Scripts are a shell's; from `class_name` on it is Spark's."""
 
     executable: str
@@ -57,26 +57,26 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 def type_of(word: str) -> str:
     """Return a template's type from its word, in any case. Raises BadRequest."""
     if word.lower() not in TYPES:
-        raise BadRequest(f"Field jobType is shell or spark, not {shown(word)}")
+        raise BadRequest(f"Field jobType is shell or spark, not {preview_value(word)}")
     return word.lower()
 
 
-def content_of(job_type: str, fields: Mapping[str, object]) -> Content:
+def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
     """Read and check what a template runs, without its fields that are null. Raises BadRequest."""
     _refuse_others(job_type, fields)
     try:
-        content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, Content)
+        content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The job template is not as one of type {job_type} is: {error}") from None
     return _checked(content)
 
 
-def content_read(text: str) -> Content:
+def content_read(text: str) -> TemplateContent:
     """Read what a record keeps."""
-    return msgspec.json.decode(text, type=Content)
+    return msgspec.json.decode(text, type=TemplateContent)
 
 
-def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> Content:
+def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> TemplateContent:
     """Lay an update over what a template runs: its fields are `newExecutable` and so on; what is null stays. Raises BadRequest."""
     update = dict(changes)
     if str(update.pop("@type", "")).lower() != job_type:
@@ -90,7 +90,7 @@ def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) 
 def _old(name: str) -> str:
     if not name.startswith("new") or len(name) < 4:
         raise BadRequest(
-            f"Unknown field {shown(name)} of newTemplate: its fields are newExecutable, newArguments and so on"
+            f"Unknown field {preview_value(name)} of newTemplate: its fields are newExecutable, newArguments and so on"
         )
     return name[3].lower() + name[4:]
 
@@ -99,29 +99,31 @@ def _refuse_others(job_type: str, fields: Mapping[str, object]) -> None:
     others = [name for name, each in fields.items() if name not in FIELDS[job_type] and each is not None]
     if others:
         raise BadRequest(
-            f"Field {shown(others[0])} is none of a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
+            f"Field {preview_value(others[0])} is none of a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
         )
 
 
-def _checked(content: Content) -> Content:
+def _checked(content: TemplateContent) -> TemplateContent:
     if not content.executable.strip():
         raise BadRequest("Field executable is empty: name the file that is run")
     if len(content.text) > CONTENT_MAX:
         raise BadRequest(
             f"A job template has at most {CONTENT_MAX} characters as JSON: put the rest into a file that it names"
         )
-    places(content)
+    placeholders(content)
     return content
 
 
-def places(content: Content) -> dict[str, str | None]:
+def placeholders(content: TemplateContent) -> dict[str, str | None]:
     """Return the names of the places that a template leaves open, with what stands there otherwise. Raises BadRequest."""
     found: dict[str, str | None] = {}
 
     def note(text: str) -> str:
         broken = _BROKEN.search(text)
         if broken is not None:
-            raise BadRequest(f"Placeholder {{{{{broken[1]}:-…}}}} does not end, or has braces in it: {shown(text)}")
+            raise BadRequest(
+                f"Placeholder {{{{{broken[1]}:-…}}}} does not end, or has braces in it: {preview_value(text)}"
+            )
         for match in _PLACE.finditer(text):
             if match[1] is not None:
                 _note(found, match[1], otherwise=match[2])
@@ -134,13 +136,15 @@ def places(content: Content) -> dict[str, str | None]:
 def _note(found: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
     known = found.get(name)
     if known is not None and otherwise is not None and known != otherwise:
-        raise BadRequest(f"Placeholder {name} stands for two things otherwise: {shown(known)} and {shown(otherwise)}")
+        raise BadRequest(
+            f"Placeholder {name} stands for two things otherwise: {preview_value(known)} and {preview_value(otherwise)}"
+        )
     found[name] = otherwise if known is None else known
 
 
-def resolved(content: Content, values: Mapping[str, str]) -> Content:
+def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
     """Put values into a template's places; nothing in a value is a place again. Raises BadRequest, also for what no process can be given."""
-    known = places(content)
+    known = placeholders(content)
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
     if missing:
         raise BadRequest(
@@ -154,13 +158,13 @@ def resolved(content: Content, values: Mapping[str, str]) -> Content:
     if "\\u0000" in done.text:
         raise BadRequest("A value holds a zero byte, which no process can be given")
     if done.class_name and not _CLASS.fullmatch(done.class_name):
-        raise BadRequest(f"Field className is {shown(done.class_name)}, which names no class")
+        raise BadRequest(f"Field className is {preview_value(done.class_name)}, which names no class")
     return done
 
 
-def _map(content: Content, change: Callable[[str], str]) -> Content:
+def _map(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
     """Change every text of a template. Raises BadRequest for two keys that become one."""
-    return Content(
+    return TemplateContent(
         change(content.executable),
         tuple(map(change, content.arguments)),
         _keys(content.environments, change),

@@ -15,11 +15,11 @@ from limnos.formats.iceberg.json_types import (
     integer_at,
     list_at,
     objects_at,
-    shown,
+    preview_value,
     strings_at,
     text_at,
 )
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 _PLAIN: Final = frozenset({"identity", "year", "month", "day", "hour"})
 _SUFFIXES: Final = {
@@ -113,10 +113,10 @@ def _transform_of(told: Json) -> tuple[str, list[str]]:
     if strategy == "bucket":
         paths = list_at(told, "fieldNames", where=where)
         if len(paths) != 1:
-            raise Unsupported(f"Iceberg buckets by one column, not by {len(paths)}: name one in fieldNames")
+            raise UnsupportedOperation(f"Iceberg buckets by one column, not by {len(paths)}: name one in fieldNames")
         return f"bucket[{_width(told, 'numBuckets')}]", strings_at({"fieldNames": paths[0]}, "fieldNames", where=where)
-    raise Unsupported(
-        f"Iceberg does not partition by {shown(strategy)}: use identity, year, month, day, hour, bucket or truncate"
+    raise UnsupportedOperation(
+        f"Iceberg does not partition by {preview_value(strategy)}: use identity, year, month, day, hour, bucket or truncate"
     )
 
 
@@ -127,7 +127,7 @@ def _width(told: Json, key: str) -> int:
 def _source(ids: dict[tuple[str, ...], object], path: list[str]) -> object:
     found = ids.get(tuple(path))
     if found is None:
-        raise BadRequest(f"The table has no column {shown('.'.join(path))}")
+        raise BadRequest(f"The table has no column {preview_value('.'.join(path))}")
     return found
 
 
@@ -162,13 +162,13 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
     if kind == "field":
         return "identity", strings_at(term, "fieldName", where=where)
     if kind != "function":
-        raise Unsupported(f"Iceberg does not sort by {shown(kind)}: use a field or a function of one")
+        raise UnsupportedOperation(f"Iceberg does not sort by {preview_value(kind)}: use a field or a function of one")
     name, args = text_at(term, "funcName", where=where).lower(), objects_at(term, "funcArgs", where=where)
     fields = [strings_at(each, "fieldName", where=where) for each in args if each.get("type") == "field"]
     sizes = [str(each.get("value")) for each in args if each.get("type") == "literal"]
     if len(fields) != 1 or name not in _SUFFIXES or len(sizes) != (name in ("bucket", "truncate")):
-        raise Unsupported(
-            f"Iceberg does not sort by {shown(name)} of that: use year, month, day, hour, bucket or truncate"
+        raise UnsupportedOperation(
+            f"Iceberg does not sort by {preview_value(name)} of that: use year, month, day, hour, bucket or truncate"
         )
     return f"{name}[{sizes[0]}]" if sizes else name, fields[0]
 
@@ -177,9 +177,9 @@ def mode_of(distribution: Json) -> str | None:
     """Say a distribution as the mode in which Iceberg's writers distribute; None for none. Raises Unsupported."""
     strategy = text_at(distribution, "strategy", where="distribution").lower()
     if strategy not in _MODES:
-        raise Unsupported(f"Iceberg does not distribute by {shown(strategy)}: use {', '.join(_MODES)}")
+        raise UnsupportedOperation(f"Iceberg does not distribute by {preview_value(strategy)}: use {', '.join(_MODES)}")
     if distribution.get("funcArgs") or distribution.get("number") not in (None, 0, -1):
-        raise Unsupported(
+        raise UnsupportedOperation(
             "Iceberg distributes rows by the table's partitions: leave number and funcArgs of the distribution out, and partition by "
             "bucket instead"
         )

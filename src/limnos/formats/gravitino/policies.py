@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from limnos.formats.iceberg.json_types import Json, shown
+from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest
 
 Content = TypeVar("Content")
@@ -45,7 +45,7 @@ def content_text(policy_type: str, content: Json) -> str:
         return msgspec.json.encode(_custom(_read(content, CustomContent))).decode()
     if policy_type == COMPACTION:
         return msgspec.json.encode(_compaction(_read(content, CompactionContent))).decode()
-    raise BadRequest(f"Field policyType is {CUSTOM} or {COMPACTION}, not {shown(policy_type)}")
+    raise BadRequest(f"Field policyType is {CUSTOM} or {COMPACTION}, not {preview_value(policy_type)}")
 
 
 def _read(content: Json, shape: type[Content]) -> Content:
@@ -59,7 +59,7 @@ def _custom(content: CustomContent) -> CustomContent:
     types = tuple(dict.fromkeys(each.upper() for each in content.supported_object_types))
     unknown = [each for each in types if each not in OBJECT_TYPES]
     if unknown or not types:
-        told = f"; {shown(unknown[0])} is none" if unknown else ""
+        told = f"; {preview_value(unknown[0])} is none" if unknown else ""
         raise BadRequest(f"Field supportedObjectTypes names one or more of {', '.join(OBJECT_TYPES)}{told}")
     return msgspec.structs.replace(content, supported_object_types=list(types))
 

@@ -11,8 +11,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.formats.gravitino import partitions
-from limnos.formats.gravitino.changes import Draft, indexes_of, set_identifiers
-from limnos.formats.gravitino.columns import KEPT, columns_of, kept_of, kept_text, table_schema_of
+from limnos.formats.gravitino.changes import SchemaDraft, indexes_of, set_identifiers
+from limnos.formats.gravitino.columns import (
+    ORIGINAL_TYPES,
+    columns_of,
+    original_types_of,
+    original_types_text,
+    table_schema_of,
+)
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest
 
@@ -25,7 +31,7 @@ MODE: Final = "write.distribution-mode"
 RESERVED: Final = frozenset(
     {
         COMMENT,
-        KEPT,
+        ORIGINAL_TYPES,
         PROVIDER,
         "creator",
         "current-snapshot-id",
@@ -38,30 +44,30 @@ RESERVED: Final = frozenset(
 _FILES: Final = frozenset({"parquet", "orc", "avro"})
 
 
-class _Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
+class _TableEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
     """One change."""
 
 
-class SetTableProperty(_Change, frozen=True, tag="setProperty"):
+class SetTableProperty(_TableEdit, frozen=True, tag="setProperty"):
     """A property's new value."""
 
     property: str
     value: str
 
 
-class RemoveTableProperty(_Change, frozen=True, tag="removeProperty"):
+class RemoveTableProperty(_TableEdit, frozen=True, tag="removeProperty"):
     """A property less."""
 
     property: str
 
 
-class UpdateTableComment(_Change, frozen=True, tag="updateComment"):
+class UpdateTableComment(_TableEdit, frozen=True, tag="updateComment"):
     """Another comment, or none."""
 
     new_comment: str | None = None
 
 
-class AddColumn(_Change, frozen=True, tag="addColumn"):
+class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
     """A column more."""
 
     field_name: tuple[str, ...]
@@ -73,69 +79,69 @@ class AddColumn(_Change, frozen=True, tag="addColumn"):
     default_value: object = None
 
 
-class RenameColumn(_Change, frozen=True, tag="renameColumn"):
+class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
     """Another name of a column."""
 
     old_field_name: tuple[str, ...]
     new_field_name: str
 
 
-class UpdateColumnDefaultValue(_Change, frozen=True, tag="updateColumnDefaultValue"):
+class UpdateColumnDefaultValue(_TableEdit, frozen=True, tag="updateColumnDefaultValue"):
     """Another default of a column."""
 
     field_name: tuple[str, ...]
     new_default_value: object = None
 
 
-class UpdateColumnType(_Change, frozen=True, tag="updateColumnType"):
+class UpdateColumnType(_TableEdit, frozen=True, tag="updateColumnType"):
     """Another type of a column."""
 
     field_name: tuple[str, ...]
     new_type: object
 
 
-class UpdateColumnComment(_Change, frozen=True, tag="updateColumnComment"):
+class UpdateColumnComment(_TableEdit, frozen=True, tag="updateColumnComment"):
     """Another comment of a column."""
 
     field_name: tuple[str, ...]
     new_comment: str | None = None
 
 
-class UpdateColumnPosition(_Change, frozen=True, tag="updateColumnPosition"):
+class UpdateColumnPosition(_TableEdit, frozen=True, tag="updateColumnPosition"):
     """Another place of a column."""
 
     field_name: tuple[str, ...]
     new_position: object
 
 
-class UpdateColumnNullability(_Change, frozen=True, tag="updateColumnNullability"):
+class UpdateColumnNullability(_TableEdit, frozen=True, tag="updateColumnNullability"):
     """Whether a column may be null."""
 
     field_name: tuple[str, ...]
     nullable: bool
 
 
-class UpdateColumnAutoIncrement(_Change, frozen=True, tag="updateColumnAutoIncrement"):
+class UpdateColumnAutoIncrement(_TableEdit, frozen=True, tag="updateColumnAutoIncrement"):
     """Whether a column counts up."""
 
     field_name: tuple[str, ...]
     auto_increment: bool
 
 
-class DeleteColumn(_Change, frozen=True, tag="deleteColumn"):
+class DeleteColumn(_TableEdit, frozen=True, tag="deleteColumn"):
     """A column less."""
 
     field_name: tuple[str, ...]
     if_exists: bool = False
 
 
-class AddTableIndex(_Change, frozen=True, tag="addTableIndex"):
+class AddTableIndex(_TableEdit, frozen=True, tag="addTableIndex"):
     """An index more."""
 
     index: dict[str, object]
 
 
-class DeleteTableIndex(_Change, frozen=True, tag="deleteTableIndex"):
+class DeleteTableIndex(_TableEdit, frozen=True, tag="deleteTableIndex"):
     """An index less."""
 
     name: str
@@ -149,7 +155,7 @@ ColumnChange = (
 TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | ColumnChange
 
 
-class Stored(msgspec.Struct, rename="kebab"):
+class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
     """What is looked at of an Iceberg table's metadata."""
 
     format_version: int
@@ -181,12 +187,12 @@ class Stored(msgspec.Struct, rename="kebab"):
         return found[0] if found else {"fields": []}
 
 
-def stored_of(body: bytes) -> Stored:
+def iceberg_metadata_of(body: bytes) -> IcebergTableMetadata:
     """Read the metadata of a table."""
-    return msgspec.json.decode(body, type=Stored)
+    return msgspec.json.decode(body, type=IcebergTableMetadata)
 
 
-class Wanted(NamedTuple):
+class IcebergCreate(NamedTuple):
     """A new table, as Iceberg's create has it."""
 
     location: str | None
@@ -196,7 +202,7 @@ class Wanted(NamedTuple):
     properties: dict[str, str]
 
 
-class Asked(NamedTuple):
+class GravitinoCreate(NamedTuple):
     """A new table, as Gravitino's create has it."""
 
     comment: str | None
@@ -208,7 +214,7 @@ class Asked(NamedTuple):
     indexes: Sequence[Json]
 
 
-def wanted_of(asked: Asked) -> Wanted:
+def iceberg_create_of(asked: GravitinoCreate) -> IcebergCreate:
     """Say a create as Iceberg does. Raises BadRequest, Unsupported."""
     if not asked.columns:
         raise BadRequest("A table has at least one column: columns is empty")
@@ -223,9 +229,9 @@ def wanted_of(asked: Asked) -> Wanted:
     mode = None if asked.distribution is None else partitions.mode_of(asked.distribution)
     properties |= {} if mode is None else {MODE: mode}
     properties |= {} if asked.comment is None else {COMMENT: asked.comment}
-    properties |= {KEPT: kept_text(kept)} if kept else {}
+    properties |= {ORIGINAL_TYPES: original_types_text(kept)} if kept else {}
     spec = partitions.spec_of(list(asked.partitioning), schema)
-    return Wanted(location, schema, spec, partitions.order_of(list(asked.sort_orders), schema), properties)
+    return IcebergCreate(location, schema, spec, partitions.order_of(list(asked.sort_orders), schema), properties)
 
 
 def _take_format(properties: dict[str, str]) -> None:
@@ -252,17 +258,19 @@ def _refuse_reserved(key: str) -> None:
         )
 
 
-class Commit(NamedTuple):
+class IcebergCommit(NamedTuple):
     """An alter, as Iceberg's commit has it."""
 
     requirements: list[object]
     updates: list[object]
 
 
-def commit_of(stored: Stored, changes: Sequence[TableChange]) -> Commit:
+def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> IcebergCommit:
     """Say an alter as Iceberg does, on what is stored. Raises BadRequest, Unsupported."""
-    kept = kept_of(stored.properties)
-    draft = Draft(stored.schema, kept=kept, last_id=stored.last_column_id, version=_version_after(stored, changes))
+    kept = original_types_of(stored.properties)
+    draft = SchemaDraft(
+        stored.schema, kept=kept, last_id=stored.last_column_id, version=_version_after(stored, changes)
+    )
     updates: list[object] = []
     for change in changes:
         if isinstance(change, SetTableProperty | RemoveTableProperty | UpdateTableComment):
@@ -271,20 +279,20 @@ def commit_of(stored: Stored, changes: Sequence[TableChange]) -> Commit:
             _apply(draft, change, stored=stored)
     schema, words = draft.settled()
     if words != kept:
-        removed: Json = {"action": "remove-properties", "removals": [KEPT]}
-        updates.append(_set(KEPT, kept_text(words)) if words else removed)
+        removed: Json = {"action": "remove-properties", "removals": [ORIGINAL_TYPES]}
+        updates.append(_set_property(ORIGINAL_TYPES, original_types_text(words)) if words else removed)
     if schema == stored.schema:
-        return Commit([], updates)
+        return IcebergCommit([], updates)
     requirements: list[object] = [
         {"type": "assert-current-schema-id", "current-schema-id": stored.current_schema_id},
         {"type": "assert-last-assigned-field-id", "last-assigned-field-id": stored.last_column_id},
     ]
     updates.append({"action": "add-schema", "schema": schema, "last-column-id": draft.last_id})
     updates.append({"action": "set-current-schema", "schema-id": -1})
-    return Commit(requirements, updates)
+    return IcebergCommit(requirements, updates)
 
 
-def _version_after(stored: Stored, changes: Sequence[TableChange]) -> int:
+def _version_after(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> int:
     asked = [each.value for each in changes if isinstance(each, SetTableProperty) and each.property == FORMAT_VERSION]
     return _version(asked[-1]) if asked else stored.format_version
 
@@ -295,7 +303,7 @@ def _version(text: str) -> int:
     return int(text)
 
 
-def _set(key: str, value: str) -> Json:
+def _set_property(key: str, value: str) -> Json:
     return {"action": "set-properties", "updates": {key: value}}
 
 
@@ -304,7 +312,7 @@ def _property_updates(change: SetTableProperty | RemoveTableProperty | UpdateTab
         case UpdateTableComment(None):
             return [{"action": "remove-properties", "removals": [COMMENT]}]
         case UpdateTableComment(comment):
-            return [_set(COMMENT, str(comment))]
+            return [_set_property(COMMENT, str(comment))]
         case SetTableProperty(property=key, value=value):
             _refuse_reserved(key)
             if key == LOCATION:
@@ -313,7 +321,7 @@ def _property_updates(change: SetTableProperty | RemoveTableProperty | UpdateTab
                 return [{"action": "upgrade-format-version", "format-version": _version(value)}]
             if key == FORMAT:
                 raise BadRequest(f"Property {FORMAT} cannot change: set {FORMAT_VERSION} or write.format.default")
-            return [_set(_key(key), value)]
+            return [_set_property(_key(key), value)]
         case RemoveTableProperty(property=key):
             _refuse_reserved(key)
             if key in (LOCATION, FORMAT, FORMAT_VERSION):
@@ -328,7 +336,7 @@ def _key(key: str) -> str:
     return key
 
 
-def _apply(draft: Draft, change: ColumnChange, *, stored: Stored) -> None:
+def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMetadata) -> None:
     for path in (getattr(change, "field_name", None), getattr(change, "old_field_name", None)):
         if path is not None and (not path or not all(path)):
             raise BadRequest("A column's name is a list of at least one part, none of them empty")
@@ -352,14 +360,14 @@ def _apply(draft: Draft, change: ColumnChange, *, stored: Stored) -> None:
         case UpdateColumnAutoIncrement(auto_increment=counts):
             draft.refuse_counting(counts=counts)
         case DeleteColumn(field_name=path, if_exists=if_exists):
-            draft.delete(path, if_exists=if_exists, used=_used(stored))
+            draft.delete(path, if_exists=if_exists, used=_fields_in_use(stored))
         case AddTableIndex(index=index):
             draft.add_index(index)
         case DeleteTableIndex(name=name, if_exists=if_exists):
             draft.delete_index(name, if_exists=if_exists)
 
 
-def _used(stored: Stored) -> dict[object, str]:
+def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
     """What needs a field, by its id: the partitions and the order of the table."""
     found: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
@@ -370,11 +378,11 @@ def _used(stored: Stored) -> dict[object, str]:
     return found
 
 
-def told_of(stored: Stored) -> Json:
+def table_json(stored: IcebergTableMetadata) -> Json:
     """Tell a stored table, without its name and audit."""
     schema, properties = stored.schema, dict(stored.properties)
-    kept, comment, mode = kept_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
-    properties.pop(KEPT, None)
+    kept, comment, mode = original_types_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
+    properties.pop(ORIGINAL_TYPES, None)
     properties |= {FORMAT: f"iceberg v{stored.format_version}", LOCATION: stored.location}
     told: Json = {
         "columns": columns_of(schema, kept), "properties": properties, "distribution": partitions.distribution_of(mode),

@@ -21,7 +21,7 @@ COMMENT: Final = "comment"
 """The property by which Iceberg's clients know a view's comment; here it is a field of its own."""
 
 
-class Representation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ViewRepresentation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text of a view."""
 
     dialect: str
@@ -29,7 +29,7 @@ class Representation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str = "sql"
 
 
-class ViewAsked(NamedTuple):
+class IcebergViewCreate(NamedTuple):
     """A view that is to be made, in Iceberg's words."""
 
     schema: Json
@@ -37,7 +37,7 @@ class ViewAsked(NamedTuple):
     properties: dict[str, str]
 
 
-class ViewTold(NamedTuple):
+class GravitinoView(NamedTuple):
     """A view in Gravitino's words."""
 
     comment: str | None
@@ -48,41 +48,45 @@ class ViewTold(NamedTuple):
     properties: dict[str, str]
 
 
-class _Version(msgspec.Struct, rename="kebab"):
+class _StoredVersion(msgspec.Struct, rename="kebab"):
     version_id: int
     schema_id: int
-    representations: list[Representation]
+    representations: list[ViewRepresentation]
     default_namespace: list[str] = []
     default_catalog: str | None = None
 
 
-class _Stored(msgspec.Struct, rename="kebab"):
+class _StoredView(msgspec.Struct, rename="kebab"):
     """What is told of a view's metadata."""
 
     current_version_id: int
-    versions: list[_Version]
+    versions: list[_StoredVersion]
     schemas: list[dict[str, object]]
     properties: dict[str, str] = {}
 
 
-def told_of(metadata: bytes) -> ViewTold:
+def gravitino_view_of(metadata: bytes) -> GravitinoView:
     """Tell a view by its metadata. Raises DecodeError, StopIteration and others where it is none."""
-    stored = msgspec.json.decode(metadata, type=_Stored)
+    stored = msgspec.json.decode(metadata, type=_StoredView)
     current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
     schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
     properties = dict(stored.properties)
     comment = properties.pop(COMMENT, None)
-    return ViewTold(
+    return GravitinoView(
         comment, columns_of(schema), _texts(current.representations), current.default_catalog, tuple(current.default_namespace), properties,
     )  # fmt: skip
 
 
-def _texts(representations: Sequence[Representation]) -> list[Json]:
+def _texts(representations: Sequence[ViewRepresentation]) -> list[Json]:
     return [{"type": one.type, "dialect": one.dialect, "sql": one.sql} for one in representations]
 
 
 def version_of(
-    representations: Sequence[Representation], *, default_catalog: str | None, default_namespace: Levels, now_ms: int
+    representations: Sequence[ViewRepresentation],
+    *,
+    default_catalog: str | None,
+    default_namespace: Levels,
+    now_ms: int,
 ) -> Json:
     """Write a version of a view, whose schema is the one that was said last."""
     version: Json = {

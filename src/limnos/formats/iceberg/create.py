@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import empty_history
-from limnos.formats.iceberg.json_types import Json, as_object, as_string_map, shown
+from limnos.formats.iceberg.json_types import Json, as_object, as_string_map, preview_value
 from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, strip_slash
-from limnos.formats.iceberg.schema import Columns, check_version, columns, with_fresh_ids
+from limnos.formats.iceberg.schema import SchemaColumns, check_version, columns, with_fresh_ids
 from limnos.formats.iceberg.update_properties import format_version, persistent
 from limnos.model.errors import BadRequest
 
@@ -54,11 +54,11 @@ def new_table(
 def _version(properties: dict[str, str]) -> int:
     version = format_version(properties)
     if version is not None and version not in VERSIONS:
-        raise BadRequest(f"Unsupported format version: v{shown(version)} (supported: {VERSIONS_TEXT})")
+        raise BadRequest(f"Unsupported format version: v{preview_value(version)} (supported: {VERSIONS_TEXT})")
     return DEFAULT_VERSION if version is None else version
 
 
-def _check_metrics(properties: dict[str, str], found: Columns) -> None:
+def _check_metrics(properties: dict[str, str], found: SchemaColumns) -> None:
     for key in properties:
         if key.startswith(_COLUMN_METRICS) and key.removeprefix(_COLUMN_METRICS) not in found.by_name:
             raise BadRequest(
@@ -66,22 +66,22 @@ def _check_metrics(properties: dict[str, str], found: Columns) -> None:
             )
 
 
-def _spec(spec: object, found: Columns, source_ids: dict[object, int]) -> Json:
+def _spec(spec: object, found: SchemaColumns, source_ids: dict[object, int]) -> Json:
     if spec is None:
         return {"spec-id": 0, "fields": []}
     fields = partitioning.spec_fields(spec)
     partitioning.check_binding(fields, found, named=True)
     _check_sources(fields, source_ids, "partition spec")
-    return {**as_object(spec, "spec"), "spec-id": 0, "fields": partitioning.renumbered(fields, source_ids)}
+    return {**as_object(spec, "spec"), "spec-id": 0, "fields": partitioning.renumber_spec(fields, source_ids)}
 
 
-def _order(order: object, found: Columns, source_ids: dict[object, int]) -> Json:
+def _order(order: object, found: SchemaColumns, source_ids: dict[object, int]) -> Json:
     if order is None:
         return {"order-id": sorting.UNSORTED_ID, "fields": []}
     fields = sorting.order_fields(order)
     sorting.check_binding(fields, found)
     order_id = sorting.FIRST_SORTED_ID if fields else sorting.UNSORTED_ID
-    return {**as_object(order, "order"), "order-id": order_id, "fields": sorting.renumbered(fields, source_ids)}
+    return {**as_object(order, "order"), "order-id": order_id, "fields": sorting.renumber_order(fields, source_ids)}
 
 
 def _check_sources(fields: list[Json], source_ids: dict[object, int], what: str) -> None:

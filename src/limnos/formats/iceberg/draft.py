@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from limnos.formats.iceberg.clocks import AHEAD_MS
+from limnos.formats.iceberg.client_times import AHEAD_MS
 from limnos.formats.iceberg.json_types import Json, as_object, integer_at
 from limnos.formats.iceberg.metadata import references, rows, with_current_shape
 from limnos.formats.iceberg.partitioning import key_of, stored_fields
-from limnos.formats.iceberg.rows import Rows
-from limnos.formats.iceberg.schema import Columns, columns
+from limnos.formats.iceberg.rows import DocumentRows
+from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 
 HERE = "Table metadata"
@@ -30,7 +30,7 @@ ID_KEYS = {
 
 
 @dataclass(slots=True)
-class Draft:
+class MetadataDraft:
     """The document being built.
 
     `doc` is a shallow copy: replace its values, take maps to change from `edit_map` and logs from `edit_log`, which copy
@@ -56,11 +56,11 @@ class Draft:
     """Snapshots that this request made current, in order."""
     dropped_snapshots: bool = False
     _owned: set[str] = field(default_factory=set)
-    _lists: dict[str, Rows] = field(default_factory=dict)
+    _lists: dict[str, DocumentRows] = field(default_factory=dict)
     _logs: dict[str, list[Json]] = field(default_factory=dict)
     _refs_to: dict[object, set[str]] | None = None
     _field_ids: dict[object, object] | None = None
-    _columns: dict[object, Columns] = field(default_factory=dict)
+    _columns: dict[object, SchemaColumns] = field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -71,11 +71,11 @@ class Draft:
         """An integer field of the document."""
         return integer_at(self.doc, key, where=HERE)
 
-    def rows(self, key: str) -> Rows:
+    def rows(self, key: str) -> DocumentRows:
         """A list of things with ids, to read and to change."""
         found = self._lists.get(key)
         if found is None:  # checking every element of a long list costs more than all the rest: once
-            found = self._lists[key] = Rows(rows(self.doc, key), ID_KEYS[key])
+            found = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
         return found
 
     def settle(self) -> None:
@@ -154,14 +154,14 @@ class Draft:
             found = self.rows("schemas").find(self.added_schema_id)
         return found
 
-    def current_columns(self, needed_for: str) -> Columns:
+    def current_columns(self, needed_for: str) -> SchemaColumns:
         """The current schema's columns. Raises BadRequest when there is no schema yet."""
         schema = self.current_schema()
         if schema is None:
             raise BadRequest(f"Cannot add a {needed_for} before a schema: send add-schema and set-current-schema first")
         return self.columns_of(schema)
 
-    def columns_of(self, schema: Json) -> Columns:
+    def columns_of(self, schema: Json) -> SchemaColumns:
         """The columns of a schema in the document, checked once per commit."""
         key = schema.get("schema-id")
         found = self._columns.get(key)
@@ -169,7 +169,7 @@ class Draft:
             found = self._columns[key] = columns(schema)
         return found
 
-    def know_columns(self, schema_id: int, found: Columns) -> None:
+    def know_columns(self, schema_id: int, found: SchemaColumns) -> None:
         """Remember the columns of a schema that has just been added."""
         self._columns[schema_id] = found
 
@@ -191,11 +191,11 @@ class Draft:
         return self.updated_ms
 
 
-def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD_MS) -> Draft:
+def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD_MS) -> MetadataDraft:
     """A draft of `base`, or of a new table in format `version` (ignored when there is a base)."""
     if base is not None:
         origin = with_current_shape(base)
-        return Draft(dict(origin), origin, now_ms, ahead_ms)
+        return MetadataDraft(dict(origin), origin, now_ms, ahead_ms)
     doc: Json = {"format-version": version, "table-uuid": None, "location": None}
     if version > 1:
         doc["last-sequence-number"] = 0
@@ -203,7 +203,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
     doc |= {"default-spec-id": 0, "partition-specs": [], "last-partition-id": 999}
     doc |= {"default-sort-order-id": 0, "sort-orders": [], "properties": {}}
     doc |= empty_history(version)
-    return Draft(doc, None, now_ms, ahead_ms)
+    return MetadataDraft(doc, None, now_ms, ahead_ms)
 
 
 def empty_history(version: int) -> Json:

@@ -8,24 +8,24 @@ from __future__ import annotations
 import msgspec
 
 
-class _Field(msgspec.Struct, frozen=True):
+class _SchemaField(msgspec.Struct, frozen=True):
     id: int
     name: str
 
 
-class _Schema(msgspec.Struct, frozen=True):
+class _SchemaIds(msgspec.Struct, frozen=True):
     number: int | None = msgspec.field(name="schema-id", default=None)
-    fields: tuple[_Field, ...] = ()
+    fields: tuple[_SchemaField, ...] = ()
 
 
-class _Table(msgspec.Struct, frozen=True):
+class _TableSchemas(msgspec.Struct, frozen=True):
     current: int | None = msgspec.field(name="current-schema-id", default=None)
-    schemas: tuple[_Schema, ...] = ()
-    only: _Schema | None = msgspec.field(name="schema", default=None)
+    schemas: tuple[_SchemaIds, ...] = ()
+    only: _SchemaIds | None = msgspec.field(name="schema", default=None)
     """Of version 1, where that is all."""
 
 
-_TABLE = msgspec.json.Decoder(_Table)
+_TABLE = msgspec.json.Decoder(_TableSchemas)
 
 
 def field_ids_of(body: bytes) -> dict[str, int]:
@@ -38,13 +38,13 @@ def field_ids_of(body: bytes) -> dict[str, int]:
     return {} if current is None else {field.name: field.id for field in current.fields}
 
 
-class _Whole(msgspec.Struct, frozen=True):
+class _WholeSchemas(msgspec.Struct, frozen=True):
     current: int | None = msgspec.field(name="current-schema-id", default=None)
     schemas: tuple[dict[str, object], ...] = ()
     only: dict[str, object] | None = msgspec.field(name="schema", default=None)
 
 
-_WHOLE = msgspec.json.Decoder(_Whole)
+_WHOLE = msgspec.json.Decoder(_WholeSchemas)
 
 
 def schema_of(body: bytes) -> dict[str, object]:

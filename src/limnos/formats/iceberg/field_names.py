@@ -16,15 +16,15 @@ BYTES_MAX = 8 << 20
 """Of a document that is read for names; a larger one is taken to have none."""
 
 
-class _Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
+class _SnapshotSchema(msgspec.Struct, frozen=True, rename="kebab"):
     snapshot_id: int = -1
     schema_id: int | None = None
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="kebab"):
+class _SchemaHistory(msgspec.Struct, frozen=True, rename="kebab"):
     schemas: list[dict[str, object]] = []
     current_schema_id: int | None = None
-    snapshots: list[_Snapshot] | None = None
+    snapshots: list[_SnapshotSchema] | None = None
 
 
 class FieldNames(NamedTuple):
@@ -55,7 +55,7 @@ def field_names(body: bytes) -> FieldNames:
     if len(body) > BYTES_MAX:
         return NOTHING
     try:
-        found = msgspec.json.decode(body, type=_Metadata)
+        found = msgspec.json.decode(body, type=_SchemaHistory)
     except msgspec.DecodeError:
         return NOTHING
     schemas: dict[int, dict[str, int]] = {}

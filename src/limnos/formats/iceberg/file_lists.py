@@ -144,7 +144,7 @@ def _int(value: object) -> int | None:
 # ------------------------------------------------------------------------------------------------ chores
 
 
-class _Updates(msgspec.Struct):
+class _CommitUpdates(msgspec.Struct):
     updates: list[object] = []
 
 
@@ -174,7 +174,7 @@ def files_chore(data: bytes, asked: bytes) -> list[bytes]:
 def added_chore(request: bytes) -> list[bytes]:
     """Say what a commit adds: its body in, `AddedSnapshots` out. Raises BadRequest."""
     try:
-        updates = msgspec.json.decode(request, type=_Updates).updates
+        updates = msgspec.json.decode(request, type=_CommitUpdates).updates
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"Malformed json request: {error}") from None
     return [msgspec.json.encode(added_snapshots(updates))]

@@ -16,7 +16,7 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 
-def kind(value: object) -> str:
+def json_kind(value: object) -> str:
     """The JSON word for a value's type, with its article, for messages."""
     if value is None:
         return "null"
@@ -28,12 +28,12 @@ def kind(value: object) -> str:
     return "an object" if isinstance(value, dict) else type(value).__name__
 
 
-def wrong(what: str, expected: str, value: object) -> BadRequest:
+def wrong_type_error(what: str, expected: str, value: object) -> BadRequest:
     """The error for a value of the wrong type."""
-    return BadRequest(f"{what} must be {expected}, not {kind(value)}")
+    return BadRequest(f"{what} must be {expected}, not {json_kind(value)}")
 
 
-def shown(value: object) -> str:
+def preview_value(value: object) -> str:
     """A short form of a client's value for messages."""
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
@@ -48,29 +48,29 @@ def as_object(value: object, what: str) -> Json:
     """The value as a JSON object; `what` names it in the message."""
     if isinstance(value, dict):
         return value
-    raise wrong(what, "an object", value)
+    raise wrong_type_error(what, "an object", value)
 
 
 def as_list(value: object, what: str) -> list[object]:
     """The value as a JSON array."""
     if isinstance(value, list):
         return value
-    raise wrong(what, "an array", value)
+    raise wrong_type_error(what, "an array", value)
 
 
 def as_string(value: object, what: str) -> str:
     """The value as a string."""
     if isinstance(value, str):
         return value
-    raise wrong(what, "a string", value)
+    raise wrong_type_error(what, "a string", value)
 
 
 def as_integer(value: object, what: str, *, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
     """The value as an integer between `low` and `high`, both included. Booleans and fractions are refused."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise wrong(what, "an integer", value)
+        raise wrong_type_error(what, "an integer", value)
     if not low <= value <= high:
-        raise BadRequest(f"{what} must be between {low} and {high}, not {shown(value)}")
+        raise BadRequest(f"{what} must be between {low} and {high}, not {preview_value(value)}")
     return value
 
 
@@ -112,7 +112,7 @@ def as_objects(value: object, what: str) -> list[Json]:
     items = value if isinstance(value, list) else as_list(value, what)
     for position, item in enumerate(items):
         if not isinstance(item, dict):
-            raise wrong(f"{what}, element {position}", "an object", item)
+            raise wrong_type_error(f"{what}, element {position}", "an object", item)
     return items  # type: ignore[return-value]  # every element was just checked
 
 
@@ -157,7 +157,7 @@ def boolean_at(doc: Json, key: str, *, where: str) -> bool:
     value = _required(doc, key, where)
     if isinstance(value, bool):
         return value
-    raise wrong(_field(key, where), "a boolean", value)
+    raise wrong_type_error(_field(key, where), "a boolean", value)
 
 
 def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
@@ -179,7 +179,7 @@ def as_string_map(value: object, what: str) -> dict[str, str]:
     items = value if isinstance(value, dict) else as_object(value, what)
     for key, item in items.items():
         if not isinstance(item, str):
-            raise wrong(f"{what}, key '{shown(key)}'", "a string", item)
+            raise wrong_type_error(f"{what}, key '{preview_value(key)}'", "a string", item)
     return items  # type: ignore[return-value]  # every value was just checked
 
 

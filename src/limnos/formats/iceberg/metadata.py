@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from limnos.formats.iceberg import partitioning
-from limnos.formats.iceberg.clocks import check_time
+from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -28,7 +28,7 @@ from limnos.formats.iceberg.json_types import (
     object_at,
     objects_at,
     optional_string_at,
-    shown,
+    preview_value,
     string_at,
     text_at,
 )
@@ -238,7 +238,7 @@ def with_current_shape(metadata: Json) -> Json:
     missing = legacy and not _LISTS_V1.issubset(metadata)
     if not missing and ("refs" in metadata or current_snapshot_id(metadata) is None):
         return metadata
-    filled = _filled(metadata) if missing else dict(metadata)
+    filled = _fill_lists(metadata) if missing else dict(metadata)
     if current_snapshot_id(metadata) is not None:
         filled.setdefault("refs", references(metadata))
     return filled
@@ -250,14 +250,14 @@ _LISTS_V1 = {"schemas", "current-schema-id", "partition-specs", "default-spec-id
 }
 
 
-def _filled(metadata: Json) -> Json:
+def _fill_lists(metadata: Json) -> Json:
     filled = dict(metadata)
     if "schemas" not in filled:
         schema = object_at(metadata, "schema", where=_HERE)
         filled["schemas"] = [{**schema, "schema-id": schema.get("schema-id", 0)}]
         filled["current-schema-id"] = schema.get("schema-id", 0)
     if "partition-specs" not in filled:
-        fields = _numbered(objects_at(metadata, "partition-spec", where=_HERE))
+        fields = _number_fields(objects_at(metadata, "partition-spec", where=_HERE))
         filled["partition-specs"] = [{"spec-id": 0, "fields": fields}]
         filled["default-spec-id"] = 0
     if "last-partition-id" not in filled:
@@ -270,7 +270,7 @@ def _filled(metadata: Json) -> Json:
     return filled
 
 
-def _numbered(fields: list[Json]) -> list[Json]:
+def _number_fields(fields: list[Json]) -> list[Json]:
     first = partitioning.FIRST_FIELD_ID
     return [{**one, "field-id": one.get("field-id", first + place)} for place, one in enumerate(fields)]
 
@@ -289,7 +289,9 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         raise BadRequest("This is the metadata of a view; register it as a view")
     version = integer_at(metadata, "format-version", where=_HERE)
     if version not in VERSIONS:
-        raise BadRequest(f"{_HERE}: format-version {shown(version)} is not supported (supported: {VERSIONS_TEXT})")
+        raise BadRequest(
+            f"{_HERE}: format-version {preview_value(version)} is not supported (supported: {VERSIONS_TEXT})"
+        )
     text_at(metadata, "location", where=_HERE)
     integer_at(metadata, "last-updated-ms", where=_HERE, low=0)
     integer_at(metadata, "last-column-id", where=_HERE, low=0, high=INT_MAX)
@@ -323,7 +325,7 @@ def _check_uuid(text: str) -> None:
     try:
         UUID(text)
     except ValueError:
-        raise BadRequest(f"{_HERE}: table-uuid '{shown(text)}' is not a UUID") from None
+        raise BadRequest(f"{_HERE}: table-uuid '{preview_value(text)}' is not a UUID") from None
 
 
 def _check_layout(metadata: Json) -> None:
@@ -356,7 +358,7 @@ def _check_default(metadata: Json, key: str, id_key: str, *, default: str) -> li
     chosen = integer_at(metadata, default, where=_HERE)
     ids = [integer_at(row, id_key, where=f"{_HERE}, {key}", low=0, high=INT_MAX) for row in found]
     if chosen not in ids:
-        raise BadRequest(f"{_HERE}: field '{default}' is {chosen}, which is none of the {key} ({shown(ids)})")
+        raise BadRequest(f"{_HERE}: field '{default}' is {chosen}, which is none of the {key} ({preview_value(ids)})")
     return found
 
 

@@ -19,8 +19,8 @@ from limnos.formats.iceberg.json_types import (
     string_at,
     text_at,
 )
-from limnos.formats.iceberg.schema import Columns
-from limnos.formats.iceberg.transforms import canonical, check_source, transform
+from limnos.formats.iceberg.schema import SchemaColumns
+from limnos.formats.iceberg.transforms import canonical_transform, check_source, parse_transform
 from limnos.model.errors import BadRequest
 
 FIRST_FIELD_ID = 1000
@@ -43,7 +43,7 @@ def spec_fields(spec: object) -> list[Json]:
 def _field(given: Json) -> Json:
     name = text_at(given, "name", where=f"{_SPEC}, a field")
     where = f"{_SPEC}, field '{name}'"
-    parsed = transform(string_at(given, "transform", where=where), where=where)
+    parsed = parse_transform(string_at(given, "transform", where=where), where=where)
     integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
     checked = {**given, "transform": parsed}
     if optional_integer_at(given, "field-id", where=where, low=0, high=INT_MAX) is None:
@@ -65,7 +65,7 @@ def stored_fields(spec: Json) -> list[Json]:
     return objects_at(spec, "fields", where="Partition spec")
 
 
-def check_binding(fields: Iterable[Json], found: Columns, *, named: bool) -> None:
+def check_binding(fields: Iterable[Json], found: SchemaColumns, *, named: bool) -> None:
     """Raise BadRequest when a field's source column is missing or unfit, or (`named`) its name belongs to a column.
 
     A partition may have a column's name only when that column is its source.
@@ -73,7 +73,7 @@ def check_binding(fields: Iterable[Json], found: Columns, *, named: bool) -> Non
     for one in fields:
         where = f"{_SPEC}, field '{one.get('name')}'"
         source_id = integer_at(one, "source-id", where=where)
-        check_source(found, source_id, str(canonical(one.get("transform"))), where=where)
+        check_source(found, source_id, str(canonical_transform(one.get("transform"))), where=where)
         column = found.by_name.get(str(one.get("name"))) if named else None
         if column is not None and column.id != source_id:
             raise BadRequest(f"{where}: a column has that name and is not the source; choose another name")
@@ -81,7 +81,7 @@ def check_binding(fields: Iterable[Json], found: Columns, *, named: bool) -> Non
 
 def key_of(one: Json) -> tuple[object, object]:
     """What a partition field computes, whatever it is called: its source column and transform."""
-    return hashable(one.get("source-id")), canonical(one.get("transform"))
+    return hashable(one.get("source-id")), canonical_transform(one.get("transform"))
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
@@ -104,7 +104,7 @@ def is_sequential(fields: list[Json]) -> bool:
     return all(one.get("field-id") == FIRST_FIELD_ID + position for position, one in enumerate(fields))
 
 
-def renumbered(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
+def renumber_spec(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
     """The fields of a new table: sources follow the renumbered columns, field ids count from 1000."""
     return [
         {**one, "source-id": source_ids[one["source-id"]], "field-id": FIRST_FIELD_ID + position}

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.json_types import Json, as_object, objects_at, optional_string_at, shown, text_at
-from limnos.formats.iceberg.row_filters import filter_checked, references, with_references
-from limnos.model.errors import BadRequest, Forbidden
-from limnos.model.restrictions import CLOSED_TO, Mask, Terms
+from limnos.formats.iceberg.json_types import Json, as_object, objects_at, optional_string_at, preview_value, text_at
+from limnos.formats.iceberg.row_filters import check_filter, references, with_references
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.restrictions import CLOSED_TO, ColumnMask, RestrictionTerms
 
 NULL: Final = "replace-with-null"
 FIXED: Final = "mask-to-fixed-value"
@@ -45,7 +45,7 @@ _KEPT: Final = ("read.", "write.")
 _HERE: Final = "Table metadata"
 
 
-class Bound(msgspec.Struct, frozen=True):
+class BoundRestrictions(msgspec.Struct, frozen=True):
     """What applies to one reader of one table: a filter over field ids (None: all rows), and an action for each masked field."""
 
     row_filter: Json | None
@@ -62,7 +62,7 @@ class Bound(msgspec.Struct, frozen=True):
         return QUERY_LOCAL in self.masks.values()
 
 
-class Field(msgspec.Struct, frozen=True):
+class TopField(msgspec.Struct, frozen=True):
     """A column at the top of a schema: `kind` is its type as Iceberg spells it, or struct, list or map."""
 
     id: int
@@ -75,24 +75,24 @@ class Field(msgspec.Struct, frozen=True):
         return self.kind.partition("[")[0].partition("(")[0].strip()
 
 
-def fields_of(schema: Json) -> list[Field]:
+def fields_of(schema: Json) -> list[TopField]:
     """Return the columns at the top of a schema."""
     found = []
     for each in objects_at(schema, "fields", where=_HERE):
         kind = each.get("type")
         word = kind if isinstance(kind, str) else text_at(as_object(kind, _HERE), "type", where=_HERE)
-        found.append(Field(int(str(each["id"])), text_at(each, "name", where=_HERE), word))
+        found.append(TopField(int(str(each["id"])), text_at(each, "name", where=_HERE), word))
     return found
 
 
-def action_checked(action: str) -> str:
+def check_action(action: str) -> str:
     """Return an action if it is one of the nine. Raises BadRequest."""
     if action not in FITS:
-        raise BadRequest(f"There is no mask '{shown(action)}': use one of {', '.join(FITS)}")
+        raise BadRequest(f"There is no mask '{preview_value(action)}': use one of {', '.join(FITS)}")
     return action
 
 
-def fits(action: str, field: Field) -> bool:
+def fits(action: str, field: TopField) -> bool:
     """Say whether an action can be done to a column."""
     families = FITS[action]
     return families is None or field.family in families
@@ -107,7 +107,7 @@ def strictest(one: str, other: str) -> str:
     return _HIDES_MORE.get(frozenset((one, other)), FIXED)
 
 
-def terms_bound(terms: Terms, schema: Json) -> Terms:
+def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
     """Bind terms that name columns to a table's: fields get their ids, values their types. Raises BadRequest for what does not fit."""
     fields = fields_of(schema)
     by_name = {each.name: each for each in fields}
@@ -118,23 +118,25 @@ def terms_bound(terms: Terms, schema: Json) -> Terms:
             raise BadRequest(
                 f"Mask '{mask.action}' does not fit column {field.name}, which is {field.kind}: {_instead(field)}"
             )
-        masks.append(Mask(field.name, mask.action, field.id))
+        masks.append(ColumnMask(field.name, mask.action, field.id))
     return msgspec.structs.replace(terms, row_filter=_filter_text(terms.row_filter, fields), masks=tuple(masks))
 
 
-def _column(name: str, by_name: Mapping[str, Field]) -> Field:
+def _column(name: str, by_name: Mapping[str, TopField]) -> TopField:
     found = by_name.get(name)
     if found is not None:
         return found
     nested = ": a field within another cannot be restricted, its whole column can" if "." in name else ""
-    raise BadRequest(f"The table has no column {shown(name)}: it has {shown(', '.join(by_name))}{nested}")
+    raise BadRequest(
+        f"The table has no column {preview_value(name)}: it has {preview_value(', '.join(by_name))}{nested}"
+    )
 
 
-def _instead(field: Field) -> str:
+def _instead(field: TopField) -> str:
     return f"use one of {', '.join(action for action in FITS if fits(action, field))}"
 
 
-def _filter_text(text: str, fields: Iterable[Field]) -> str:
+def _filter_text(text: str, fields: Iterable[TopField]) -> str:
     """Bind a filter by names, or by ids, to columns."""
     if not text:
         return ""
@@ -147,10 +149,10 @@ def _filter_text(text: str, fields: Iterable[Field]) -> str:
         return {"type": "reference", "id": field.id, "name": field.name}
 
     bound = with_references(msgspec.json.decode(text), bind)
-    return msgspec.json.encode(filter_checked(bound, {each.id: each.kind for each in by_id.values()})).decode()
+    return msgspec.json.encode(check_filter(bound, {each.id: each.kind for each in by_id.values()})).decode()
 
 
-def bound_of(applying: Iterable[tuple[str, Terms]], schema: Json) -> Bound:
+def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> BoundRestrictions:
     """Combine what applies, each with its name: filters by AND, of several masks on a column the strictest.
 
     Raises Forbidden where a filter cannot be asked of this table any more: then nothing of it is to be seen.
@@ -160,26 +162,26 @@ def bound_of(applying: Iterable[tuple[str, Terms]], schema: Json) -> Bound:
     masks: dict[int, str] = {}
     for name, terms in applying:
         if terms.row_filter:
-            filters.append(_still(terms.row_filter, fields, name=name))
+            filters.append(_rebind_filter(terms.row_filter, fields, name=name))
         for mask in terms.masks:
-            for field in _masked(mask, fields, name=name):
+            for field in _masked_fields(mask, fields, name=name):
                 action = mask.action if fits(mask.action, field) else FIXED if fits(FIXED, field) else NULL
                 masks[field.id] = strictest(masks.get(field.id, action), action)
     joined = reduce(lambda left, right: {"type": "and", "left": left, "right": right}, filters) if filters else None
-    return Bound(joined, dict(sorted(masks.items())))
+    return BoundRestrictions(joined, dict(sorted(masks.items())))
 
 
-def _masked(mask: Mask, fields: Iterable[Field], *, name: str) -> list[Field]:
+def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
     """Return the columns that a mask is for; one of a namespace is for a column of its name, in upper or lower case."""
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     found = [each for each in fields if each.id == mask.field_id]
     if not found:
-        raise _broken(name, f"masks column {mask.column}, which the table does not have any more")
+        raise _broken_restriction(name, f"masks column {mask.column}, which the table does not have any more")
     return found
 
 
-def _still(text: str, fields: Iterable[Field], *, name: str) -> Json:
+def _rebind_filter(text: str, fields: Iterable[TopField], *, name: str) -> Json:
     by_id = {each.id: each for each in fields}
 
     def bind(reference: Json) -> Json:
@@ -189,24 +191,24 @@ def _still(text: str, fields: Iterable[Field], *, name: str) -> Json:
             alike = [each for each in fields if each.name.casefold() == str(reference["name"]).casefold()]
             field = alike[0] if len(alike) == 1 else None
         if field is None:
-            raise _broken(name, f"asks for column {reference.get('name')}, which the table does not have")
+            raise _broken_restriction(name, f"asks for column {reference.get('name')}, which the table does not have")
         return {"type": "reference", "id": field.id, "name": field.name}
 
     try:
-        return filter_checked(
+        return check_filter(
             with_references(msgspec.json.decode(text), bind), {each.id: each.kind for each in by_id.values()}
         )
     except BadRequest as error:
-        raise _broken(name, f"cannot be asked of the table: {error.message}") from None
+        raise _broken_restriction(name, f"cannot be asked of the table: {error.message}") from None
 
 
-def _broken(name: str, why: str) -> Forbidden:
-    return Forbidden(
+def _broken_restriction(name: str, why: str) -> PermissionDenied:
+    return PermissionDenied(
         f"Restriction {name} {why}, so the table is closed to those it applies to: have it set anew by who may, 'limnos restriction set {name}'"
     )
 
 
-def as_told(bound: Bound) -> Json:
+def restrictions_json(bound: BoundRestrictions) -> Json:
     """Spell restrictions as a load result has them, as far as they change nothing of files that were already restricted.
 
     A filter on a masked column, and a mask that its own result does not bear, would: whoever obeys them reads what the server has done already.
@@ -233,7 +235,7 @@ def nowhere_of(metadata: Json) -> str:
     return f"{root}/{CLOSED_TO}/{optional_string_at(metadata, 'table-uuid', where=_HERE) or 'table'}"
 
 
-def restricted(metadata: Json, bound: Bound) -> Json:
+def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
     """Return what a restricted reader may know of a table: its columns as they are now, and its snapshots' ids, times and kinds.
 
     Built of what is known to tell no value, so that what comes into metadata later is not told. Files are nowhere, partitions and orders are none.
@@ -301,7 +303,7 @@ def _is_kept(key: str) -> bool:
     return key == "comment" or (key.startswith(_KEPT) and "path" not in key)
 
 
-def _schema(schema: Json, bound: Bound) -> Json:
+def _schema(schema: Json, bound: BoundRestrictions) -> Json:
     """Return the columns; a column that is replaced with null may be null, and defaults of a masked one are values."""
     nulls = {field_id for field_id, action in bound.masks.items() if action == NULL}
     fields = []

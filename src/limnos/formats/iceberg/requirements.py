@@ -15,7 +15,7 @@ from limnos.formats.iceberg.json_types import (
     as_objects,
     integer_at,
     optional_integer_at,
-    shown,
+    preview_value,
     string_at,
     text_at,
 )
@@ -57,7 +57,7 @@ def check(base: Json | None, requirements: list[object]) -> None:
             raise CommitConflict("Requirement failed: table already exists", requirement=_CREATE)
         return
     if base is None:
-        raise _failed("table does not exist")
+        raise _requirement_failed("table does not exist")
     shaped = with_current_shape(base)
     for check_one, one in checks:
         try:
@@ -67,7 +67,7 @@ def check(base: Json | None, requirements: list[object]) -> None:
             raise
 
 
-def _failed(what: str) -> CommitConflict:
+def _requirement_failed(what: str) -> CommitConflict:
     return CommitConflict(f"Requirement failed: {what}")
 
 
@@ -78,14 +78,14 @@ def _check_of(requirement: Json) -> Callable[[Json, Json], None]:
     found = CHECKS.get(name)
     if found is None:
         known = ", ".join((_CREATE, *CHECKS))
-        raise BadRequest(f"Unknown requirement type '{shown(name)}' for a table; known are {known}")
+        raise BadRequest(f"Unknown requirement type '{preview_value(name)}' for a table; known are {known}")
     return found
 
 
 def _uuid(base: Json, requirement: Json) -> None:
     wanted, has = text_at(requirement, "uuid", where="assert-table-uuid"), base.get("table-uuid")
     if not isinstance(has, str) or has.lower() != wanted.lower():
-        raise _failed(f"UUID does not match: expected {has} != {wanted}")
+        raise _requirement_failed(f"UUID does not match: expected {has} != {wanted}")
 
 
 def _ref(base: Json, requirement: Json) -> None:
@@ -96,13 +96,13 @@ def _ref(base: Json, requirement: Json) -> None:
     ref = refs.get(name) if isinstance(refs, dict) else None
     if not isinstance(ref, dict):
         if wanted is not None:
-            raise _failed(f"branch or tag {name} is missing, expected {wanted}")
+            raise _requirement_failed(f"branch or tag {name} is missing, expected {wanted}")
         return
     kind, has = ref.get("type", "branch"), ref.get("snapshot-id")
     if wanted is None:
-        raise _failed(f"{kind} {name} was created concurrently")
+        raise _requirement_failed(f"{kind} {name} was created concurrently")
     if wanted != has:
-        raise _failed(f"{kind} {name} has changed: expected id {wanted} != {has}")
+        raise _requirement_failed(f"{kind} {name} has changed: expected id {wanted} != {has}")
 
 
 def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
@@ -112,7 +112,7 @@ def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]
         wanted = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)
         has = base.get(stored)
         if wanted != has:
-            raise _failed(f"{what} changed: expected id {wanted} != {has}")
+            raise _requirement_failed(f"{what} changed: expected id {wanted} != {has}")
 
     return check_id
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from limnos.formats.iceberg.json_types import Json, as_list, as_object, shown, text_at
+from limnos.formats.iceberg.json_types import Json, as_list, as_object, preview_value, text_at
 from limnos.formats.iceberg.literals import as_written
 from limnos.model.errors import BadRequest
 
@@ -29,7 +29,7 @@ _NOT_COMPARED: Final = frozenset(("binary", "fixed", "uuid", "variant", "geometr
 _HERE: Final = "Row filter"
 
 
-class Budget:
+class ConditionBudget:
     """How many more conditions a filter may have."""
 
     __slots__ = ("left",)
@@ -46,10 +46,10 @@ class Budget:
 
 def filter_read(value: object) -> Json:
     """Return a filter in its normal form, columns by their names or ids as they came. Raises BadRequest."""
-    return _read(value, Budget(), depth=1)
+    return _read(value, ConditionBudget(), depth=1)
 
 
-def _read(value: object, budget: Budget, *, depth: int) -> Json:
+def _read(value: object, budget: ConditionBudget, *, depth: int) -> Json:
     budget.take()
     if depth > DEPTH_MAX:
         raise BadRequest(f"{_HERE}: more than {DEPTH_MAX} levels: write it flatter")
@@ -80,7 +80,7 @@ def _condition(word: str, told: Json) -> Json:
         value = _value(told.get("right", told.get("value")))
         return {"type": word, "left": left, "right": {"type": "literal", "value": value}}
     known = ", ".join((*_FIXED, *_JOINED, "not", *_UNARY, *_COMPARED, *_PREFIXED, *_AMONG))
-    raise BadRequest(f"{_HERE}: there is no condition '{shown(word)}': use one of {known}")
+    raise BadRequest(f"{_HERE}: there is no condition '{preview_value(word)}': use one of {known}")
 
 
 def _reference(value: object) -> Json:
@@ -92,7 +92,7 @@ def _reference(value: object) -> Json:
         return {"type": "reference", "id": field_id}
     if told.get("type") == "reference" and isinstance(name, str) and name:
         return {"type": "reference", "name": name}
-    raise BadRequest(f"{_HERE}: a condition is about a column, by name or id, not about {shown(value)}")
+    raise BadRequest(f"{_HERE}: a condition is about a column, by name or id, not about {preview_value(value)}")
 
 
 def _value(value: object) -> object:
@@ -103,10 +103,10 @@ def _value(value: object) -> object:
         raise BadRequest(f"{_HERE}: a value must be finite: use is-nan for what is no number")
     if isinstance(value, (str, int, float)):
         return value
-    raise BadRequest(f"{_HERE}: a value is a text, a number or a boolean, not {shown(value)}")
+    raise BadRequest(f"{_HERE}: a value is a text, a number or a boolean, not {preview_value(value)}")
 
 
-def filter_kept(value: object) -> Json:
+def read_stored_filter(value: object) -> Json:
     """Return a filter that was kept, references with their names as they are. Raises BadRequest for what is none."""
     names: dict[int, str] = {}
     for each in references(as_object(value, _HERE)):
@@ -143,14 +143,14 @@ def with_references(filter_: Json, change: Callable[[Json], Json]) -> Json:
     return changed
 
 
-def filter_checked(filter_: Json, types: Mapping[int, str]) -> Json:
+def check_filter(filter_: Json, types: Mapping[int, str]) -> Json:
     """Return a filter over field ids with its values as Iceberg writes them for the columns' types. Raises BadRequest for what does not fit."""
     word = str(filter_["type"])
     if word in _FIXED:
         return filter_
     if word in (*_JOINED, "not"):
         sides = ("child",) if word == "not" else ("left", "right")
-        return {"type": word, **{side: filter_checked(as_object(filter_[side], _HERE), types) for side in sides}}
+        return {"type": word, **{side: check_filter(as_object(filter_[side], _HERE), types) for side in sides}}
     reference = as_object(filter_.get("left", filter_.get("child")), _HERE)
     name, kind = str(reference.get("name")), types[int(str(reference["id"]))]
     _check_fit(word, kind, name=name)

@@ -15,7 +15,7 @@ SCANS_MAX = 4
 """How often the list is searched from end to end before it is worth an index: most commits look for one row."""
 
 
-class Rows:
+class DocumentRows:
     """The rows of one list, in order. Ids are integers or strings; a row with any other is found by none."""
 
     __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")

@@ -14,14 +14,14 @@ SCAN_MODE: Final = "scan-planning-mode"
 SCAN_MODES: Final = ("client", "server")
 
 
-class _Document(msgspec.Struct):
+class _TableProperties(msgspec.Struct):
     properties: dict[str, str] = {}
 
 
 def scan_mode(body: bytes) -> list[bytes]:
     """Return the mode of a document, a chore's bytes: one of `SCAN_MODES`, or empty."""
     try:
-        found = msgspec.json.decode(body, type=_Document).properties.get(SCAN_MODE, "")
+        found = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [b""]
     return [found.encode() if found in SCAN_MODES else b""]

@@ -20,12 +20,12 @@ from limnos.formats.iceberg.json_types import (
     boolean_at,
     integer_at,
     integers_at,
-    kind,
+    json_kind,
     objects_at,
-    shown,
+    preview_value,
     text_at,
 )
-from limnos.formats.iceberg.types import NESTED, Primitive, plain, primitive
+from limnos.formats.iceberg.types import NESTED, PrimitiveType, parse_primitive, plain_primitive
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX = 100
@@ -41,12 +41,12 @@ PROBLEMS_MAX = 10
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 
 
-class Column(msgspec.Struct, frozen=True, gc=False):
-    """One field of a schema at any depth. `primitive` is None for struct, list and map."""
+class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
+    """One field of a schema at any depth. `parse_primitive` is None for struct, list and map."""
 
     id: int
     name: str
-    primitive: Primitive | None
+    primitive: PrimitiveType | None
     required: bool
     parent: int | None
     by_struct: bool
@@ -54,12 +54,12 @@ class Column(msgspec.Struct, frozen=True, gc=False):
     has_default: bool = False
 
 
-class Columns(msgspec.Struct, frozen=True):
+class SchemaColumns(msgspec.Struct, frozen=True):
     """A checked schema's columns, by id and by dotted name."""
 
-    by_id: dict[int, Column]
-    by_name: dict[str, Column]
-    newer: list[Column]
+    by_id: dict[int, SchemaColumn]
+    by_name: dict[str, SchemaColumn]
+    newer: list[SchemaColumn]
     """Those that format version 1 does not have."""
 
     @property
@@ -68,7 +68,7 @@ class Columns(msgspec.Struct, frozen=True):
         return max(self.by_id, default=0)
 
 
-def columns(schema: Json) -> Columns:
+def columns(schema: Json) -> SchemaColumns:
     """Check a schema and index its columns.
 
     Raises BadRequest for wrong shapes, unknown types, a field id or full name used twice, and identifier fields that
@@ -76,13 +76,13 @@ def columns(schema: Json) -> Columns:
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
-    found = Columns({}, {}, [])
+    found = SchemaColumns({}, {}, [])
     _add_struct(found, schema, "", None, by_struct=True, depth=1)
     _check_identifiers(schema, found)
     return found
 
 
-def check_version(found: Columns, version: int) -> None:
+def check_version(found: SchemaColumns, version: int) -> None:
     """Raise BadRequest when a column needs a newer table format version than `version`."""
     problems = []
     for column in found.newer:
@@ -97,7 +97,7 @@ def check_version(found: Columns, version: int) -> None:
         )
 
 
-def _add(found: Columns, column: Column) -> None:
+def _add(found: SchemaColumns, column: SchemaColumn) -> None:
     if column.id in found.by_id:
         other = found.by_id[column.id].name
         raise BadRequest(f"Invalid schema: field id {column.id} is used by both '{other}' and '{column.name}'")
@@ -109,7 +109,9 @@ def _add(found: Columns, column: Column) -> None:
         found.newer.append(column)
 
 
-def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> None:
+def _add_struct(
+    found: SchemaColumns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int
+) -> None:
     where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
     by_id, by_name = found.by_id, found.by_name
     fields = objects_at(struct, "fields", where=where)
@@ -130,10 +132,12 @@ def _check_size(prefix: str, count: int) -> None:
     if count > COLUMNS_MAX:
         raise BadRequest(f"Invalid schema: more than {COLUMNS_MAX} fields; make it smaller")
     if len(prefix) > NAME_MAX:
-        raise BadRequest(f"Invalid schema: the name '{shown(prefix)}' is longer than {NAME_MAX} characters; shorten it")
+        raise BadRequest(
+            f"Invalid schema: the name '{preview_value(prefix)}' is longer than {NAME_MAX} characters; shorten it"
+        )
 
 
-def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> Column | None:
+def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> SchemaColumn | None:
     """The column of a field about which there is nothing to say, as of most; None for one to look at closely."""
     try:
         field_id, name, type_value, required = one["id"], one["name"], one["type"], one["required"]
@@ -147,13 +151,13 @@ def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) ->
         and type(type_value) is str
         and type(required) is bool
         and (len(one) == 4 or (len(one) == 5 and type(one.get("doc")) is str))
-        and (parsed := plain(type_value)) is not None
+        and (parsed := plain_primitive(type_value)) is not None
     ):
-        return Column(field_id, prefix + name, parsed, required, parent, by_struct)
+        return SchemaColumn(field_id, prefix + name, parsed, required, parent, by_struct)
     return None
 
 
-def _add_type(found: Columns, value: object, owner: Column, *, by_struct: bool, depth: int) -> None:
+def _add_type(found: SchemaColumns, value: object, owner: SchemaColumn, *, by_struct: bool, depth: int) -> None:
     if depth >= DEPTH_MAX:
         raise BadRequest(f"Invalid schema: more than {DEPTH_MAX} levels of nesting")
     nested = as_object(value, "type")
@@ -169,7 +173,7 @@ def _add_type(found: Columns, value: object, owner: Column, *, by_struct: bool, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PartKeys:
     """Where a field's properties stand: in an object of its own, or in that of the list or map it is part of."""
 
     holds: str
@@ -177,13 +181,15 @@ class _Part:
     required: str | None
 
 
-_FIELD = _Part("type", "id", "required")
-_ELEMENT = _Part("element", "element-id", "element-required")
-_KEY = _Part("key", "key-id", None)
-_VALUE = _Part("value", "value-id", "value-required")
+_FIELD = _PartKeys("type", "id", "required")
+_ELEMENT = _PartKeys("element", "element-id", "element-required")
+_KEY = _PartKeys("key", "key-id", None)
+_VALUE = _PartKeys("value", "value-id", "value-required")
 
 
-def _column(holder: Json, part: _Part, name: str, type_value: object, *, parent: int | None, by_struct: bool) -> Column:
+def _column(
+    holder: Json, part: _PartKeys, name: str, type_value: object, *, parent: int | None, by_struct: bool
+) -> SchemaColumn:
     # Wide schemas pass here often: texts for messages are made only when something is wrong.
     field_id, required = holder.get(part.id), holder.get(part.required) if part.required else True
     if type(field_id) is not int or not 0 <= field_id <= INT_MAX:
@@ -194,31 +200,31 @@ def _column(holder: Json, part: _Part, name: str, type_value: object, *, parent:
     if parsed and parsed.family == "unknown" and required:
         raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
     has_default = part is _FIELD and _check_extras(holder, parsed, name)
-    return Column(field_id, name, parsed, required, parent, by_struct, has_default)
+    return SchemaColumn(field_id, name, parsed, required, parent, by_struct, has_default)
 
 
 def _where(name: str) -> str:
     return f"Invalid schema, field '{name}'"
 
 
-def _check_type(value: object, name: str) -> Primitive | None:
+def _check_type(value: object, name: str) -> PrimitiveType | None:
     if isinstance(value, str) and value not in NESTED:
         try:
-            return primitive(value)
+            return parse_primitive(value)
         except BadRequest as error:
             raise BadRequest(f"{_where(name)}: {error.message}") from None
     if isinstance(value, dict) and value.get("type") in NESTED:
         return None
     if value is None:
         raise BadRequest(f"{_where(name)}: its type is required")
-    shape = f"an object of type {shown(value.get('type'))}" if isinstance(value, dict) else kind(value)
+    shape = f"an object of type {preview_value(value.get('type'))}" if isinstance(value, dict) else json_kind(value)
     raise BadRequest(f"{_where(name)}: a type is a type name or an object of type struct, list or map, not {shape}")
 
 
-def _check_extras(holder: Json, parsed: Primitive | None, name: str) -> bool:
+def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
     """Check what a struct's field may carry besides; says whether it has a default."""
     if not isinstance(holder.get("doc"), (str, NoneType)):
-        raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {kind(holder['doc'])}")
+        raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
         return False
     for key in ("initial-default", "write-default"):
@@ -228,7 +234,9 @@ def _check_extras(holder: Json, parsed: Primitive | None, name: str) -> bool:
             raise BadRequest(f"{_where(name)}: a field of type {parsed.family} can only have null as its {key}")
         if not _fits(holder[key], parsed, holder.get("type")):
             type_text = parsed.text if parsed else as_object(holder.get("type"), "type")["type"]
-            raise BadRequest(f"{_where(name)}: {key} is {kind(holder[key])}, which is no value of type {type_text}")
+            raise BadRequest(
+                f"{_where(name)}: {key} is {json_kind(holder[key])}, which is no value of type {type_text}"
+            )
     return True
 
 
@@ -253,7 +261,7 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 }
 
 
-def _fits(value: object, parsed: Primitive | None, type_value: object) -> bool:
+def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
     """Whether a default has the JSON form of its type (specification, Appendix D): other primitives are strings."""
     if parsed is not None:
         return _VALUES.get(parsed.family, _is_text)(value)
@@ -261,7 +269,7 @@ def _fits(value: object, parsed: Primitive | None, type_value: object) -> bool:
     return isinstance(value, list if nested == "list" else dict)
 
 
-def _check_identifiers(schema: Json, found: Columns) -> None:
+def _check_identifiers(schema: Json, found: SchemaColumns) -> None:
     if schema.get("identifier-field-ids") is None:
         return
     for field_id in dict.fromkeys(integers_at(schema, "identifier-field-ids", where="Invalid schema")):
@@ -270,7 +278,7 @@ def _check_identifiers(schema: Json, found: Columns) -> None:
             raise BadRequest(f"Invalid schema: cannot use field {field_id} as an identifier field: {problem}")
 
 
-def _identifier_problem(found: Columns, field_id: int) -> str | None:
+def _identifier_problem(found: SchemaColumns, field_id: int) -> str | None:
     column = found.by_id.get(field_id)
     if column is None:
         return "there is no such field"
@@ -280,7 +288,7 @@ def _identifier_problem(found: Columns, field_id: int) -> str | None:
         return f"'{column.name}' is a {column.primitive.family}"
     if not column.by_struct:
         return f"'{column.name}' is inside a list or map"
-    step: Column | None = column
+    step: SchemaColumn | None = column
     while step is not None:
         if not step.required:
             return f"'{step.name}' is optional; make it required"
@@ -339,7 +347,7 @@ def _comparable(value: object) -> object:
 def _spelling(text: str) -> str:
     """The canonical form of a type; anything else under a key of that name stays as it is."""
     try:
-        return primitive(text).text
+        return parse_primitive(text).text
     except BadRequest:
         return text
 

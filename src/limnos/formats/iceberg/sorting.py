@@ -15,11 +15,11 @@ from limnos.formats.iceberg.json_types import (
     hashable,
     integer_at,
     objects_at,
-    shown,
+    preview_value,
     string_at,
 )
-from limnos.formats.iceberg.schema import Columns
-from limnos.formats.iceberg.transforms import canonical, check_source, transform
+from limnos.formats.iceberg.schema import SchemaColumns
+from limnos.formats.iceberg.transforms import canonical_transform, check_source, parse_transform
 from limnos.model.errors import BadRequest
 
 UNSORTED_ID = 0
@@ -37,7 +37,7 @@ def order_fields(order: object) -> list[Json]:
 
 def _field(given: Json, place: int) -> Json:
     where = f"{_ORDER}, field {place}"
-    parsed = transform(string_at(given, "transform", where=where), where=where)
+    parsed = parse_transform(string_at(given, "transform", where=where), where=where)
     integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
     return {**given, "transform": parsed, **{key: _choice(given, key, where) for key in _CHOICES}}
 
@@ -45,7 +45,7 @@ def _field(given: Json, place: int) -> Json:
 def _choice(given: Json, key: str, where: str) -> str:
     text = string_at(given, key, where=where).lower()
     if text not in _CHOICES[key]:
-        raise BadRequest(f"{where}: {key} must be {' or '.join(_CHOICES[key])}, not '{shown(text)}'")
+        raise BadRequest(f"{where}: {key} must be {' or '.join(_CHOICES[key])}, not '{preview_value(text)}'")
     return text
 
 
@@ -54,12 +54,12 @@ def stored_fields(order: Json) -> list[Json]:
     return objects_at(order, "fields", where="Sort order")
 
 
-def check_binding(fields: Iterable[Json], found: Columns) -> None:
+def check_binding(fields: Iterable[Json], found: SchemaColumns) -> None:
     """Raise BadRequest when a field's source column is missing or not of a type that its transform takes."""
     for place, one in enumerate(fields):
         where = f"{_ORDER}, field {place}"
         source_id = integer_at(one, "source-id", where=where)
-        if check_source(found, source_id, str(canonical(one.get("transform"))), where=where) is None and (
+        if check_source(found, source_id, str(canonical_transform(one.get("transform"))), where=where) is None and (
             source_id not in found.by_id
         ):
             raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
@@ -70,7 +70,7 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
     return tuple(
         (
             hashable(one.get("source-id")),
-            canonical(one.get("transform")),
+            canonical_transform(one.get("transform")),
             hashable(one.get("direction")),
             hashable(one.get("null-order")),
         )
@@ -78,6 +78,6 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
     )
 
 
-def renumbered(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
+def renumber_order(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
     """The fields with sources that follow the renumbered columns of a new table."""
     return [{**one, "source-id": source_ids[one["source-id"]]} for one in fields]

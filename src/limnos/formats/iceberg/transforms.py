@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from limnos.formats.iceberg.json_types import INT_MAX, hashable
-from limnos.formats.iceberg.schema import Column, Columns
+from limnos.formats.iceberg.schema import SchemaColumn, SchemaColumns
 from limnos.model.errors import BadRequest
 
 _WITH_WIDTH = re.compile(r"(bucket|truncate)\[\s*([0-9]{1,10})\s*\]")
@@ -26,7 +26,7 @@ _SHAPELESS = frozenset(("variant", "geometry", "geography"))
 _WORDS = frozenset(("identity", "void", "year", "month", "day", "hour"))
 
 
-def transform(text: str, *, where: str) -> str:
+def parse_transform(text: str, *, where: str) -> str:
     """The canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest when there is none."""
     lowered = text.lower()
     if lowered in _WORDS:
@@ -41,17 +41,17 @@ def transform(text: str, *, where: str) -> str:
     return f"{match[1]}[{int(match[2])}]"
 
 
-def canonical(text: object) -> object:
+def canonical_transform(text: object) -> object:
     """The canonical form of a stored transform; one we do not know stays as it is."""
     if not isinstance(text, str):
         return hashable(text)
     try:
-        return transform(text, where="")
+        return parse_transform(text, where="")
     except BadRequest:
         return text
 
 
-def check_source(found: Columns, source_id: int, transform_text: str, *, where: str) -> Column | None:
+def check_source(found: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
     """The column that a transform reads; None for void, which may outlive its column.
 
     Raises BadRequest when the column is missing, inside a list or map, not a primitive, or of a type the transform

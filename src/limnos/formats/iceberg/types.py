@@ -43,7 +43,7 @@ _DECIMAL_DIGITS_MAX = 38
 _TEXT_MAX = 255
 
 
-class Primitive(msgspec.Struct, frozen=True, gc=False):
+class PrimitiveType(msgspec.Struct, frozen=True, gc=False):
     """A parsed primitive type: its family name, its one canonical spelling, the first format version that has it."""
 
     family: str
@@ -52,12 +52,12 @@ class Primitive(msgspec.Struct, frozen=True, gc=False):
 
 
 @lru_cache(maxsize=4096)
-def primitive(text: str) -> Primitive:
+def parse_primitive(text: str) -> PrimitiveType:
     """Parse a primitive type string such as `long` or `decimal(9, 2)`. Raises BadRequest when there is no such type."""
     if text in _PLAIN_V1:
-        return Primitive(text, text)
+        return PrimitiveType(text, text)
     if text in _PLAIN_V3:
-        return Primitive(text, text, 3)
+        return PrimitiveType(text, text, 3)
     if len(text) > _TEXT_MAX:
         raise BadRequest(f"Unknown type '{text[:80]}...': a type name has at most {_TEXT_MAX} characters")
     found = _fixed(text) or _decimal(text) or _geometry(text) or _geography(text)
@@ -67,21 +67,21 @@ def primitive(text: str) -> Primitive:
 
 
 @lru_cache(maxsize=4096)
-def plain(text: str) -> Primitive | None:
+def plain_primitive(text: str) -> PrimitiveType | None:
     """A primitive type that every format version has; None for any other text."""
     try:
-        found = primitive(text)
+        found = parse_primitive(text)
     except BadRequest:
         return None
     return found if found.version == 1 else None
 
 
-def _fixed(text: str) -> Primitive | None:
+def _fixed(text: str) -> PrimitiveType | None:
     match = _FIXED.fullmatch(text)
-    return Primitive("fixed", f"fixed[{int(match[1])}]") if match else None
+    return PrimitiveType("fixed", f"fixed[{int(match[1])}]") if match else None
 
 
-def _decimal(text: str) -> Primitive | None:
+def _decimal(text: str) -> PrimitiveType | None:
     match = _DECIMAL.fullmatch(text)
     if match is None:
         return None
@@ -90,21 +90,21 @@ def _decimal(text: str) -> Primitive | None:
         raise BadRequest(
             f"Invalid type '{text}': a decimal has 1 to {_DECIMAL_DIGITS_MAX} digits and no more decimals than digits"
         )
-    return Primitive("decimal", f"decimal({precision}, {scale})")
+    return PrimitiveType("decimal", f"decimal({precision}, {scale})")
 
 
-def _geometry(text: str) -> Primitive | None:
+def _geometry(text: str) -> PrimitiveType | None:
     match = _GEOMETRY.fullmatch(text)
     if match is None:
         return None
-    return Primitive("geometry", f"geometry({match[1].strip()})" if match[1] else "geometry", 3)
+    return PrimitiveType("geometry", f"geometry({match[1].strip()})" if match[1] else "geometry", 3)
 
 
-def _geography(text: str) -> Primitive | None:
+def _geography(text: str) -> PrimitiveType | None:
     match = _GEOGRAPHY.fullmatch(text)
     if match is None:
         return None
     if match[2] and match[2] not in _EDGES:
         raise BadRequest(f"Invalid type '{text[:80]}': the edge algorithm must be one of {', '.join(sorted(_EDGES))}")
     inside = ", ".join(part.strip() for part in match.groups() if part)
-    return Primitive("geography", f"geography({inside})" if inside else "geography", 3)
+    return PrimitiveType("geography", f"geography({inside})" if inside else "geography", 3)

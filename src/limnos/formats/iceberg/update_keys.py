@@ -5,14 +5,14 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, object_at, optional_string_at, text_at
 from limnos.model.errors import BadRequest
 
 _KEYS = "encryption-keys"
 
 
-def add_encryption_key(draft: Draft, update: Json) -> None:
+def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
     """Add an encryption key; a key id that is already there is no change."""
     key = object_at(update, "encryption-key", where="add-encryption-key")
     key_id = text_at(key, "key-id", where="add-encryption-key")
@@ -24,6 +24,6 @@ def add_encryption_key(draft: Draft, update: Json) -> None:
         draft.rows(_KEYS).append(key)
 
 
-def remove_encryption_key(draft: Draft, update: Json) -> None:
+def remove_encryption_key(draft: MetadataDraft, update: Json) -> None:
     """Remove an encryption key; a missing one is no change."""
     draft.rows(_KEYS).remove([text_at(update, "key-id", where="remove-encryption-key")])

@@ -5,7 +5,7 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, object_at
 from limnos.formats.iceberg.sorting import (
     FIRST_SORTED_ID,
@@ -18,7 +18,7 @@ from limnos.formats.iceberg.sorting import (
 from limnos.model.errors import BadRequest
 
 
-def add_sort_order(draft: Draft, update: Json) -> None:
+def add_sort_order(draft: MetadataDraft, update: Json) -> None:
     """Add a sort order, or find the one that sorts alike; either way it is what -1 means afterwards.
 
     The order without fields always has id 0; others count from 1.
@@ -36,7 +36,7 @@ def add_sort_order(draft: Draft, update: Json) -> None:
     draft.added_order_id = order_id
 
 
-def set_default_sort_order(draft: Draft, update: Json) -> None:
+def set_default_sort_order(draft: MetadataDraft, update: Json) -> None:
     """Make a sort order the default for new data; -1 is the one added last in this request."""
     chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
     chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")

@@ -5,8 +5,8 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft
-from limnos.formats.iceberg.json_types import Json, shown, string_map_at, strings_at
+from limnos.formats.iceberg.draft import MetadataDraft
+from limnos.formats.iceberg.json_types import Json, preview_value, string_map_at, strings_at
 from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, whole_number
 from limnos.formats.iceberg.update_table import upgrade_to
 from limnos.model.errors import BadRequest
@@ -26,7 +26,7 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
         kept = {key: value for key, value in kept.items() if key not in RESERVED}
     count = kept.get(PREVIOUS_VERSIONS_MAX)
     if count is not None and whole_number(count) is None:
-        raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{shown(count)}'")
+        raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{preview_value(count)}'")
     check_codec(kept)
     return kept
 
@@ -35,7 +35,7 @@ def check_codec(properties: dict[str, str]) -> None:
     """Raise BadRequest for a compression of metadata files that we cannot write."""
     codec = properties.get(METADATA_CODEC)
     if codec is not None and codec.lower() not in _CODECS:
-        raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{shown(codec)}'")
+        raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{preview_value(codec)}'")
 
 
 def format_version(properties: dict[str, str]) -> int | None:
@@ -45,11 +45,11 @@ def format_version(properties: dict[str, str]) -> int | None:
         return None
     version = whole_number(text)
     if version is None:
-        raise BadRequest(f"Property '{FORMAT_VERSION}' must be 1, 2 or 3, not '{shown(text)}'")
+        raise BadRequest(f"Property '{FORMAT_VERSION}' must be 1, 2 or 3, not '{preview_value(text)}'")
     return version
 
 
-def set_properties(draft: Draft, update: Json) -> None:
+def set_properties(draft: MetadataDraft, update: Json) -> None:
     """Set properties. The key `updated` of early clients is accepted for `updates`."""
     key = "updated" if "updates" not in update and "updated" in update else "updates"
     asked = string_map_at(update, key, where="set-properties")
@@ -61,7 +61,7 @@ def set_properties(draft: Draft, update: Json) -> None:
         upgrade_to(draft, version)
 
 
-def remove_properties(draft: Draft, update: Json) -> None:
+def remove_properties(draft: MetadataDraft, update: Json) -> None:
     """Remove properties; missing ones are ignored. The key `removed` of early clients is accepted for `removals`."""
     key = "removed" if "removals" not in update and "removed" in update else "removals"
     gone = [name for name in strings_at(update, key, where="remove-properties") if name in draft.map("properties")]

@@ -5,14 +5,14 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     LONG_MAX,
     Json,
     integer_at,
     optional_integer_at,
-    shown,
+    preview_value,
     text_at,
 )
 from limnos.formats.iceberg.metadata import MAIN, no_snapshot
@@ -23,7 +23,7 @@ _RETENTION = {"min-snapshots-to-keep": INT_MAX, "max-snapshot-age-ms": LONG_MAX,
 _KNOWN = frozenset(("snapshot-id", "type", *_RETENTION))
 
 
-def set_snapshot_ref(draft: Draft, update: Json) -> None:
+def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
     """Point a branch or tag to a snapshot. Setting what is already there is no change."""
     name = text_at(update, "ref-name", where=_SET)
     ref = _reference(name, update)
@@ -46,7 +46,7 @@ def set_snapshot_ref(draft: Draft, update: Json) -> None:
 def _reference(name: str, update: Json) -> Json:
     kind = text_at(update, "type", where=_SET)
     if kind not in ("branch", "tag"):
-        raise BadRequest(f"{_SET}: type must be branch or tag, not '{shown(kind)}'")
+        raise BadRequest(f"{_SET}: type must be branch or tag, not '{preview_value(kind)}'")
     if name == MAIN and kind != "branch":
         raise BadRequest(f"{_SET}: '{MAIN}' must be a branch, not a tag")
     ref: Json = {"snapshot-id": integer_at(update, "snapshot-id", where=_SET), "type": kind}
@@ -59,7 +59,7 @@ def _reference(name: str, update: Json) -> Json:
     return ref
 
 
-def _make_current(draft: Draft, snapshot_id: int) -> None:
+def _make_current(draft: MetadataDraft, snapshot_id: int) -> None:
     if draft.doc.get("current-snapshot-id") == snapshot_id:
         return  # only the retention of main changes: that is no entry of the log
     draft.doc["current-snapshot-id"] = snapshot_id
@@ -67,12 +67,12 @@ def _make_current(draft: Draft, snapshot_id: int) -> None:
     draft.edit_log("snapshot-log").append({"timestamp-ms": draft.stamp(), "snapshot-id": snapshot_id})
 
 
-def remove_snapshot_ref(draft: Draft, update: Json) -> None:
+def remove_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
     """Remove a branch or tag; a missing one is no change. Without `main` the table has no current snapshot."""
     drop_ref(draft, text_at(update, "ref-name", where="remove-snapshot-ref"))
 
 
-def drop_ref(draft: Draft, name: str) -> None:
+def drop_ref(draft: MetadataDraft, name: str) -> None:
     """Remove a reference by name if it is there."""
     if name not in draft.map("refs"):
         return

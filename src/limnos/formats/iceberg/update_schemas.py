@@ -5,14 +5,14 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
 from limnos.formats.iceberg.rows import SCANS_MAX
 from limnos.formats.iceberg.schema import check_version, columns, content_of, same_schema
 from limnos.model.errors import BadRequest
 
 
-def add_schema(draft: Draft, update: Json) -> None:
+def add_schema(draft: MetadataDraft, update: Json) -> None:
     """Add a schema, or find the one that equals it; either way it is what -1 means afterwards.
 
     The id in the request is ignored: the next free one is taken. `last-column-id` in the request is ignored too, the
@@ -38,7 +38,7 @@ def add_schema(draft: Draft, update: Json) -> None:
     draft.added_schema_id = schema_id
 
 
-def set_current_schema(draft: Draft, update: Json) -> None:
+def set_current_schema(draft: MetadataDraft, update: Json) -> None:
     """Make a schema current; -1 is the one added last in this request."""
     chosen = integer_at(update, "schema-id", where="set-current-schema")
     chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
@@ -47,7 +47,7 @@ def set_current_schema(draft: Draft, update: Json) -> None:
     draft.doc["current-schema-id"] = chosen
 
 
-def remove_schemas(draft: Draft, update: Json) -> None:
+def remove_schemas(draft: MetadataDraft, update: Json) -> None:
     """Remove schemas by id. The current one cannot be removed; unknown ids are ignored."""
     gone = set(integers_at(update, "schema-ids", where="remove-schemas"))
     if draft.integer("current-schema-id") in gone:

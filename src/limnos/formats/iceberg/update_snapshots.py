@@ -5,8 +5,8 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.clocks import check_time
-from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.client_times import check_time
+from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import (
     Json,
     as_list,
@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest, CommitConflict
 _SNAPSHOT = "add-snapshot"
 
 
-def add_snapshot(draft: Draft, update: Json) -> None:
+def add_snapshot(draft: MetadataDraft, update: Json) -> None:
     """Add a snapshot to the table; a reference is set by an update of its own.
 
     Raises CommitConflict when its sequence number or first row id is behind the table's: somebody else has committed,
@@ -43,14 +43,14 @@ def add_snapshot(draft: Draft, update: Json) -> None:
     draft.updated_ms = draft.added_snapshots[snapshot_id] = _time_of(draft, snapshot)
 
 
-def _time_of(draft: Draft, snapshot: Json) -> int:
+def _time_of(draft: MetadataDraft, snapshot: Json) -> int:
     """Return a snapshot's time in ms. Raises BadRequest for one in the future."""
     at = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
     check_time(at, latest_ms=draft.latest_ms, what="snapshot timestamp")
     return at
 
 
-def _check_layout(draft: Draft) -> None:
+def _check_layout(draft: MetadataDraft) -> None:
     for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
         if not draft.rows(key):
             raise BadRequest(f"Attempting to add a snapshot before a {what} is added; send its updates first")
@@ -69,7 +69,7 @@ def _check_shape(snapshot: Json, version: int) -> None:
     optional_string_at(snapshot, "key-id", where=_SNAPSHOT)
 
 
-def _take_sequence_number(draft: Draft, snapshot: Json) -> None:
+def _take_sequence_number(draft: MetadataDraft, snapshot: Json) -> None:
     if draft.version == 1:
         if optional_integer_at(snapshot, "sequence-number", where=_SNAPSHOT):
             raise BadRequest("add-snapshot: a v1 table has no sequence numbers; send 0 or none")
@@ -84,7 +84,7 @@ def _take_sequence_number(draft: Draft, snapshot: Json) -> None:
     draft.doc["last-sequence-number"] = max(number, last)
 
 
-def _take_row_ids(draft: Draft, snapshot: Json) -> None:
+def _take_row_ids(draft: MetadataDraft, snapshot: Json) -> None:
     first = optional_integer_at(snapshot, "first-row-id", where=_SNAPSHOT, low=0)
     if first is None:
         raise BadRequest("Cannot add a snapshot: first-row-id is null; v3 tables need it")
@@ -98,7 +98,7 @@ def _take_row_ids(draft: Draft, snapshot: Json) -> None:
     draft.doc["next-row-id"] = following + added
 
 
-def remove_snapshots(draft: Draft, update: Json) -> None:
+def remove_snapshots(draft: MetadataDraft, update: Json) -> None:
     """Remove snapshots by id, with their statistics and the references that pointed to them. Unknown ids are ignored."""
     asked = integers_at(update, "snapshot-ids", where="remove-snapshots")
     snapshots = draft.rows("snapshots")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from limnos.formats.iceberg.draft import Draft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
 from limnos.formats.iceberg.partitioning import (
     FIRST_FIELD_ID,
@@ -23,7 +23,7 @@ from limnos.formats.iceberg.partitioning import (
 from limnos.model.errors import BadRequest
 
 
-def add_spec(draft: Draft, update: Json) -> None:
+def add_spec(draft: MetadataDraft, update: Json) -> None:
     """Add a partition spec, or find the one that computes the same; either way it is what -1 means afterwards."""
     spec = object_at(update, "spec", where="add-spec")
     fields = spec_fields(spec)
@@ -41,7 +41,7 @@ def add_spec(draft: Draft, update: Json) -> None:
     draft.doc["last-partition-id"] = max(draft.integer("last-partition-id"), highest_field_id(fields))
 
 
-def _field_ids(draft: Draft, fields: list[Json]) -> Callable[[Json], int]:
+def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int]:
     """How fields without an id get one: that of the same source and transform in an older spec, else the next free.
 
     Version 1 counts from 1000 within each spec instead.
@@ -65,12 +65,12 @@ def _field_ids(draft: Draft, fields: list[Json]) -> Callable[[Json], int]:
     return next_id
 
 
-def _check_numbers(draft: Draft, fields: list[Json]) -> None:
+def _check_numbers(draft: MetadataDraft, fields: list[Json]) -> None:
     if draft.version == 1 and not is_sequential(fields):
         raise BadRequest("Spec does not use sequential IDs that are required in v1: count field-id from 1000")
 
 
-def set_default_spec(draft: Draft, update: Json) -> None:
+def set_default_spec(draft: MetadataDraft, update: Json) -> None:
     """Make a partition spec the default for new data; -1 is the one added last in this request."""
     chosen = integer_at(update, "spec-id", where="set-default-spec")
     chosen = added_or(chosen, draft.added_spec_id, what="partition spec", update="add-spec")
@@ -79,7 +79,7 @@ def set_default_spec(draft: Draft, update: Json) -> None:
     draft.doc["default-spec-id"] = chosen
 
 
-def remove_partition_specs(draft: Draft, update: Json) -> None:
+def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:
     """Remove partition specs by id. The default one cannot be removed; unknown ids are ignored."""
     gone = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
     if draft.integer("default-spec-id") in gone:

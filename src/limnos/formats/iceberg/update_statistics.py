@@ -5,14 +5,14 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, integer_at, object_at, objects_at, text_at
 
 _TABLE = "statistics"
 _PARTITION = "partition-statistics"
 
 
-def set_statistics(draft: Draft, update: Json) -> None:
+def set_statistics(draft: MetadataDraft, update: Json) -> None:
     """Set the statistics file of a snapshot, in place of an older one."""
     where = "set-statistics"
     entry = object_at(update, "statistics", where=where)
@@ -21,23 +21,23 @@ def set_statistics(draft: Draft, update: Json) -> None:
     _replace(draft, _TABLE, entry, where=where)
 
 
-def set_partition_statistics(draft: Draft, update: Json) -> None:
+def set_partition_statistics(draft: MetadataDraft, update: Json) -> None:
     """Set the partition statistics file of a snapshot, in place of an older one."""
     where = "set-partition-statistics"
     _replace(draft, _PARTITION, object_at(update, "partition-statistics", where=where), where=where)
 
 
-def remove_statistics(draft: Draft, update: Json) -> None:
+def remove_statistics(draft: MetadataDraft, update: Json) -> None:
     """Forget the statistics file of a snapshot; a missing one is no change."""
     draft.rows(_TABLE).remove([integer_at(update, "snapshot-id", where="remove-statistics")])
 
 
-def remove_partition_statistics(draft: Draft, update: Json) -> None:
+def remove_partition_statistics(draft: MetadataDraft, update: Json) -> None:
     """Forget the partition statistics file of a snapshot; a missing one is no change."""
     draft.rows(_PARTITION).remove([integer_at(update, "snapshot-id", where="remove-partition-statistics")])
 
 
-def _replace(draft: Draft, key: str, entry: Json, *, where: str) -> None:
+def _replace(draft: MetadataDraft, key: str, entry: Json, *, where: str) -> None:
     snapshot_id = integer_at(entry, "snapshot-id", where=where)
     text_at(entry, "statistics-path", where=where)
     integer_at(entry, "file-size-in-bytes", where=where, low=0)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from limnos.formats.iceberg.draft import Draft
-from limnos.formats.iceberg.json_types import Json, integer_at, shown, string_at, text_at
+from limnos.formats.iceberg.draft import MetadataDraft
+from limnos.formats.iceberg.json_types import Json, integer_at, preview_value, string_at, text_at
 from limnos.formats.iceberg.metadata import VERSIONS, VERSIONS_TEXT, no_snapshot, strip_slash
 from limnos.model.errors import BadRequest
 
 
-def assign_uuid(draft: Draft, update: Json) -> None:
+def assign_uuid(draft: MetadataDraft, update: Json) -> None:
     """Give the table its uuid. Once given it never changes."""
     text = string_at(update, "uuid", where="assign-uuid")
     try:
         UUID(text)
     except ValueError:
-        raise BadRequest(f"assign-uuid: '{shown(text)}' is not a UUID") from None
+        raise BadRequest(f"assign-uuid: '{preview_value(text)}' is not a UUID") from None
     known = draft.doc.get("table-uuid")
     if known is None:
         draft.doc["table-uuid"] = text
@@ -27,12 +27,12 @@ def assign_uuid(draft: Draft, update: Json) -> None:
         raise BadRequest(f"Cannot reassign uuid: the table has {known}, the update says {text}")
 
 
-def upgrade_format_version(draft: Draft, update: Json) -> None:
+def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
     """Raise the format version; the same one is no change, a lower one is refused."""
     upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
 
 
-def upgrade_to(draft: Draft, version: int) -> None:
+def upgrade_to(draft: MetadataDraft, version: int) -> None:
     """Move the document to a format version and give it the fields that this version requires."""
     before = draft.version
     if version == before:
@@ -52,6 +52,6 @@ def upgrade_to(draft: Draft, version: int) -> None:
             draft.doc["current-snapshot-id"] = no_snapshot(version)
 
 
-def set_location(draft: Draft, update: Json) -> None:
+def set_location(draft: MetadataDraft, update: Json) -> None:
     """Set the table's base location, without a trailing slash."""
     draft.doc["location"] = strip_slash(text_at(update, "location", where="set-location"))

@@ -19,17 +19,17 @@ from limnos.formats.iceberg import (
     update_statistics,
     update_table,
 )
-from limnos.formats.iceberg.clocks import AHEAD_MS
-from limnos.formats.iceberg.closing import finish
-from limnos.formats.iceberg.draft import Draft, start
-from limnos.formats.iceberg.json_types import Json, as_object, as_objects, integer_at, shown, string_at
+from limnos.formats.iceberg.client_times import AHEAD_MS
+from limnos.formats.iceberg.commit_finish import finish
+from limnos.formats.iceberg.draft import MetadataDraft, start
+from limnos.formats.iceberg.json_types import Json, as_object, as_objects, integer_at, preview_value, string_at
 from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, rows
 from limnos.model.errors import BadRequest
 
 UPDATES_MAX = 20_000
 """Old clients send one for each snapshot that they expire; together they cost a fraction of a second."""
 
-ACTIONS: dict[str, Callable[[Draft, Json], None]] = {
+ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
     "assign-uuid": update_table.assign_uuid,
     "upgrade-format-version": update_table.upgrade_format_version,
     "set-location": update_table.set_location,
@@ -81,11 +81,11 @@ def apply(
     return as_object(new, "Table metadata")
 
 
-def _action(update: Json) -> Callable[[Draft, Json], None]:
+def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:
     name = string_at(update, "action", where="Update")
     found = ACTIONS.get(name)
     if found is None:
-        raise BadRequest(f"Unknown update action '{shown(name)}' for a table; known are {', '.join(ACTIONS)}")
+        raise BadRequest(f"Unknown update action '{preview_value(name)}' for a table; known are {', '.join(ACTIONS)}")
     return found
 
 
@@ -95,7 +95,7 @@ def _first_version(updates: list[Json]) -> int:
         if update.get("action") == "upgrade-format-version":
             version = integer_at(update, "format-version", where="upgrade-format-version")
             if version not in VERSIONS:
-                raise BadRequest(f"Unsupported format version: v{shown(version)} (supported: {VERSIONS_TEXT})")
+                raise BadRequest(f"Unsupported format version: v{preview_value(version)} (supported: {VERSIONS_TEXT})")
             return version
     return DEFAULT_VERSION
 

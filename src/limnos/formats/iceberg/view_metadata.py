@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from limnos.formats.iceberg.clocks import check_time
+from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -16,7 +16,7 @@ from limnos.formats.iceberg.json_types import (
     list_at,
     objects_at,
     optional_string_at,
-    shown,
+    preview_value,
     string_at,
     string_map_at,
     strings_at,
@@ -44,7 +44,9 @@ def history_size(metadata: Json) -> int:
         return HISTORY_DEFAULT
     number = whole_number(text)
     if number is None or not 1 <= number <= HISTORY_MAX:
-        raise BadRequest(f"{HISTORY} must be positive but was {shown(text)}: a whole number from 1 to {HISTORY_MAX}")
+        raise BadRequest(
+            f"{HISTORY} must be positive but was {preview_value(text)}: a whole number from 1 to {HISTORY_MAX}"
+        )
     return number
 
 
@@ -68,13 +70,15 @@ def check_version(version: Json) -> None:
     for one in texts:
         kind = string_at(one, "type", where=f"{where}, representation")
         if kind != "sql":
-            raise BadRequest(f"Found unsupported view representations: {shown(kind)}; known is sql")
+            raise BadRequest(f"Found unsupported view representations: {preview_value(kind)}; known is sql")
         dialect = _dialect(one)
         if dialect in seen:
-            raise BadRequest(f"{where}: Cannot add multiple queries for dialect {shown(dialect)}")
+            raise BadRequest(f"{where}: Cannot add multiple queries for dialect {preview_value(dialect)}")
         seen.add(dialect)
         if len(text_at(one, "sql", where=f"{where}, representation").encode(errors="surrogatepass")) > SQL_BYTES_MAX:
-            raise BadRequest(f"{where}: the SQL for dialect {shown(dialect)} is longer than {SQL_BYTES_MAX} bytes")
+            raise BadRequest(
+                f"{where}: the SQL for dialect {preview_value(dialect)} is longer than {SQL_BYTES_MAX} bytes"
+            )
 
 
 def _dialect(representation: Json) -> str:
@@ -104,7 +108,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         raise BadRequest("This is the metadata of a table; register it as a table")
     version = integer_at(metadata, "format-version", where=HERE)
     if version != VERSION:
-        raise BadRequest(f"{HERE}: format-version {shown(version)} is not supported (supported: v{VERSION})")
+        raise BadRequest(f"{HERE}: format-version {preview_value(version)} is not supported (supported: v{VERSION})")
     check_uuid(text_at(metadata, "view-uuid", where=HERE))
     text_at(metadata, "location", where=HERE)
     properties_of(metadata)
@@ -134,7 +138,7 @@ def check_current(metadata: Json) -> None:
     """Raise BadRequest unless the current version is there with its schema."""
     wanted = current_version(metadata).get("schema-id")
     if wanted not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
-        raise BadRequest(f"{HERE}: schema {shown(wanted)} of the current version is none of the schemas")
+        raise BadRequest(f"{HERE}: schema {preview_value(wanted)} of the current version is none of the schemas")
 
 
 def check_uuid(text: str) -> None:
@@ -142,4 +146,4 @@ def check_uuid(text: str) -> None:
     try:
         UUID(text)
     except ValueError:
-        raise BadRequest(f"{HERE}: view-uuid '{shown(text)}' is not a UUID") from None
+        raise BadRequest(f"{HERE}: view-uuid '{preview_value(text)}' is not a UUID") from None

@@ -47,31 +47,31 @@ _ENDS_FROM = frozenset(
 )
 
 
-class _Text(msgspec.Struct):
+class _ViewText(msgspec.Struct):
     type: str = ""
     dialect: str = ""
     sql: str = ""
 
 
-class _Version(msgspec.Struct, rename="kebab"):
+class _MetadataVersion(msgspec.Struct, rename="kebab"):
     version_id: int
-    representations: list[_Text] = []
+    representations: list[_ViewText] = []
     default_catalog: str | None = None
     default_namespace: list[str] = []
 
 
-class _View(msgspec.Struct, rename="kebab"):
+class _ViewMetadata(msgspec.Struct, rename="kebab"):
     current_version_id: int
-    versions: list[_Version] = []
+    versions: list[_MetadataVersion] = []
 
 
-class _Token(msgspec.Struct):
+class _SqlToken(msgspec.Struct):
     kind: str
     text: str
 
 
 @dataclass(slots=True)
-class _Frame:
+class _BracketFrame:
     """What stands between two brackets."""
 
     has_select: bool = False
@@ -82,28 +82,28 @@ class _Frame:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _SqlReader:
     """One text while it is read."""
 
-    tokens: list[_Token]
-    frames: list[_Frame] = field(default_factory=lambda: [_Frame()])
+    tokens: list[_SqlToken]
+    frames: list[_BracketFrame] = field(default_factory=lambda: [_BracketFrame()])
     found: list[tuple[str, ...]] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
     """Names that the text gives to its own queries (WITH)."""
 
 
-def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: Room | None = None) -> bool:
+def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBudget | None = None) -> bool:
     """Whether the current version of a view reads what has that path in its catalog, in any of its dialects.
 
     `room`: how much text may be looked through, for this view and others; what does not fit names nothing.
     """
-    view = msgspec.json.decode(document, type=_View)
+    view = msgspec.json.decode(document, type=_ViewMetadata)
     version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
     if version is None:
         return False
     known = {catalog} if version.default_catalog is None else {catalog, version.default_catalog}
     is_near = _is_namespace(tuple(version.default_namespace), path[:-1])
-    room = Room() if room is None else room
+    room = TextBudget() if room is None else room
     return any(
         _means(parts, path, catalogs=known, is_near=is_near)
         for text in version.representations
@@ -112,7 +112,7 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: Room | 
     )
 
 
-class Room:
+class TextBudget:
     """How much text one request looks through: that is done while others wait, however many views have it."""
 
     def __init__(self) -> None:
@@ -135,29 +135,29 @@ def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
     """The names in a text that stand where a relation stands, in its order, each as its parts."""
     if len(sql) > TEXT_CHARS_MAX:
         return []
-    reading = _Reading(list(_tokens(sql, dialect)))
+    reading = _SqlReader(list(_tokens(sql, dialect)))
     at = 0
     while at < len(reading.tokens):
         at = _step(reading, at)
     return [parts for parts in reading.found if len(parts) > 1 or parts[0].lower() not in reading.own]
 
 
-def _tokens(sql: str, dialect: str) -> Iterator[_Token]:
+def _tokens(sql: str, dialect: str) -> Iterator[_SqlToken]:
     pattern = _SLASHED if dialect.lower() in _BACKSLASHED else _PLAIN
     for match in pattern.finditer(sql):
         kind = match.lastgroup
         if kind == "name":
             quote = match[0][0]
-            yield _Token("name", match[0][1:-1].replace(quote * 2, quote))
+            yield _SqlToken("name", match[0][1:-1].replace(quote * 2, quote))
         elif kind is not None:
-            yield _Token(kind, match[0])
+            yield _SqlToken(kind, match[0])
 
 
-def _step(reading: _Reading, at: int) -> int:
+def _step(reading: _SqlReader, at: int) -> int:
     """Look at the token there; returns where to go on."""
     token, frame = reading.tokens[at], reading.frames[-1]
     if token.text == "(" and token.kind == "sign":
-        reading.frames.append(_Frame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
+        reading.frames.append(_BracketFrame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
         frame.wants = False
     elif token.text == ")" and token.kind == "sign":
         _close(reading, at)
@@ -168,21 +168,21 @@ def _step(reading: _Reading, at: int) -> int:
     return at + 1
 
 
-def _close(reading: _Reading, at: int) -> None:
-    closed = reading.frames.pop() if len(reading.frames) > 1 else _Frame()
+def _close(reading: _SqlReader, at: int) -> None:
+    closed = reading.frames.pop() if len(reading.frames) > 1 else _BracketFrame()
     if _is_own(reading.tokens, at + 1) and closed.opened:
         reading.own.add(
             reading.tokens[closed.opened - 1].text.lower()
         )  # its name stands before the list of its columns
 
 
-def _is_own(tokens: list[_Token], at: int) -> bool:
+def _is_own(tokens: list[_SqlToken], at: int) -> bool:
     """Whether `AS (` comes next: what stands before it is a name that the text gives."""
     following = [token.text.lower() for token in tokens[at : at + 2]]
     return following == ["as", "("]
 
 
-def _keyword(reading: _Reading, frame: _Frame, at: int) -> bool:
+def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
     """Let a word change what comes next; says whether it was one that does."""
     word = reading.tokens[at].text.lower()
     if word in ("from", "join"):
@@ -198,7 +198,7 @@ def _keyword(reading: _Reading, frame: _Frame, at: int) -> bool:
     return True
 
 
-def _name(reading: _Reading, frame: _Frame, at: int) -> int:
+def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
     """Read a name with its dots; one that is called like a function is none."""
     tokens, parts = reading.tokens, [reading.tokens[at].text]
     end = at + 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from limnos.formats.iceberg import view_metadata
-from limnos.formats.iceberg.clocks import AHEAD_MS, check_time
+from limnos.formats.iceberg.client_times import AHEAD_MS, check_time
 from limnos.formats.iceberg.draft import added_or
 from limnos.formats.iceberg.json_types import (
     Json,
@@ -19,7 +19,7 @@ from limnos.formats.iceberg.json_types import (
     as_string_map,
     integer_at,
     object_at,
-    shown,
+    preview_value,
     string_at,
     string_map_at,
     strings_at,
@@ -79,10 +79,12 @@ def check(base: Json, requirements: list[object]) -> None:
     for one in as_objects(requirements, "Field 'requirements'"):
         kind = string_at(one, "type", where="Requirement")
         if kind != "assert-view-uuid":
-            raise BadRequest(f"Unknown requirement type '{shown(kind)}' for a view; known is assert-view-uuid")
+            raise BadRequest(f"Unknown requirement type '{preview_value(kind)}' for a view; known is assert-view-uuid")
         wanted, has = text_at(one, "uuid", where=kind), string_at(base, "view-uuid", where=HERE)
         if wanted.lower() != has.lower():
-            raise CommitConflict(f"Requirement failed: view UUID does not match: expected {has} != {shown(wanted)}")
+            raise CommitConflict(
+                f"Requirement failed: view UUID does not match: expected {has} != {preview_value(wanted)}"
+            )
 
 
 def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHEAD_MS) -> Json:
@@ -105,14 +107,14 @@ def _action(update: Json) -> Callable[[ViewDraft, Json], None]:
     name = string_at(update, "action", where="Update")
     found = ACTIONS.get(name)
     if found is None:
-        raise BadRequest(f"Unknown update action '{shown(name)}' for a view; known are {', '.join(ACTIONS)}")
+        raise BadRequest(f"Unknown update action '{preview_value(name)}' for a view; known are {', '.join(ACTIONS)}")
     return found
 
 
 def _assign_uuid(draft: ViewDraft, update: Json) -> None:
     text, known = text_at(update, "uuid", where="assign-uuid"), str(draft.doc["view-uuid"])
     if text.lower() != known.lower():
-        raise BadRequest(f"Cannot reassign uuid: the view has {known}, the update says {shown(text)}")
+        raise BadRequest(f"Cannot reassign uuid: the view has {known}, the update says {preview_value(text)}")
 
 
 def _upgrade(draft: ViewDraft, update: Json) -> None:

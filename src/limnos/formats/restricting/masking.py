@@ -21,7 +21,7 @@ SHOWN: Final = 4
 _TEXT: Final = "XXXXXXXX"
 
 
-def masked(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array:
+def mask_column(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array:
     """Return a column with an action done to it, of the same type. Raises KeyError for an action that is none."""
     return _ACTIONS[action](values, salt).cast(values.type)
 
@@ -103,16 +103,16 @@ _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
 }  # fmt: skip
 
 
-def passed(filter_: Json, *, rows: int, column: Callable[[int], pa.Array]) -> pa.Array:
+def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Array]) -> pa.Array:
     """Say of each row whether a filter in normal form holds: true, false or null. `column` gives a field's values by its id."""
     word = filter_["type"]
     if word in ("true", "false"):
         return pa.repeat(pa.scalar(word == "true"), rows)
     if word in ("and", "or"):
-        left, right = (passed(filter_[side], rows=rows, column=column) for side in ("left", "right"))
+        left, right = (evaluate_filter(filter_[side], rows=rows, column=column) for side in ("left", "right"))
         return pc.and_kleene(left, right) if word == "and" else pc.or_kleene(left, right)
     if word == "not":
-        return pc.invert(passed(filter_["child"], rows=rows, column=column))
+        return pc.invert(evaluate_filter(filter_["child"], rows=rows, column=column))
     values = column(filter_["left" if "left" in filter_ else "child"]["id"])
     if word in _UNARY:
         return _UNARY[word](values)

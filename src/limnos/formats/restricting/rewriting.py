@@ -28,8 +28,8 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.typedef import Record
 
-from limnos.formats.restricting.masking import masked, passed
-from limnos.model.errors import LimnosError, Unsupported
+from limnos.formats.restricting.masking import evaluate_filter, mask_column
+from limnos.model.errors import LimnosError, UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ _FAILED: Final = (
 )
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ReadShape(msgspec.Struct, frozen=True):
     """What of a table a file is read with: its metadata as far as names, ids and partitions go, and what binds the reader."""
 
     metadata: Json
@@ -56,49 +56,49 @@ class Shape(msgspec.Struct, frozen=True):
     salt: str = ""
 
 
-class Made(NamedTuple):
+class RewrittenFile(NamedTuple):
     """A file that may be seen, and what it says of itself: rows, counts and bounds by field id. No bytes where no row is left."""
 
     data: bytes
     told: Json
 
 
-def rewritten(shape: Shape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> Made:
+def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> RewrittenFile:
     """Return a data file as it may be seen. `files` has the bytes of it and of its deletes, by their paths. Raises Unsupported."""
-    with told_shortly():
-        table = _Table(shape)
+    with hide_error_details():
+        table = _ReadTable(shape)
         sink = io.BytesIO()
         rows = 0
         with pq.ParquetWriter(sink, table.target, compression="zstd", store_schema=False) as writer:
-            for batch in table.batches(task, deletes=deletes, io=_Held(dict(files))):
+            for batch in table.batches(task, deletes=deletes, io=_MemoryFileIO(dict(files))):
                 seen = table.seen(batch)
                 rows += seen.num_rows
                 if seen.num_rows:
                     writer.write_table(seen)
         if not rows:
-            return Made(b"", {"record-count": 0})
-        return Made(sink.getvalue(), {"record-count": rows, **table.statistics(sink)})
+            return RewrittenFile(b"", {"record-count": 0})
+        return RewrittenFile(sink.getvalue(), {"record-count": rows, **table.statistics(sink)})
 
 
 @contextmanager
-def told_shortly() -> Iterator[None]:
+def hide_error_details() -> Iterator[None]:
     """Refuse in words that tell nothing of the data; what went wrong goes along for the log. Raises Unsupported."""
     try:
         yield
     except LimnosError:
         raise
     except MemoryError:
-        raise Unsupported(
+        raise UnsupportedOperation(
             "A file of the table is too large to be shown to whom its restrictions bind: compact the table into smaller files"
         ) from None
     except Exception as error:
-        raise Unsupported(_FAILED) from error
+        raise UnsupportedOperation(_FAILED) from error
 
 
-class _Table:
+class _ReadTable:
     """A table as far as its files are read."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ReadShape) -> None:
         self._shape = shape
         self._metadata = TableMetadataUtil.parse_obj(shape.metadata)
         self._schema: Schema = self._metadata.schema()
@@ -110,7 +110,7 @@ class _Table:
         self._seen = Schema(*fields, schema_id=self._schema.schema_id)
         self.target: pa.Schema = schema_to_pyarrow(self._seen)
 
-    def batches(self, task: Json, *, deletes: list[Json], io: _Held) -> Iterator[pa.RecordBatch]:
+    def batches(self, task: Json, *, deletes: list[Json], io: _MemoryFileIO) -> Iterator[pa.RecordBatch]:
         """Give the rows that are alive, in the columns of the table."""
         positions: list[Json] = []
         equal: list[Json] = []
@@ -122,11 +122,11 @@ class _Table:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
                 yield self._alive(batch.slice(at, ROWS_AT_ONCE), gone)
 
-    def _deleted(self, told: Json, io: _Held) -> tuple[list[str], frozenset[tuple[object, ...]]]:
+    def _deleted(self, told: Json, io: _MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
         """Return the columns that an equality delete names, and the values that are deleted. Raises Unsupported for a column that is there no more."""
         by_id = {field.field_id: field for field in self._schema.fields}
         if not by_id.keys() >= set(told["equality-ids"]):
-            raise Unsupported(
+            raise UnsupportedOperation(
                 "The table has deletes by a column that it does not have any more: compact it, so that it can be shown to whom restrictions bind"
             )
         columns = Schema(*(by_id[each] for each in told["equality-ids"]))
@@ -148,13 +148,15 @@ class _Table:
         shape, names = self._shape, {field.field_id: field.name for field in self._schema.fields}
         if shape.row_filter is not None:
             batch = batch.filter(
-                passed(shape.row_filter, rows=batch.num_rows, column=lambda field_id: batch.column(names[field_id]))
+                evaluate_filter(
+                    shape.row_filter, rows=batch.num_rows, column=lambda field_id: batch.column(names[field_id])
+                )
             )
         columns = []
         for field in self._schema.fields:
             values = batch.column(field.name)
             action = shape.masks.get(field.field_id)
-            columns.append(values if action is None else masked(values, action, salt=shape.salt.encode()))
+            columns.append(values if action is None else mask_column(values, action, salt=shape.salt.encode()))
         return pa.table(columns, names=[field.name for field in self._schema.fields]).cast(self.target)
 
     def statistics(self, sink: io.BytesIO) -> Json:
@@ -182,7 +184,7 @@ def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]
 def _file_of(told: Json) -> DataFile:
     """Return a file as pyiceberg names it, from how a plan does."""
     if told["content"] != "position-deletes" and told["file-format"] != "parquet":
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"The table has files of format {told['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
         )
     file = DataFile.from_args(
@@ -193,7 +195,7 @@ def _file_of(told: Json) -> DataFile:
     return file
 
 
-class _Held(FileIO):
+class _MemoryFileIO(FileIO):
     """Files whose bytes are at hand; there are no others."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -201,16 +203,16 @@ class _Held(FileIO):
         self._files = files
 
     def new_input(self, location: str) -> InputFile:
-        return _HeldFile(location, self._files[location])
+        return _MemoryInputFile(location, self._files[location])
 
     def new_output(self, location: str) -> OutputFile:
-        raise Unsupported(f"Nothing is written to {location}")
+        raise UnsupportedOperation(f"Nothing is written to {location}")
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        raise Unsupported(f"{location} is not deleted")
+        raise UnsupportedOperation(f"{location} is not deleted")
 
 
-class _HeldFile(InputFile):
+class _MemoryInputFile(InputFile):
     def __init__(self, location: str, data: bytes) -> None:
         super().__init__(location)
         self._data = data

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry
 
 _PATH_ID: Final = 2147483546
-Place = tuple[int, tuple[object, ...]]
+PartitionKey = tuple[int, tuple[object, ...]]
 """A spec and the values of its fields: where a file lies."""
 
 
-def place_of(file: DataFile) -> Place:
+def partition_key_of(file: DataFile) -> PartitionKey:
     """Return where a file lies."""
     values = (file.partition[at] for at in range(len(file.partition)))
     return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - what is no number is itself
 
 
-class _Series:
+class _DeleteSeries:
     """Delete files in the order of their sequence numbers; `files` are numbers in the whole list."""
 
     def __init__(self) -> None:
@@ -56,11 +56,11 @@ class DeleteIndex:
     def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
         self._whole = whole
         self.files = [entry.data_file for entry in entries]
-        self._everywhere = _Series()
-        self._equality: dict[Place, _Series] = defaultdict(_Series)
-        self._positions: dict[Place, _Series] = defaultdict(_Series)
-        self._of_path: dict[str, _Series] = defaultdict(_Series)
-        self._vectors: dict[str, _Series] = defaultdict(_Series)
+        self._everywhere = _DeleteSeries()
+        self._equality: dict[PartitionKey, _DeleteSeries] = defaultdict(_DeleteSeries)
+        self._positions: dict[PartitionKey, _DeleteSeries] = defaultdict(_DeleteSeries)
+        self._of_path: dict[str, _DeleteSeries] = defaultdict(_DeleteSeries)
+        self._vectors: dict[str, _DeleteSeries] = defaultdict(_DeleteSeries)
         for number, entry in enumerate(entries):
             self._series(entry.data_file).add(cast("int", entry.sequence_number), number)
         for series in (
@@ -72,18 +72,18 @@ class DeleteIndex:
         ):
             series.sort()
 
-    def _series(self, file: DataFile) -> _Series:
+    def _series(self, file: DataFile) -> _DeleteSeries:
         if file.content == DataFileContent.EQUALITY_DELETES:
-            return self._equality[place_of(file)] if file.spec_id not in self._whole else self._everywhere
+            return self._equality[partition_key_of(file)] if file.spec_id not in self._whole else self._everywhere
         if file.file_format == FileFormat.PUFFIN:
             return self._vectors[cast("str", file[REFERENCED])]
         path = _one_path(file)
-        return self._positions[place_of(file)] if path is None else self._of_path[path]
+        return self._positions[partition_key_of(file)] if path is None else self._of_path[path]
 
     def of(self, entry: ManifestEntry) -> list[int]:
         """Return the numbers of the delete files that apply to a data file; a deletion vector stands for all older positions."""
         file, sequence = entry.data_file, cast("int", entry.sequence_number)
-        place = place_of(file)
+        place = partition_key_of(file)
         found = self._everywhere.after(sequence)
         if place in self._equality:
             found += self._equality[place].after(sequence)

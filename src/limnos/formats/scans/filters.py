@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.types import IcebergType
 
-    from limnos.formats.scans.naming import Naming
+    from limnos.formats.scans.field_lookup import FieldLookup
 
 DEPTH_MAX: Final = 300
 LEAVES_MAX: Final = 20_000
@@ -66,29 +66,29 @@ _UNREAD: Final = (TimestampNanoType, TimestamptzNanoType, UnknownType)
 _SETS: Final = {"in": In, "not-in": NotIn}
 
 
-class Leaf(NamedTuple):
+class FilterLeaf(NamedTuple):
     """One predicate: as it is told to clients, and as it is worked out here; None for what may be true of any row."""
 
     told: object
     predicate: BooleanExpression | None
 
 
-class Both(NamedTuple):
+class AndFilter(NamedTuple):
     """Filters that must all hold."""
 
-    parts: tuple[Filter, ...]
+    parts: tuple[ScanFilter, ...]
 
 
-class Either(NamedTuple):
+class OrFilter(NamedTuple):
     """Filters of which one must hold."""
 
-    parts: tuple[Filter, ...]
+    parts: tuple[ScanFilter, ...]
 
 
-Filter = bool | Leaf | Both | Either
+ScanFilter = bool | FilterLeaf | AndFilter | OrFilter
 
 
-def filter_of(raw: bytes, schema: Schema, *, naming: Naming) -> Filter:
+def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
     """Read a filter; null holds for every row. Raises BadRequest (no filter, unknown columns, values of other types, too deep)."""
     try:
         value = msgspec.json.decode(raw)
@@ -96,33 +96,33 @@ def filter_of(raw: bytes, schema: Schema, *, naming: Naming) -> Filter:
         raise BadRequest(f"The filter cannot be read: {error}") from None
     if value is None:
         return True
-    return _Reader(schema, naming).read(value, holds=True, depth=0)
+    return _FilterReader(schema, naming).read(value, holds=True, depth=0)
 
 
-def joined(parts: list[Filter], *, every: bool) -> Filter:
+def join_filters(parts: list[ScanFilter], *, every: bool) -> ScanFilter:
     """Join filters, of which all or one must hold, and leave out what decides nothing."""
-    found: list[Filter] = []
+    found: list[ScanFilter] = []
     for part in parts:
         if part is (not every):
             return part
-        if isinstance(part, Both if every else Either):
+        if isinstance(part, AndFilter if every else OrFilter):
             found.extend(part.parts)
         elif part is not every:
             found.append(part)
     if len(found) < 2:
         return found[0] if found else every
-    return Both(tuple(found)) if every else Either(tuple(found))
+    return AndFilter(tuple(found)) if every else OrFilter(tuple(found))
 
 
-class _Reader:
+class _FilterReader:
     """Reads one filter, within bounds."""
 
-    def __init__(self, schema: Schema, naming: Naming) -> None:
+    def __init__(self, schema: Schema, naming: FieldLookup) -> None:
         self._schema = schema
         self._naming = naming
         self._leaves = self._values = 0
 
-    def read(self, value: object, *, holds: bool, depth: int) -> Filter:
+    def read(self, value: object, *, holds: bool, depth: int) -> ScanFilter:
         """Read a filter, or what is the case when it does not hold."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
@@ -140,17 +140,17 @@ class _Reader:
             return self.read(_part(node, "child"), holds=not holds, depth=depth + 1)
         if kind in ("and", "or"):
             parts = [self.read(_part(node, side), holds=holds, depth=depth + 1) for side in ("left", "right")]
-            return joined(parts, every=(kind == "and") is holds)
+            return join_filters(parts, every=(kind == "and") is holds)
         return self._leaf(node, kind, holds=holds)
 
-    def _leaf(self, node: dict[str, object], kind: object, *, holds: bool) -> Leaf:
+    def _leaf(self, node: dict[str, object], kind: object, *, holds: bool) -> FilterLeaf:
         self._leaves += 1
         if self._leaves > LEAVES_MAX:
             raise BadRequest(f"The filter has more than {LEAVES_MAX} predicates")
         predicate = self._predicate(node, kind)
         if holds:
-            return Leaf(node, predicate)
-        return Leaf({"type": "not", "child": node}, None if predicate is None else ~predicate)
+            return FilterLeaf(node, predicate)
+        return FilterLeaf({"type": "not", "child": node}, None if predicate is None else ~predicate)
 
     def _predicate(self, node: dict[str, object], kind: object) -> BooleanExpression | None:
         if kind in _UNARY:
@@ -240,44 +240,44 @@ def _value(value: object) -> object:
     return value
 
 
-def expression_of(asked: Filter) -> BooleanExpression:
+def expression_of(asked: ScanFilter) -> BooleanExpression:
     """Return a filter as pyiceberg evaluates it, never stricter than it is; chains as trees that are not deep."""
     if isinstance(asked, bool):
         return AlwaysTrue() if asked else AlwaysFalse()
-    if isinstance(asked, Leaf):
+    if isinstance(asked, FilterLeaf):
         return AlwaysTrue() if asked.predicate is None else asked.predicate
     parts = [expression_of(part) for part in asked.parts]
-    return _balanced(parts, And if isinstance(asked, Both) else Or)
+    return _balanced_tree(parts, And if isinstance(asked, AndFilter) else Or)
 
 
-def _balanced(parts: list[BooleanExpression], join: Callable[..., BooleanExpression]) -> BooleanExpression:
+def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanExpression]) -> BooleanExpression:
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    return join(_balanced(parts[:middle], join), _balanced(parts[middle:], join))
+    return join(_balanced_tree(parts[:middle], join), _balanced_tree(parts[middle:], join))
 
 
-def settled(asked: Filter, decide: Callable[[BooleanExpression], bool | None]) -> Filter:
+def residual_of(asked: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
     """Return what a filter leaves open once some of its predicates are known to hold or not; None: a predicate is open."""
     if isinstance(asked, bool):
         return asked
-    if isinstance(asked, Leaf):
+    if isinstance(asked, FilterLeaf):
         known = None if asked.predicate is None else decide(asked.predicate)
         return asked if known is None else known
-    return joined([settled(part, decide) for part in asked.parts], every=isinstance(asked, Both))
+    return join_filters([residual_of(part, decide) for part in asked.parts], every=isinstance(asked, AndFilter))
 
 
-def told(asked: Filter) -> object:
+def filter_json(asked: ScanFilter) -> object:
     """Spell a filter as JSON; chains as trees that are not deep."""
     if isinstance(asked, bool):
         return asked
-    if isinstance(asked, Leaf):
+    if isinstance(asked, FilterLeaf):
         return asked.told
-    return _told_together([told(part) for part in asked.parts], "and" if isinstance(asked, Both) else "or")
+    return _balanced_json([filter_json(part) for part in asked.parts], "and" if isinstance(asked, AndFilter) else "or")
 
 
-def _told_together(parts: list[object], word: str) -> object:
+def _balanced_json(parts: list[object], word: str) -> object:
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    return {"type": word, "left": _told_together(parts[:middle], word), "right": _told_together(parts[middle:], word)}
+    return {"type": word, "left": _balanced_json(parts[:middle], word), "right": _balanced_json(parts[middle:], word)}

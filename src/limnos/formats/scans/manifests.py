@@ -23,8 +23,8 @@ from pyiceberg.manifest import (
     PartitionFieldSummary,
 )
 
-from limnos.formats.avro import BadAvro, unpacked
-from limnos.formats.scans.request import Listed
+from limnos.formats.avro import BadAvro, decompress
+from limnos.formats.scans.request import ManifestSummary
 from limnos.model.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ CONTENT_SIZE: Final = 19
 """Places in a data file's record that the library has no names for."""
 
 
-class _Held:
+class _MemoryFile:
     """A file that is there already, as the library opens files."""
 
     def __init__(self, data: bytes) -> None:
@@ -51,11 +51,11 @@ class _Held:
         return io.BytesIO(self._data)
 
 
-def _held(data: bytes) -> InputFile:
-    return cast("InputFile", _Held(unpacked(data)))
+def _memory_file(data: bytes) -> InputFile:
+    return cast("InputFile", _MemoryFile(decompress(data)))
 
 
-def damaged(what: str, error: Exception) -> InvalidTable:
+def damaged_error(what: str, error: Exception) -> InvalidTable:
     """Say that a file of a table cannot be read."""
     told = str(error) or type(error).__name__
     return InvalidTable(f"{what} of the table cannot be read, so this scan cannot be planned: {told[:300]}")
@@ -65,42 +65,42 @@ def list_read(data: bytes) -> list[ManifestFile]:
     """Read a manifest list. Raises InvalidTable."""
     try:
         with AvroFile[ManifestFile](
-            _held(data), MANIFEST_LIST_FILE_SCHEMAS[_VERSION], read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            _memory_file(data), MANIFEST_LIST_FILE_SCHEMAS[_VERSION], read_types={-1: ManifestFile, 508: PartitionFieldSummary},
             read_enums={517: ManifestContent},
         ) as reader:  # fmt: skip
             return list(reader)
     except Exception as error:
-        raise damaged("A manifest list", error) from error
+        raise damaged_error("A manifest list", error) from error
 
 
-def listed(manifest: ManifestFile) -> Listed:
+def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
     """Return what is to be known of a manifest before it is read."""
     counts = (manifest.added_files_count, manifest.existing_files_count)
     first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
-    return Listed(
+    return ManifestSummary(
         manifest.manifest_path, manifest.manifest_length, manifest.partition_spec_id,
         manifest.content == ManifestContent.DELETES, manifest.sequence_number or 0, manifest.min_sequence_number or 0,
         manifest.added_snapshot_id or 0, -1 if None in counts else sum(cast("tuple[int, int]", counts)), first,
     )  # fmt: skip
 
 
-def entries_read(data: bytes, manifest: Listed) -> list[ManifestEntry]:
+def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
     """Read the entries of a manifest that are alive, with what they take from it: sequence number, snapshot, spec, first row id. Raises InvalidTable."""
     try:
         with AvroFile[ManifestEntry](
-            _held(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},
+            _memory_file(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
         ) as reader:  # fmt: skip
             found = [entry for entry in reader if entry.status != ManifestEntryStatus.DELETED]
         _inherit(found, manifest)
     except BadAvro as error:
-        raise damaged(f"Manifest {manifest.path}", error) from error
+        raise damaged_error(f"Manifest {manifest.path}", error) from error
     except Exception as error:
-        raise damaged(f"Manifest {manifest.path}", error) from error
+        raise damaged_error(f"Manifest {manifest.path}", error) from error
     return found
 
 
-def _inherit(entries: list[ManifestEntry], manifest: Listed) -> None:
+def _inherit(entries: list[ManifestEntry], manifest: ManifestSummary) -> None:
     row_id = manifest.first_row_id
     for entry in entries:
         file = entry.data_file

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import msgspec
 
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
 STEPS_MAX: Final = 1_000
@@ -51,7 +51,7 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
             raise BadRequest(f"A scan names at most {NAMES_MAX} fields")
 
 
-class Aim(msgspec.Struct, frozen=True):
+class ScanScope(msgspec.Struct, frozen=True):
     """What of a table a scan is about. `appended` are the snapshots whose files count, None for all that a list names; `today` is the table's schema where `schema` is another."""
 
     table_uuid: str
@@ -65,7 +65,7 @@ class Aim(msgspec.Struct, frozen=True):
     today: Json | None = None
 
 
-class Listed(msgspec.Struct, frozen=True, rename="kebab"):
+class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
     """A manifest as its list tells of it. `files` and `rows` are what it may hold that is alive; -1 where the list does not say."""
 
     path: str
@@ -79,21 +79,21 @@ class Listed(msgspec.Struct, frozen=True, rename="kebab"):
     first_row_id: int | None = None
 
 
-class Needed(msgspec.Struct, frozen=True):
+class ScanManifests(msgspec.Struct, frozen=True):
     """The manifests of a scan: those that list data, and those whose deletes may apply to it."""
 
-    data: list[Listed]
-    deletes: list[Listed]
+    data: list[ManifestSummary]
+    deletes: list[ManifestSummary]
 
 
-def aim_of(metadata: Json, asked: ScanRequest) -> Aim:
+def scan_scope_of(metadata: Json, asked: ScanRequest) -> ScanScope:
     """Find what a scan is about. Raises BadRequest for snapshots that are not there, Unsupported."""
     asked.check()
     known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
     appended: list[int] | None = None
     last: int | None
     if asked.end_snapshot_id is not None:
-        steps = _appended(known, cast("int", asked.start_snapshot_id), end=asked.end_snapshot_id)
+        steps = _appended_snapshots(known, cast("int", asked.start_snapshot_id), end=asked.end_snapshot_id)
         last, lists = asked.end_snapshot_id, [_list_of(each) for each in steps]
         appended = [cast("int", each["snapshot-id"]) for each in steps]
     else:
@@ -106,7 +106,7 @@ def aim_of(metadata: Json, asked: ScanRequest) -> Aim:
     wanted = snapshot.get("schema-id") if asked.use_snapshot_schema else None
     today = _by_id(schemas, "schema-id", wanted=metadata.get("current-schema-id")) or schemas[-1]
     schema = _by_id(schemas, "schema-id", wanted=wanted) or today
-    return Aim(
+    return ScanScope(
         str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema, schemas, specs,
         None if schema is today else today,
     )  # fmt: skip
@@ -122,13 +122,13 @@ def _snapshot(known: dict[int, Json], wanted: int) -> Json:
 def _list_of(snapshot: Json) -> str:
     found = snapshot.get("manifest-list")
     if not isinstance(found, str):
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"Snapshot {snapshot['snapshot-id']} names its manifests without a list, as the first writers of Iceberg did: plan this scan where it is read"
         )
     return found
 
 
-def _appended(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
+def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
     """Return the snapshots that appended after `start` up to `end`, the newest first. Raises BadRequest."""
     _snapshot(known, start)
     at, found, steps = _snapshot(known, end), [], 0

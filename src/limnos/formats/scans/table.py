@@ -22,10 +22,10 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import KeyDefaultDict
 from pyiceberg.types import NestedField
 
-from limnos.formats.scans.deletes import place_of
-from limnos.formats.scans.filters import Filter, expression_of, filter_of, settled
-from limnos.formats.scans.naming import Naming
-from limnos.formats.scans.values import told
+from limnos.formats.scans.deletes import partition_key_of
+from limnos.formats.scans.field_lookup import FieldLookup
+from limnos.formats.scans.filters import ScanFilter, expression_of, filter_of, residual_of
+from limnos.formats.scans.values import partition_encoder
 from limnos.model.errors import BadRequest, InvalidTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.manifest import DataFile, ManifestFile
 
-    from limnos.formats.scans.request import Aim, Json, ScanRequest
+    from limnos.formats.scans.request import Json, ScanRequest, ScanScope
 
 _KNOWN: Final = frozenset({
     "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",
@@ -45,12 +45,12 @@ _WITH_NUMBERS: Final = ("decimal", "fixed")
 class ScannedTable:
     """What one scan reads by. Raises BadRequest for a filter, or names, that do not fit the table."""
 
-    def __init__(self, aim: Aim, asked: ScanRequest) -> None:
+    def __init__(self, aim: ScanScope, asked: ScanRequest) -> None:
         self.schema = _schema_of(aim.schema)
         self.case_sensitive = asked.case_sensitive
         today = None if aim.today is None else _schema_of(aim.today)
-        self._naming = Naming(self.schema, today=today, case_sensitive=asked.case_sensitive)
-        self.filter: Filter = filter_of(bytes(asked.filter), self.schema, naming=self._naming)
+        self._naming = FieldLookup(self.schema, today=today, case_sensitive=asked.case_sensitive)
+        self.filter: ScanFilter = filter_of(bytes(asked.filter), self.schema, naming=self._naming)
         self._expression = expression_of(self.filter)
         self._specs = {spec.spec_id: spec for spec in map(_spec_of, aim.specs)}
         self._sources = _sources_of(aim.schemas)
@@ -61,7 +61,7 @@ class ScannedTable:
         self._projected = KeyDefaultDict(self._project)
         self._of_lists = KeyDefaultDict(self._lists)
         self._of_places = KeyDefaultDict(self._places)
-        self._residuals: dict[tuple[object, ...], Filter] = {}
+        self._residuals: dict[tuple[object, ...], ScanFilter] = {}
 
     def _ids(self, names: list[str]) -> dict[int, str]:
         """Return the ids of fields by name. Raises BadRequest."""
@@ -127,12 +127,12 @@ class ScannedTable:
             lambda: self._of_bounds.eval(file)
         )
 
-    def residual(self, file: DataFile) -> Filter:
+    def residual(self, file: DataFile) -> ScanFilter:
         """Return what of the filter a file's place leaves open."""
-        place = place_of(file)
+        place = partition_key_of(file)
         found = self._residuals.get(place)
         if found is None:
-            found = self._residuals[place] = settled(self.filter, lambda leaf: self._decided(leaf, file))
+            found = self._residuals[place] = residual_of(self.filter, lambda leaf: self._decided(leaf, file))
         return found
 
     def _decided(self, leaf: BooleanExpression, file: DataFile) -> bool | None:
@@ -150,7 +150,7 @@ class ScannedTable:
         fields, types = self.spec(number).fields, self.partitions[number].fields
         there = self.schema._lazy_id_to_field  # noqa: SLF001 - finding one by one would raise for each that is gone
         return [
-            told(kind.field_type) if field.source_id in there else None
+            partition_encoder(kind.field_type) if field.source_id in there else None
             for field, kind in zip(fields, types, strict=True)
         ]  # fmt: skip
 
@@ -187,7 +187,7 @@ def _readable(value: object) -> object:
     """Return a schema in which types that the library does not know are ones of which nothing is known."""
     if isinstance(value, dict):
         return {
-            key: _known(each) if key in ("type", "element", "key", "value") else _readable(each)
+            key: _known_type(each) if key in ("type", "element", "key", "value") else _readable(each)
             for key, each in value.items()
             if "default" not in key
         }
@@ -196,7 +196,7 @@ def _readable(value: object) -> object:
     return value
 
 
-def _known(kind: object) -> object:
+def _known_type(kind: object) -> object:
     if isinstance(kind, str) and kind not in ("struct", "list", "map"):
         return kind if kind in _KNOWN or kind.startswith(_WITH_NUMBERS) else "unknown"
     return _readable(kind)

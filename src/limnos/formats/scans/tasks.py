@@ -1,6 +1,6 @@
 """Planned: the manifests that a scan has to read, and the tasks that come of some of them, as JSON.
 
-May import pyiceberg, this package and `limnos.model.errors`. This is the seam of scan planning: `manifests_of` and `tasks_of` are functions of metadata (`Aim`), a request and the
+May import pyiceberg, this package and `limnos.model.errors`. This is the seam of scan planning: `manifests_of` and `tasks_of` are functions of metadata (`ScanScope`), a request and the
 bytes of files alone, and say nothing about who asks; whatever a caller may not see is taken out of the request before it comes here.
 Iceberg's OpenAPI, `ScanTasks`.
 """
@@ -13,7 +13,8 @@ import msgspec
 from pyiceberg.manifest import DataFileContent, ManifestEntryStatus, ManifestFile
 
 from limnos.formats.scans.deletes import DeleteIndex
-from limnos.formats.scans.filters import told
+from limnos.formats.scans.filters import filter_json
+from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.manifests import (
     CONTENT_OFFSET,
     CONTENT_SIZE,
@@ -21,19 +22,18 @@ from limnos.formats.scans.manifests import (
     REFERENCED,
     entries_read,
     list_read,
-    listed,
+    manifest_summary,
 )
-from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
-from limnos.formats.scans.request import Needed
+from limnos.formats.scans.request import ScanManifests
 from limnos.formats.scans.table import ScannedTable
-from limnos.model.errors import Unsupported
+from limnos.model.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyiceberg.manifest import DataFile, ManifestEntry
 
-    from limnos.formats.scans.request import Aim, ScanRequest
+    from limnos.formats.scans.request import ScanRequest, ScanScope
 
 _COUNTS: Final = (("column-sizes", 6), ("value-counts", 7), ("null-value-counts", 8), ("nan-value-counts", 9))
 _BOUNDS: Final = (("lower-bounds", 10), ("upper-bounds", 11))
@@ -42,7 +42,7 @@ _SORTS: Final = {
 }  # fmt: skip
 
 
-class Tasks(NamedTuple):
+class FileScanTasks(NamedTuple):
     """What is read of a scan: JSON of `file-scan-tasks` and of the `delete-files` that they refer to by number.
 
     `sure_rows` counts rows of files that are asked for whole; nothing is deleted in them.
@@ -53,25 +53,25 @@ class Tasks(NamedTuple):
     sure_rows: int
 
 
-def manifests_of(aim: Aim, asked: ScanRequest, *, lists: Sequence[bytes]) -> Needed:
+def manifests_of(aim: ScanScope, asked: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
     """Say which manifests a scan has to read, of the lists that its aim names. Raises BadRequest, InvalidTable."""
     table = ScannedTable(aim, asked)
     found: dict[str, ManifestFile] = {}
     for raw in lists:
         found |= {each.manifest_path: each for each in list_read(raw)}
     if table.filter is False:
-        return Needed([], [])
-    wanted = [listed(each) for each in found.values() if table.may_hold(each)]
+        return ScanManifests([], [])
+    wanted = [manifest_summary(each) for each in found.values() if table.may_hold(each)]
     data = [each for each in wanted if not each.is_deletes and each.files]
     if aim.appended is not None:
         steps = frozenset(aim.appended)
-        return Needed([each for each in data if each.snapshot in steps], [])
+        return ScanManifests([each for each in data if each.snapshot in steps], [])
     oldest = min((each.least_sequence for each in data), default=0)
     deletes = [each for each in wanted if each.is_deletes and each.files and each.sequence >= oldest]
-    return Needed(data, deletes if data else [])
+    return ScanManifests(data, deletes if data else [])
 
 
-def tasks_of(aim: Aim, asked: ScanRequest, *, needed: Needed, files: Sequence[bytes]) -> Tasks:
+def tasks_of(aim: ScanScope, asked: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
     """Plan the files of some manifests: `files` are the bytes of those with data, then of those with deletes. Raises BadRequest, InvalidTable."""
     table = ScannedTable(aim, asked)
     data = zip(needed.data, files, strict=False)
@@ -83,16 +83,18 @@ def tasks_of(aim: Aim, asked: ScanRequest, *, needed: Needed, files: Sequence[by
     ]
     raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
     deletes = [each for manifest, raw in raw_deletes for each in entries_read(raw, manifest)]
-    return _Teller(table, DeleteIndex(deletes, whole=table.whole)).tell(entries, least_rows=asked.min_rows_requested)
+    return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).tell(
+        entries, least_rows=asked.min_rows_requested
+    )
 
 
-def _is_asked(entry: ManifestEntry, aim: Aim) -> bool:
+def _is_asked(entry: ManifestEntry, aim: ScanScope) -> bool:
     if aim.appended is None:
         return True
     return entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id in aim.appended
 
 
-class _Teller:
+class _TaskWriter:
     """Spells tasks, and the delete files that they need, each once."""
 
     def __init__(self, table: ScannedTable, index: DeleteIndex) -> None:
@@ -101,7 +103,7 @@ class _Teller:
         self._numbers: dict[int, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> Tasks:
+    def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
         """Spell the tasks of entries. Raises Unsupported where they come to more than an answer may."""
         files: list[bytes] = []
         rows = size = 0
@@ -113,16 +115,16 @@ class _Teller:
             task: dict[str, object] = {"data-file": dict(self._data_file(entry))}
             if references:
                 task["delete-file-references"] = references
-            task["residual-filter"] = told(residual)
+            task["residual-filter"] = filter_json(residual)
             files.append(self._encode(task))
             size += len(files[-1])
             if size > TOLD_BYTES_MAX:
-                raise Unsupported(TOLD_TOO_MUCH)
+                raise UnsupportedOperation(TOLD_TOO_MUCH)
             rows += entry.data_file.record_count if residual is True and not references else 0
             if least_rows is not None and rows >= least_rows:
                 break
         deletes = [self._encode(dict(self._delete_file(self._index.files[each]))) for each in self._numbers]
-        return Tasks(files, deletes, rows)
+        return FileScanTasks(files, deletes, rows)
 
     def _data_file(self, entry: ManifestEntry) -> Iterator[tuple[str, object]]:
         file = entry.data_file

@@ -59,13 +59,13 @@ def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
     try:
         found = _read(kind, value)
     except (ValueError, ArithmeticError, TypeError) as error:
-        raise _unfit(kind, value) from error
+        raise _bad_literal(kind, value) from error
     if found is None:
-        raise _unfit(kind, value)
+        raise _bad_literal(kind, value)
     return found
 
 
-def _unfit(kind: IcebergType, value: object) -> BadRequest:
+def _bad_literal(kind: IcebergType, value: object) -> BadRequest:
     return BadRequest(f"The filter compares a column of type {kind} with {str(value)[:100]!r}, which is no such value")
 
 
@@ -113,7 +113,7 @@ def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
     return scaled
 
 
-def told(kind: IcebergType) -> Callable[[object], object]:
+def partition_encoder(kind: IcebergType) -> Callable[[object], object]:
     """Return how values of a partition field of a type are spelled in JSON."""
     for sort, spell in _SPELLED:
         if isinstance(kind, sort):

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.access.words import parse_action
-from limnos.http.admin.bodies import Body, names_of
-from limnos.http.refusals import decision_json, plain
+from limnos.access.action_words import parse_action
+from limnos.http.admin.bodies import AdminRequestBody, names_of
+from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.model.kinds import Form, Kind
+from limnos.model.kinds import Kind, KindGroup
 from limnos.names.parts import check_levels
 from limnos.services.identity.explain import access_explain
-from limnos.services.lookup.lending import check_through
-from limnos.services.lookup.objects import parse_kind
+from limnos.services.lookup.definer_rights import check_view_chain
+from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
 
 
-class Question(Body, frozen=True):
+class ExplainRequest(AdminRequestBody, frozen=True):
     """May somebody (the caller, unless `user` is named) do this to that? The path starts with the catalog.
 
     `through` are the views that a table or view is read through, the outermost first, each below the catalog.
@@ -40,25 +40,27 @@ class Question(Body, frozen=True):
 async def explain(request: Request, ctx: Context) -> Response:
     """Answer the decision, and what would turn a refusal into a permission."""
     (metalake,) = names_of(request)
-    body = Request.decode(await request.body(), Question)
+    body = Request.decode(await request.body(), ExplainRequest)
     decision, suggestions = await access_explain(
         ctx,
         metalake=metalake,
         user=body.user,
         action=parse_action(body.action),
-        kind=None if body.kind is None else _kind(body.kind),
+        kind=None if body.kind is None else _parse_kind(body.kind),
         path=check_levels(body.path),
-        through=check_through(tuple(map(check_levels, body.through))),
+        through=check_view_chain(tuple(map(check_levels, body.through))),
     )
-    return json_response({"decision": decision_json(decision), "suggestions": [plain(line) for line in suggestions]})
+    return json_response(
+        {"decision": decision_json(decision), "suggestions": [unescape_percent(line) for line in suggestions]}
+    )
 
 
-def _kind(text: str) -> Kind:
+def _parse_kind(text: str) -> Kind:
     """Read what the path is: any securable object, and whom rights are given to."""
     return _PRINCIPALS.get(text.lower()) or parse_kind(text)
 
 
-_PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is Form.PRINCIPAL}
+_PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is KindGroup.PRINCIPAL}
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", "/api/limnos/v1/metalakes/{m}/access/explain", explain, "explain-access"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -17,11 +17,11 @@ from limnos.http.times import instant, moment_of
 from limnos.model.audit import OUTCOMES, rights_of
 from limnos.model.errors import BadRequest
 from limnos.services.activity import audit, audit_exports
-from limnos.store.audit import Wanted
+from limnos.store.audit import AuditFilter
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.model.audit import Line, Right
+    from limnos.model.audit import AuditedDecision, AuditRecord
     from limnos.services.request.context import Context
 
 LIMIT = 100
@@ -39,13 +39,13 @@ async def audit_server(request: Request, ctx: Context) -> Response:
 
 
 async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Response:
-    wanted = _wanted(request)
+    wanted = _parse_filters(request)
     page = await audit.audit_read(ctx, metalake, wanted=wanted, limit=_number(request, "limit") or LIMIT)
     more = page.lines[-1].id if page.lines and (page.more or wanted.after is not None) else wanted.after
     return json_response({"lines": [encode(each) for each in page.lines], "next": more, "more": page.more})
 
 
-class AuditExport(Body, frozen=True):
+class AuditExport(AdminRequestBody, frozen=True):
     """Where the files go (else where the setting says), and of which days: `since` the first, `until` the first that is left out."""
 
     location: str | None = None
@@ -61,12 +61,12 @@ async def audit_export(request: Request, ctx: Context) -> Response:
     return json_response({"task": task_id})
 
 
-def _wanted(request: Request) -> Wanted:
+def _parse_filters(request: Request) -> AuditFilter:
     """Read the filters of an address. Raises BadRequest."""
     outcome = request.query("outcome") or None
     if outcome is not None and outcome not in OUTCOMES:
         raise BadRequest(f"'{outcome[:50]}' is no outcome: use one of {', '.join(OUTCOMES)}")
-    return Wanted(
+    return AuditFilter(
         user=request.query("user") or None, object_id=_number(request, "object"), path=request.query("path") or None,
         since=_moment(request, "since"), until=_moment(request, "until"), action=request.query("action") or None,
         outcome=outcome, request_id=request.query("request") or None, before=_number(request, "before"),
@@ -94,7 +94,7 @@ def _moment(request: Request, name: str) -> int | None:
     return found
 
 
-def encode(line: Line) -> dict[str, object]:
+def encode(line: AuditRecord) -> dict[str, object]:
     """Spell a line: what was done, to what, by whom, by which right, from where."""
     rights = rights_of(line.rights)
     allowed = line.outcome != "refused"
@@ -122,13 +122,13 @@ def encode(line: Line) -> dict[str, object]:
     }
 
 
-def _object(line: Line) -> dict[str, object] | None:
+def _object(line: AuditRecord) -> dict[str, object] | None:
     if not line.kind:
         return None
     return {"id": line.object_id, "kind": line.kind, "path": line.path}
 
 
-def _right(right: Right, user: str, *, allowed: bool) -> dict[str, object]:
+def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
     """Spell a right as an explanation does."""
     told = right.decision(user, allowed=allowed).as_json()
     return {name: told[name] for name in ("action", "target", "factors", "message")}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request body: a field that is not known is a mistake of the caller's, and refused."""
 
 

@@ -14,12 +14,12 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.activity.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.lookup.telling import Told
+    from limnos.services.lookup.change_publishing import PublishedChange
     from limnos.services.request.context import Context
 
 DEADLINE_S = WAIT_S_MAX + 30
@@ -32,7 +32,7 @@ async def changes(request: Request, ctx: Context) -> Response:
     `wait_s`: so long it waits for the first one.
     """
     page = await changes_read(
-        ctx, Scope(*names_of(request)), after=request.query("after"),
+        ctx, RequestScope(*names_of(request)), after=request.query("after"),
         limit=_number(request.query("limit"), "limit", LIMIT_MAX, unset=LIMIT),
         wait_s=_number(request.query("wait_s"), "wait_s", int(WAIT_S_MAX), unset=0),
     )  # fmt: skip
@@ -40,7 +40,7 @@ async def changes(request: Request, ctx: Context) -> Response:
     return json_response({"changes": told, "next": page.position.text(), "more": page.more})
 
 
-def encode(told: Told) -> dict[str, object]:
+def encode(told: PublishedChange) -> dict[str, object]:
     """Spell a change; what the caller may not see of it is left out."""
     spelled: dict[str, object] = {
         "zone": told.zone,

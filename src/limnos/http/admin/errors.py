@@ -5,20 +5,20 @@ May import `model`, `names` and the shared modules of `limnos.http`.
 
 from __future__ import annotations
 
-from limnos.http.refusals import hidden_metalake, plain, told_decision
+from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
-    (errors.Pruned, 410),  # is a bad request, too
+    (errors.PositionPruned, 410),  # is a bad request, too
     (errors.BadRequest, 400),
-    (errors.Unauthenticated, 401),
-    (errors.Forbidden, 403),
+    (errors.AuthenticationFailed, 401),
+    (errors.PermissionDenied, 403),
     (errors.NotFound, 404),
     (errors.MissingFile, 404),
-    (errors.Unsupported, 405),
+    (errors.UnsupportedOperation, 405),
     (errors.AlreadyExists, 409),
     (errors.NotEmpty, 409),
     (errors.InUse, 409),
@@ -29,14 +29,14 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.TooSlow, 408),
     (errors.TooLarge, 413),
     (errors.WrongMediaType, 415),
-    (errors.Misdirected, 421),
-    (errors.Unprocessable, 422),
+    (errors.MisdirectedRequest, 421),
+    (errors.PropertyConflict, 422),
     (errors.HeadTooLarge, 431),
     (errors.StateUnknown, 500),
     (errors.StorageMisconfigured, 400),
     (errors.StorageFailed, 502),
-    (errors.Throttled, 429),
-    (errors.Unavailable, 503),
+    (errors.TooManyAttempts, 429),
+    (errors.ServiceUnavailable, 503),
 )
 
 
@@ -46,8 +46,12 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Re
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     if isinstance(error, InvalidName):
         status = 400
-    told: dict[str, object] = {"code": code_of(error), "message": plain(str(error)), "request_id": request_id}
-    decision = told_decision(error)
+    told: dict[str, object] = {
+        "code": code_of(error),
+        "message": unescape_percent(str(error)),
+        "request_id": request_id,
+    }
+    decision = visible_decision_json(error)
     if decision is not None:
         told["decision"] = decision
     return json_response({"error": told}, status, _headers(error, status))
@@ -59,6 +63,6 @@ def code_of(error: LimnosError | InvalidName) -> str:
 
 
 def _headers(error: LimnosError | InvalidName, status: int) -> tuple[tuple[bytes, bytes], ...]:
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, errors.ServiceUnavailable):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
     return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()

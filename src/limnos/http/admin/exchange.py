@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response, stream_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services.exchange import importing
-from limnos.services.exchange.exporting import metalake_export
+from limnos.services.exchange import metalake_import
+from limnos.services.exchange.metalake_export import metalake_export
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.formats.exchange.encoding import Form
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
-    from limnos.store.imports import Import
+    from limnos.store.imports import MetalakeImport
 
 _IMPORTS = "/api/limnos/v1/imports"
 _ONE = f"{_IMPORTS}/{{id}}"
@@ -35,7 +35,7 @@ _PART_S: Final = 120.0
 """One part's records may each have a metadata file to be read."""
 
 
-class Begin(Body, frozen=True):
+class ImportBeginRequest(AdminRequestBody, frozen=True):
     """Under which name a metalake is imported, of what format the file is, and whether ids are kept (`keep`) or given anew (`map`)."""
 
     name: str
@@ -72,39 +72,39 @@ def _form(text: str) -> Form:
 async def imports_list(request: Request, ctx: Context) -> Response:
     """Answer the imports that are under way, a thousand at most."""
     del request
-    return json_response({"imports": [_encode(each) for each in await importing.imports_list(ctx)]})
+    return json_response({"imports": [_encode(each) for each in await metalake_import.imports_list(ctx)]})
 
 
 async def import_begin(request: Request, ctx: Context) -> Response:
     """Begin an import; nothing of it shows before it is finished."""
-    body = Request.decode(await request.body(), Begin)
+    body = Request.decode(await request.body(), ImportBeginRequest)
     return json_response(
-        _encode(await importing.import_begin(ctx, name=body.name, form=body.format, ids=body.ids)), 201
+        _encode(await metalake_import.import_begin(ctx, name=body.name, form=body.format, ids=body.ids)), 201
     )
 
 
 async def import_load(request: Request, ctx: Context) -> Response:
     """Answer how many records an import has."""
-    return json_response(_encode(await importing.import_load(ctx, _id(request))))
+    return json_response(_encode(await metalake_import.import_load(ctx, _id(request))))
 
 
 async def import_feed(request: Request, ctx: Context) -> Response:
     """Take the records that follow the first `after` of the file: all of them, or none when one is refused."""
     after = number_of(request.query("after") or "-")
-    found = await importing.import_feed(ctx, _id(request), after=after, body=request.body)
+    found = await metalake_import.import_feed(ctx, _id(request), after=after, body=request.body)
     return json_response(_encode(found))
 
 
 async def import_finish(request: Request, ctx: Context) -> Response:
     """Show the metalake with everything in it; answer the properties that the file left out as secrets."""
-    shown = await importing.import_finish(ctx, _id(request))
+    shown = await metalake_import.import_finish(ctx, _id(request))
     return json_response({"metalake": shown.name, "records": shown.records, "masked": list(shown.masked)})
 
 
 async def import_give_up(request: Request, ctx: Context) -> Response:
     """Give an import up; what it has taken is wiped."""
     import_id = _id(request)
-    await importing.import_give_up(ctx, import_id)
+    await metalake_import.import_give_up(ctx, import_id)
     return json_response({"given_up": import_id})
 
 
@@ -112,11 +112,11 @@ def _id(request: Request) -> int:
     (text,) = names_of(request)
     number = number_of(text)
     if number is None:
-        raise importing.no_import(text[:50])
+        raise metalake_import.no_import(text[:50])
     return number
 
 
-def _encode(found: Import) -> dict[str, object]:
+def _encode(found: MetalakeImport) -> dict[str, object]:
     return {
         "id": found.id, "name": found.name, "format": found.form, "ids": "keep" if found.keeps else "map", "state": found.state,
         "records": found.records, "source": found.source, "begun_by": found.begun_by, "begun_at": instant(found.begun_at),

@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.services.identity import groups
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
 
 
-class MembersAdd(Body, frozen=True):
+class MembersAdd(AdminRequestBody, frozen=True):
     """Users to make members."""
 
     users: list[str]
@@ -29,7 +29,13 @@ class MembersAdd(Body, frozen=True):
 async def members_list(request: Request, ctx: Context) -> Response:
     """Answer the names of a group's members."""
     metalake, group = names_of(request)
-    return json_response({"members": await ctx.read(Scope(metalake), lambda scene: groups.members_list(scene, group))})
+    return json_response(
+        {
+            "members": await ctx.read(
+                RequestScope(metalake), lambda request_view: groups.members_list(request_view, group)
+            )
+        }
+    )
 
 
 async def members_add(request: Request, ctx: Context) -> Response:

@@ -21,12 +21,19 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.activity import lineage
-from limnos.services.activity.lineage_graph import DEPTH_MAX, Arc, Question, Vertex, lineage_graph, require_asker
+from limnos.services.activity.lineage_graph import (
+    DEPTH_MAX,
+    GraphQuery,
+    LineageArc,
+    LineageVertex,
+    graph_require_user,
+    lineage_graph,
+)
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.activity.lineage_graph import Graph
+    from limnos.services.activity.lineage_graph import LineageGraphPart
     from limnos.services.request.context import Context
 
 PAGE_MAX = 1000
@@ -55,21 +62,21 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
 async def lineage_show(request: Request, ctx: Context) -> Response:
     """Answer where the table or view at `path`, or a `column` of it, comes from (`up`) or goes to (`down`), a page of edges."""
     (metalake,) = names_of(request)
-    await require_asker(ctx, metalake)
+    await graph_require_user(ctx, metalake)
     path = tuple(display.parse(request.query("path") or "-"))
     direction = request.query("direction") or "up"
     if direction not in ("up", "down"):
         raise BadRequest(f"direction is up or down, not '{direction[:20]}'")
     depth = _number(request, "depth", default=1, most=DEPTH_MAX)
     limit = _number(request, "limit", default=PAGE_MAX, most=PAGE_MAX)
-    question = Question(metalake, path, request.query("column") or None, direction == "up", depth)
+    question = GraphQuery(metalake, path, request.query("column") or None, direction == "up", depth)
     graph = await lineage_graph(ctx, question)
     return json_response(
         _page(graph, request.query("after") or "", limit=limit) | {"direction": direction, "depth": depth}
     )
 
 
-def _page(graph: Graph, after: str, *, limit: int) -> dict[str, object]:
+def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, object]:
     """Cut a page out of a graph. Ids hold within a graph, so a page goes on only where what came before it is still the same."""
     begin = 0
     if after:
@@ -92,13 +99,13 @@ def _page(graph: Graph, after: str, *, limit: int) -> dict[str, object]:
     }
 
 
-def _mark(graph: Graph, count: int) -> str:
+def _mark(graph: LineageGraphPart, count: int) -> str:
     """Return a digest of the edges that were told up to a page."""
     told = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
     return blake2b(told, digest_size=8).hexdigest()
 
 
-def _vertex(vertex: Vertex) -> dict[str, object]:
+def _vertex(vertex: LineageVertex) -> dict[str, object]:
     told: dict[str, object] = {"id": vertex.id, "kind": vertex.kind}
     if vertex.path is not None:
         told["path"] = vertex.path
@@ -109,7 +116,7 @@ def _vertex(vertex: Vertex) -> dict[str, object]:
     return told
 
 
-def _arc(arc: Arc) -> dict[str, object]:
+def _arc(arc: LineageArc) -> dict[str, object]:
     told: dict[str, object] = {"source": arc.source, "target": arc.target, "depth": arc.depth}
     if arc.sayings:
         told["direct"] = arc.is_direct

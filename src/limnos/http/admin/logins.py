@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -23,7 +23,7 @@ NO_STORE: Final = ((b"cache-control", b"no-store"),)
 ANONYMOUS: Final = frozenset({"login"})
 
 
-class Login(Body, frozen=True):
+class LoginRequest(AdminRequestBody, frozen=True):
     """Who signs in: a user with a password, or a session that is to go on."""
 
     user: str | None = None
@@ -31,14 +31,14 @@ class Login(Body, frozen=True):
     refresh_token: str | None = None
 
 
-class PasswordSet(Body, frozen=True):
+class PasswordSet(AdminRequestBody, frozen=True):
     """A new password; whoever sets their own gives the old one, if there is one."""
 
     password: str
     old: str | None = None
 
 
-class PasswordForget(Body, frozen=True):
+class PasswordForget(AdminRequestBody, frozen=True):
     """The password that is taken away, where it is one's own."""
 
     old: str | None = None
@@ -46,7 +46,7 @@ class PasswordForget(Body, frozen=True):
 
 async def login(request: Request, ctx: Context) -> Response:
     """Open a session with a password, or go on with one."""
-    body = Request.decode(await request.body(), Login)
+    body = Request.decode(await request.body(), LoginRequest)
     if body.refresh_token is not None and body.user is None and body.password is None:
         session = await logins.session_refresh(ctx, text=body.refresh_token)
     elif body.refresh_token is None and body.user is not None and body.password is not None:

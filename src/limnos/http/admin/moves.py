@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -15,14 +15,14 @@ from limnos.names.parts import check_some_levels
 from limnos.services.catalog.namespaces import namespace_move
 from limnos.services.catalog.tables import table_move
 from limnos.services.catalog.views import view_move
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
 
 
-class Move(Body, frozen=True):
+class MoveRequest(AdminRequestBody, frozen=True):
     """What goes where: names below the catalog, outermost first."""
 
     kind: Literal["namespace", "table", "view"]
@@ -33,9 +33,9 @@ class Move(Body, frozen=True):
 async def move(request: Request, ctx: Context) -> Response:
     """Move something, and answer where it is now."""
     metalake, catalog = names_of(request)
-    body = Request.decode(await request.body(), Move)
+    body = Request.decode(await request.body(), MoveRequest)
     source, target = check_some_levels(body.source), check_some_levels(body.target)
-    scope = Scope(metalake, catalog)
+    scope = RequestScope(metalake, catalog)
     if body.kind == "table":
         await table_move(ctx, scope, source=source, target=target)
     elif body.kind == "view":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -16,19 +16,19 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.catalog import nesting
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.catalog.nesting import Planned
-    from limnos.services.catalog.nesting_steps import Progress
+    from limnos.services.catalog.nesting import PlannedRename
+    from limnos.services.catalog.nesting_steps import NestingProgress
     from limnos.services.request.context import Context
 
 _NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
 _CHANGES = f"{_NAMES}/changes"
 
 
-class Plan(Body, frozen=True):
+class NestingPlanRequest(AdminRequestBody, frozen=True):
     """Which separator names are to be free of (unset: the server's), what takes its place, whether namespaces will nest."""
 
     separator: str | None = None
@@ -36,7 +36,7 @@ class Plan(Body, frozen=True):
     nested: bool = True
 
 
-class GoOn(Body, frozen=True):
+class NestingAdvanceRequest(AdminRequestBody, frozen=True):
     """What names are to come to: `planned`, `migrated` or `undone`."""
 
     to: str
@@ -46,7 +46,7 @@ async def names_check(request: Request, ctx: Context) -> Response:
     """Answer how many names of namespaces hold a separator (`?separator=`, else the server's), and the first of them."""
     metalake, catalog = names_of(request)
     found = await nesting.nesting_check(
-        ctx, Scope(metalake, catalog), separator=request.query("separator"), limit=_limit(request)
+        ctx, RequestScope(metalake, catalog), separator=request.query("separator"), limit=_limit(request)
     )
     told = {"nested": found.nested, "separator": found.separator, "conflicts": found.conflicts}
     return json_response({**told, "names": list(found.names), "free": list(found.free)})
@@ -55,9 +55,9 @@ async def names_check(request: Request, ctx: Context) -> Response:
 async def names_plan(request: Request, ctx: Context) -> Response:
     """Plan what becomes of them, in place of an older plan; changes no name. A long plan is made by asking on."""
     metalake, catalog = names_of(request)
-    body = Request.decode(await request.body() or b"{}", Plan)
+    body = Request.decode(await request.body() or b"{}", NestingPlanRequest)
     found = await nesting.nesting_plan(
-        ctx, Scope(metalake, catalog), separator=body.separator, replacement=body.replacement, nested=body.nested
+        ctx, RequestScope(metalake, catalog), separator=body.separator, replacement=body.replacement, nested=body.nested
     )
     return json_response(_progress(found))
 
@@ -69,7 +69,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
     after = number_of(request.query("after") or "0")
     if after is None:
         raise BadRequest("after is the mark that the page before answered")
-    found, changes = await nesting.nesting_load(ctx, Scope(metalake, catalog), after=after, limit=limit)
+    found, changes = await nesting.nesting_load(ctx, RequestScope(metalake, catalog), after=after, limit=limit)
     mark = changes[-1].mark if len(changes) == limit else None
     return json_response({**_progress(found), "changes": [_change(each) for each in changes], "after": mark})
 
@@ -77,19 +77,19 @@ async def names_show(request: Request, ctx: Context) -> Response:
 async def names_go_on(request: Request, ctx: Context) -> Response:
     """Do the next batch towards what is asked for, and answer how far it is; ask again until it is `done`."""
     metalake, catalog = names_of(request)
-    body = Request.decode(await request.body(), GoOn)
-    found = await nesting.nesting_go_on(ctx, Scope(metalake, catalog), to=body.to)
+    body = Request.decode(await request.body(), NestingAdvanceRequest)
+    found = await nesting.nesting_continue(ctx, RequestScope(metalake, catalog), to=body.to)
     return json_response({**_progress(found), "done": found.is_done(body.to)})
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
     """Let the names stand as they are: what they were is forgotten, and nothing can be undone."""
     metalake, catalog = names_of(request)
-    await nesting.nesting_confirm(ctx, Scope(metalake, catalog))
+    await nesting.nesting_confirm(ctx, RequestScope(metalake, catalog))
     return json_response({"confirmed": catalog})
 
 
-def _progress(found: Progress) -> dict[str, object]:
+def _progress(found: NestingProgress) -> dict[str, object]:
     head = found.migration
     return {
         "state": head.state, "separator": head.separator, "replacement": head.replacement, "nests": head.nests,
@@ -98,7 +98,7 @@ def _progress(found: Progress) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _change(change: Planned) -> dict[str, object]:
+def _change(change: PlannedRename) -> dict[str, object]:
     path = None if change.path is None else list(change.path)
     return {"name": change.name, "new_name": change.new_name, "path": path, "step": change.step}
 

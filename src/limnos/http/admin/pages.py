@@ -75,7 +75,7 @@ _PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"o
 """Before names that two protocols may have."""
 
 
-class Contract(NamedTuple):
+class OpenApiContract(NamedTuple):
     """The document as it is sent, and its entity tag."""
 
     body: bytes
@@ -100,7 +100,7 @@ async def openapi(request: Request, _ctx: Context) -> Response:
 
 
 @cache
-def contract() -> Contract:
+def contract() -> OpenApiContract:
     """Join the committed documents. Raises NotFound for an installation without them.
 
     Names of components and operations get their protocol's before them, as several protocols have an `Error` and a `load-table`.
@@ -120,17 +120,17 @@ def contract() -> Contract:
         text = (folder / f"{protocol}.json").read_bytes()
         for prefix in _PREFIXES:
             text = text.replace(prefix, prefix + protocol.encode() + b".")
-        document = msgspec.json.decode(text, type=Document)
+        document = msgspec.json.decode(text, type=OpenApiDocument)
         whole |= {"openapi": document.openapi, "security": document.security}
         paths |= document.paths
         for group, named in document.components.items():
             own = "" if group == "securitySchemes" else f"{protocol}."
             components.setdefault(group, {}).update({f"{own}{name}": value for name, value in named.items()})
     body = msgspec.json.encode({**whole, "paths": paths, "components": components})
-    return Contract(body, b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode())
+    return OpenApiContract(body, b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode())
 
 
-class Document(msgspec.Struct):
+class OpenApiDocument(msgspec.Struct):
     """The parts of an OpenAPI document that are joined."""
 
     openapi: str

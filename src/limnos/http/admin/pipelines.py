@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
-from limnos.http.admin.runs import encode_finding, page_asked
+from limnos.http.admin.runs import encode_finding, parse_page
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.runs import pipelines, runs
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
-    from limnos.services.runs.pipelines import Pipeline
+    from limnos.services.runs.pipelines import PipelineVersion
 
 _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 
 
-class PipelinePut(Body, frozen=True):
+class PipelinePut(AdminRequestBody, frozen=True):
     """What a pipeline declares, as JSON that the server does not read; a comment stays where none is given."""
 
     declaration: msgspec.Raw
@@ -48,7 +48,7 @@ async def pipeline_put(request: Request, ctx: Context) -> Response:
 
 async def pipelines_list(request: Request, ctx: Context) -> Response:
     """Answer the pipelines that the caller may load, by name, without their declarations."""
-    found = await ctx.read(Scope(*names_of(request)), pipelines.pipelines_list)
+    found = await ctx.read(RequestScope(*names_of(request)), pipelines.pipelines_list)
     return json_response({"pipelines": [_encode(each) for each in found]})
 
 
@@ -72,7 +72,7 @@ async def pipeline_drop(request: Request, ctx: Context) -> Response:
 async def findings_list(request: Request, ctx: Context) -> Response:
     """Answer what the pipeline's rules found, newest first: of a `rule`, of a `step`; `limit` of them, those before `page`."""
     metalake, name = names_of(request)
-    before, limit = page_asked(request)
+    before, limit = parse_page(request)
     found, following = await runs.findings_list(
         ctx, metalake=metalake, pipeline=name, rule=request.query("rule") or "", step=request.query("step") or "",
         before=before, limit=limit,
@@ -81,7 +81,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
     return json_response({"findings": told, "next": None if following is None else str(following)})
 
 
-def _encode(pipeline: Pipeline) -> dict[str, object]:
+def _encode(pipeline: PipelineVersion) -> dict[str, object]:
     node, record, declaration = pipeline.node, pipeline.record, pipeline.declaration
     told: dict[str, object] = {
         "name": node.name,

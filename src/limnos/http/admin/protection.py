@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.services.catalog import protection
-from limnos.services.lookup.objects import parse_kind
+from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/protection"
 
 
-class Protect(Body, frozen=True):
+class ProtectRequest(AdminRequestBody, frozen=True):
     """Whether everything below it is protected, too."""
 
     below: bool = False
@@ -42,15 +42,17 @@ async def protection_load(request: Request, ctx: Context) -> Response:
 async def protect(request: Request, ctx: Context) -> Response:
     """Protect an object; with `below` everything below it, too."""
     metalake, kind, full_name = names_of(request)
-    body = Request.decode(await request.body() or b"{}", Protect)
-    await protection.protect(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, below=body.below)
+    body = Request.decode(await request.body() or b"{}", ProtectRequest)
+    await protection.protection_set(
+        ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, below=body.below
+    )
     return json_response({"protected": True})
 
 
 async def unprotect(request: Request, ctx: Context) -> Response:
     """End an object's own protection, and answer whether there was one."""
     metalake, kind, full_name = names_of(request)
-    removed = await protection.unprotect(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    removed = await protection.protection_remove(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return json_response({"removed": removed})
 
 

@@ -37,10 +37,10 @@ from limnos.http.admin import (
     webhooks,
 )
 from limnos.http.admin.errors import error_response
-from limnos.http.once import Keyed, Terms, once
+from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -83,16 +83,16 @@ _MODULES = (
 )
 
 
-KEYED = {"transaction": Keyed(200, has_files=True)}
+KEYED = {"transaction": IdempotentRoute(200, has_files=True)}
 """Operations for which an `Idempotency-Key` counts: those that change several things at once."""
 
 
-def _once(route: Route[Handler]) -> Route[Handler]:
-    terms = Terms(
+def _make_idempotent(route: Route[Handler]) -> Route[Handler]:
+    terms = IdempotencyTerms(
         lambda request, _: scope_of_path(route.path, request),
         lambda error, request, _: error_response(error, request_id=request.id),
     )
-    return once(route, KEYED[route.operation], terms)
+    return make_idempotent(route, KEYED[route.operation], terms)
 
 
 class AdminProtocol:
@@ -104,13 +104,13 @@ class AdminProtocol:
     def __init__(self) -> None:
         routes = [route for module in _MODULES for route in module.ROUTES]
         self.router: Router[Handler] = Router(
-            "", [_once(route) if route.operation in KEYED else route for route in routes]
+            "", [_make_idempotent(route) if route.operation in KEYED else route for route in routes]
         )
 
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
         if path in lineage.ANY_METALAKE:
-            return Scope(lineage.metalake_of(request, ctx)), None, ()
+            return RequestScope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

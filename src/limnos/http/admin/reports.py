@@ -17,7 +17,7 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg import reports
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -32,14 +32,14 @@ async def reports_list(request: Request, ctx: Context) -> Response:
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
-        await ctx.read(Scope(metalake, catalog), reports.catalog_require)
+        await ctx.read(RequestScope(metalake, catalog), reports.catalog_require)
         raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
     kind = request.query("type") or ""
     if kind and kind not in KINDS:
         raise BadRequest(f"'{kind[:50]}' is no type of a report: use one of {', '.join(KINDS)}")
     limit = _number(request, "limit", reports.PAGE_MAX)
     found, more = await reports.reports_list(
-        ctx, Scope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
+        ctx, RequestScope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
         before=_number(request, "before", ID_MAX), limit=limit,
     )  # fmt: skip
     told = [

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import field
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.services.governance import restrictions
-from limnos.services.governance.restrictions import On, Who
-from limnos.services.lookup.objects import parse_kind
+from limnos.services.governance.restrictions import RestrictionPrincipals, RestrictionTarget
+from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
 
 
-class Named(Body, frozen=True):
+class RestrictedPrincipals(AdminRequestBody, frozen=True):
     """Users, groups and roles by their names."""
 
     users: tuple[str, ...] = ()
@@ -34,46 +34,48 @@ class Named(Body, frozen=True):
     roles: tuple[str, ...] = ()
 
 
-class RestrictionSet(Body, frozen=True, rename={"unless": "except"}):
+class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"}):
     """A restriction: `filter` as SQL writes conditions or as an expression of Iceberg REST, `masks` by column, whom it binds (nobody named: everybody), and whom not."""
 
     filter: object = None
     masks: dict[str, str] = field(default_factory=dict)
-    to: Named = Named()
-    unless: Named = Named()
+    to: RestrictedPrincipals = RestrictedPrincipals()
+    unless: RestrictedPrincipals = RestrictedPrincipals()
 
 
 async def restrictions_list(request: Request, ctx: Context) -> Response:
     """Answer what restricts reading of a table or namespace: its own restrictions, then those of what it lies in."""
-    found = await restrictions.restrictions_list(ctx, _on([*names_of(request)]))
-    return json_response({"restrictions": [_told(each) for each in found]})
+    found = await restrictions.restrictions_list(ctx, _restricted_object([*names_of(request)]))
+    return json_response({"restrictions": [_encode_restriction(each) for each in found]})
 
 
 async def restriction_set(request: Request, ctx: Context) -> Response:
     """Set a restriction on a table or namespace; one of its name is replaced."""
     *names, name = names_of(request)
     body = Request.decode(await request.body(), RestrictionSet)
-    wanted = restrictions.Wanted(body.filter, body.masks, _who(body.to), _who(body.unless))
-    await restrictions.restriction_set(ctx, _on(names), name=name, wanted=wanted)
+    wanted = restrictions.RestrictionRequest(
+        body.filter, body.masks, _restricted_principals(body.to), _restricted_principals(body.unless)
+    )
+    await restrictions.restriction_set(ctx, _restricted_object(names), name=name, wanted=wanted)
     return json_response({"name": name})
 
 
 async def restriction_remove(request: Request, ctx: Context) -> Response:
     """Remove a restriction from what it is set on, and answer whether there was one."""
     *names, name = names_of(request)
-    return json_response({"removed": await restrictions.restriction_remove(ctx, _on(names), name=name)})
+    return json_response({"removed": await restrictions.restriction_remove(ctx, _restricted_object(names), name=name)})
 
 
-def _on(names: list[str]) -> On:
+def _restricted_object(names: list[str]) -> RestrictionTarget:
     metalake, kind, full_name = names
-    return On(metalake, parse_kind(kind), full_name)
+    return RestrictionTarget(metalake, parse_kind(kind), full_name)
 
 
-def _who(named: Named) -> Who:
-    return Who(named.users, named.groups, named.roles)
+def _restricted_principals(named: RestrictedPrincipals) -> RestrictionPrincipals:
+    return RestrictionPrincipals(named.users, named.groups, named.roles)
 
 
-def _told(shown: restrictions.Shown) -> dict[str, object]:
+def _encode_restriction(shown: restrictions.RestrictionView) -> dict[str, object]:
     found, (kind, name) = shown.restriction, shown.on
     row_filter = found.terms.row_filter
     return {

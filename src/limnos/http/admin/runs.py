@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import ID_MAX, Attempt, number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.model.runs import Finding, Step
+from limnos.model.runs import RuleFinding, RunStepState
 from limnos.services.runs import runners, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limnos.http.application import Handler
-    from limnos.model.runs import Run
+    from limnos.model.runs import PipelineRun
     from limnos.services.request.context import Context
-    from limnos.services.runs.runs import Told
+    from limnos.services.runs.runs import RunView
 
 _LAKE = "/api/limnos/v1/metalakes/{m}"
 _RUN = f"{_LAKE}/runs/{{id}}"
@@ -43,7 +43,7 @@ Phases = Annotated[
 """Seconds by phase, in the runner's own words."""
 
 
-class StepBegin(Body, frozen=True):
+class StepBegin(AdminRequestBody, frozen=True):
     """A step that the run will take: what it reads, and the table it makes."""
 
     name: str
@@ -51,7 +51,7 @@ class StepBegin(Body, frozen=True):
     output: str = ""
 
 
-class RunStart(Body, frozen=True):
+class RunStart(AdminRequestBody, frozen=True):
     """A run to be started. `version` is that of the declaration, unset: the newest."""
 
     id: str
@@ -63,7 +63,7 @@ class RunStart(Body, frozen=True):
     version: Count | None = None
 
 
-class RunBeat(Body, frozen=True):
+class RunBeat(AdminRequestBody, frozen=True):
     """A sign of life; `progress` says of each step at work how far it is, in the runner's own words.
 
     `phases_s` is what the attempt spent its time on, seconds by phase; it is taken after the run's end as well.
@@ -74,7 +74,7 @@ class RunBeat(Body, frozen=True):
     phases_s: Phases | None = None
 
 
-class RunResume(Body, frozen=True):
+class RunResume(AdminRequestBody, frozen=True):
     """The next attempt; `after` is the one it follows, so that the same request again begins no other."""
 
     holder: str
@@ -82,7 +82,7 @@ class RunResume(Body, frozen=True):
     after: Attempt | None = None
 
 
-class RunFinish(Body, frozen=True):
+class RunFinish(AdminRequestBody, frozen=True):
     """What became of the run."""
 
     attempt: Attempt
@@ -90,7 +90,7 @@ class RunFinish(Body, frozen=True):
     message: str | None = None
 
 
-class Output(Body, frozen=True):
+class StepOutputReport(AdminRequestBody, frozen=True):
     """A table that the step wrote on a branch, from what `main` was to what the branch is."""
 
     table: list[str]
@@ -106,7 +106,7 @@ class Output(Body, frozen=True):
     """What the step's rows come from, in the runner's words: whoever publishes the run tells it then."""
 
 
-class Input(Body, frozen=True):
+class StepInputReport(AdminRequestBody, frozen=True):
     """What the step read: a table at a snapshot, or a source; since when, or why the whole."""
 
     table: list[str] | None = None
@@ -118,7 +118,7 @@ class Input(Body, frozen=True):
     whole_because: str | None = None
 
 
-class Found(Body, frozen=True):
+class RuleFindingReport(AdminRequestBody, frozen=True):
     """What a rule of the step came to."""
 
     rule: str
@@ -132,7 +132,7 @@ class Found(Body, frozen=True):
     message: str = ""
 
 
-class StepPut(Body, frozen=True):
+class StepPut(AdminRequestBody, frozen=True):
     """What is told of a step; what is left out stays as it was told under this attempt."""
 
     attempt: Attempt
@@ -142,9 +142,9 @@ class StepPut(Body, frozen=True):
     started_at: Time | None = None
     ended_at: Time | None = None
     message: str | None = None
-    outputs: list[Output] | None = None
-    inputs: list[Input] | None = None
-    findings: list[Found] | None = None
+    outputs: list[StepOutputReport] | None = None
+    inputs: list[StepInputReport] | None = None
+    findings: list[RuleFindingReport] | None = None
     phases_s: Phases | None = None
 
 
@@ -152,8 +152,8 @@ async def run_start(request: Request, ctx: Context) -> Response:
     """Start a run, unless somebody is at work on the pipeline; the same id again is the same run."""
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), RunStart)
-    steps = [Step(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
-    begin = runs.Begin(
+    steps = [RunStepState(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
+    begin = runs.RunBegin(
         body.id, body.holder, _lease_ms(body.lease_s), _text(body.parameters), _text(body.options), tuple(steps), body.version
     )  # fmt: skip
     return json_response(_encode(await runs.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
@@ -170,7 +170,7 @@ def _text(value: object) -> str:
 async def runs_list(request: Request, ctx: Context) -> Response:
     """Answer the runs that the caller sees, newest first: of a `pipeline`, in a `state`; `limit` of them, those before `page`."""
     (metalake,) = names_of(request)
-    before, limit = page_asked(request)
+    before, limit = parse_page(request)
     found, following = await runs.runs_list(
         ctx, metalake=metalake, pipeline=request.query("pipeline"), state=request.query("state") or "", before=before, limit=limit
     )  # fmt: skip
@@ -178,7 +178,7 @@ async def runs_list(request: Request, ctx: Context) -> Response:
     return json_response({"runs": told, "next": None if following is None else str(following)})
 
 
-def page_asked(request: Request) -> tuple[int, int]:
+def parse_page(request: Request) -> tuple[int, int]:
     """Read where a page begins, and how long it is."""
     page, limit = request.query("page"), request.query("limit")
     before = ID_MAX if not page else number_of(page)
@@ -215,8 +215,8 @@ async def step_put(request: Request, ctx: Context) -> Response:
     """Write what is told of a step, and answer it."""
     metalake, uuid, name = names_of(request)
     body = Request.decode(await request.body(), StepPut)
-    told = runners.StepTold(
-        name, body.state, body.rows, body.bytes, _at(body.started_at), _at(body.ended_at), body.message,
+    told = runners.StepReport(
+        name, body.state, body.rows, body.bytes, _parse_time_ms(body.started_at), _parse_time_ms(body.ended_at), body.message,
         _json(body.outputs), _json(body.inputs), None if body.findings is None else tuple(map(_finding, body.findings)),
         _json(body.phases_s),
     )  # fmt: skip
@@ -224,15 +224,15 @@ async def step_put(request: Request, ctx: Context) -> Response:
     return json_response(_encode_step(found, {}))
 
 
-def _finding(found: Found) -> Finding:
-    return Finding("", found.rule, _text(found))
+def _finding(found: RuleFindingReport) -> RuleFinding:
+    return RuleFinding("", found.rule, _text(found))
 
 
-def _json(value: Sequence[Body] | Mapping[str, object] | None) -> str | None:
+def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> str | None:
     return None if value is None else _text(value)
 
 
-def _at(time: Time | None) -> int | None:
+def _parse_time_ms(time: Time | None) -> int | None:
     """Read a time as milliseconds since 1970."""
     if time is None or isinstance(time, int):
         return time
@@ -268,7 +268,7 @@ async def run_cancel(request: Request, ctx: Context) -> Response:
     return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
 
 
-def _encode(told: Told, *, whole: bool = True) -> dict[str, object]:
+def _encode(told: RunView, *, whole: bool = True) -> dict[str, object]:
     run = told.run
     fields: dict[str, object] = {
         "id": run.uuid,
@@ -285,14 +285,14 @@ def _encode(told: Told, *, whole: bool = True) -> dict[str, object]:
         "ended_at": instant(run.ended_at),
         "message": run.message,
         "revision": run.revision,
-        "phases_s": _raw(run.phases or "{}"),
-        "parameters": _raw(run.parameters),
-        "options": _raw(run.options),
+        "phases_s": _raw_json(run.phases or "{}"),
+        "parameters": _raw_json(run.parameters),
+        "options": _raw_json(run.options),
     }
     return fields | (_encode_parts(run, told) if whole else {})
 
 
-def _encode_parts(run: Run, told: Told) -> dict[str, object]:
+def _encode_parts(run: PipelineRun, told: RunView) -> dict[str, object]:
     """Spell the steps with how far they are, and the findings."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
@@ -301,10 +301,10 @@ def _encode_parts(run: Run, told: Told) -> dict[str, object]:
     }
 
 
-def _encode_step(step: Step, progress: dict[str, msgspec.Raw]) -> dict[str, object]:
+def _encode_step(step: RunStepState, progress: dict[str, msgspec.Raw]) -> dict[str, object]:
     return {
         "name": step.name,
-        "reads": _raw(step.reads),
+        "reads": _raw_json(step.reads),
         "output": step.output,
         "state": step.state,
         "attempt": step.attempt,
@@ -314,19 +314,19 @@ def _encode_step(step: Step, progress: dict[str, msgspec.Raw]) -> dict[str, obje
         "ended_at": instant(step.ended_at),
         "message": step.message,
         "progress": progress.get(step.name),
-        "outputs": _raw(step.outputs),
-        "inputs": _raw(step.inputs),
-        "phases_s": _raw(step.phases or "{}"),
+        "outputs": _raw_json(step.outputs),
+        "inputs": _raw_json(step.inputs),
+        "phases_s": _raw_json(step.phases or "{}"),
     }
 
 
-def encode_finding(finding: Finding) -> dict[str, object]:
+def encode_finding(finding: RuleFinding) -> dict[str, object]:
     """Spell what a rule came to."""
     fields = msgspec.json.decode(finding.body, type=dict[str, object])
     return {"step": finding.step, **fields, "at": instant(finding.at)}
 
 
-def _raw(text: str) -> msgspec.Raw:
+def _raw_json(text: str) -> msgspec.Raw:
     return msgspec.Raw(text.encode())
 
 

@@ -11,7 +11,7 @@ from limnos.http import health
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.services.identity.issuer import ISSUER
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.telemetry import metrics
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _authenticators(authenticator: Authenticator) -> list[str]:
 
 async def whoami(_request: Request, ctx: Context) -> Response:
     """Answer who the caller is taken for."""
-    return json_response({"user": await ctx.read(Scope(), lambda scene: scene.user)})
+    return json_response({"user": await ctx.read(RequestScope(), lambda request_view: request_view.user)})
 
 
 ROUTES: tuple[Route[Handler], ...] = (

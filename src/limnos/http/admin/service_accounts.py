@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.logins import NO_STORE
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class SecretCreate(Body, frozen=True):
+class SecretCreate(AdminRequestBody, frozen=True):
     """A secret to be made: for ever unless it expires."""
 
     expires_in_s: int | None = None

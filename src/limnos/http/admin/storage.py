@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.http.admin.bodies import names_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.upkeep import secret_keys
 from limnos.services.vending import storage_checks
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.services.upkeep.secret_keys import Held
+    from limnos.services.upkeep.secret_keys import KeyInventory
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:
     """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place; answer what lacks."""
     metalake, catalog = names_of(request)
-    found = await storage_checks.storage_check(ctx, Scope(metalake, catalog))
+    found = await storage_checks.storage_check(ctx, RequestScope(metalake, catalog))
     steps = [each._asdict() for each in found.steps]
     return json_response({"location": found.location, "steps": steps, "passed": found.passed})
 
 
 async def keys_list(_request: Request, ctx: Context) -> Response:
     """Answer the keys that seal secrets, oldest first, by their ids, with how many catalogs and webhooks are under each."""
-    return json_response(_told(await secret_keys.keys_list(ctx)))
+    return json_response(_encode_keys(await secret_keys.keys_list(ctx)))
 
 
 async def keys_rotate(_request: Request, ctx: Context) -> Response:
     """Make a further key, where this server makes them, and put every secret of catalogs and webhooks under the newest one."""
     found, done = await secret_keys.keys_rotate(ctx)
-    return json_response({**_told(found), "sealed": done})
+    return json_response({**_encode_keys(found), "sealed": done})
 
 
-def _told(found: Held) -> dict[str, object]:
+def _encode_keys(found: KeyInventory) -> dict[str, object]:
     def counted(name: str) -> dict[str, object]:
         return {"id": name, "catalogs": found.catalogs.get(name, 0), "webhooks": found.webhooks.get(name, 0)}
 

@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg import table_checks
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -29,13 +29,13 @@ async def table_check(request: Request, ctx: Context) -> Response:
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
-        await ctx.read(Scope(metalake, catalog), catalog_require)
+        await ctx.read(RequestScope(metalake, catalog), catalog_require)
         raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
     snapshots = request.query("snapshots") or SNAPSHOTS[0]
     if snapshots not in SNAPSHOTS:
         raise BadRequest(f"'{snapshots[:50]}' are no snapshots to check: use one of {', '.join(SNAPSHOTS)}")
     found = await table_checks.table_check(
-        ctx, Scope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
+        ctx, RequestScope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
     )
     findings = [{**each._asdict(), "told": each.told} for each in found.findings]
     return json_response({"files": found.files, "findings": findings, "after": found.after})

@@ -51,7 +51,7 @@ def _id(request: Request) -> int:
     (text,) = names_of(request)
     number = number_of(text)
     if number is None:
-        raise tasks.no_task(text[:50])
+        raise tasks.task_missing_error(text[:50])
     return number
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class TokenCreate(Body, frozen=True):
+class TokenCreate(AdminRequestBody, frozen=True):
     """A token to be made: for the caller unless `user` is named, for ever unless it expires."""
 
     user: str | None = None

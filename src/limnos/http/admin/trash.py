@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -16,7 +16,7 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.names.parts import check_some_levels
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.upkeep import trash
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 
 
-class Undrop(Body, frozen=True):
+class UndropRequest(AdminRequestBody, frozen=True):
     """Where it goes (names below the catalog, outermost first; unset: where it lay), and whether its contents come, too."""
 
     to: list[str] | None = None
@@ -38,7 +38,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
     """Answer what the caller may bring back, newest first: `below` a path of the catalog, a `limit` of them, `before` a mark."""
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
-        ctx, Scope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
+        ctx, RequestScope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
     )
     found = [
         {
@@ -58,10 +58,10 @@ async def trash_list(request: Request, ctx: Context) -> Response:
 async def undrop(request: Request, ctx: Context) -> Response:
     """Bring something back, and answer where it is now."""
     metalake, catalog, text = names_of(request)
-    body = Request.decode(await request.body() or b"{}", Undrop)
+    body = Request.decode(await request.body() or b"{}", UndropRequest)
     to = None if body.to is None else check_some_levels(body.to)
-    found = await trash.undrop(
-        ctx, Scope(metalake, catalog), dropped_id=number_of(text) or 0, to=to, contents=body.contents
+    found = await trash.trash_restore(
+        ctx, RequestScope(metalake, catalog), dropped_id=number_of(text) or 0, to=to, contents=body.contents
     )
     return json_response(
         {"kind": found.kind.word, "path": [catalog, *found.path], "contents": found.contents, "left": found.left}
@@ -72,7 +72,7 @@ async def trash_forget(request: Request, ctx: Context) -> Response:
     """Let go of something before its time: its place is free then, and its files stay."""
     metalake, catalog, text = names_of(request)
     number = number_of(text) or 0
-    await trash.trash_forget(ctx, Scope(metalake, catalog), dropped_id=number)
+    await trash.trash_forget(ctx, RequestScope(metalake, catalog), dropped_id=number)
     return json_response({"forgotten": number})
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class UserChange(Body, frozen=True):
+class UserChange(AdminRequestBody, frozen=True):
     """A user's new state."""
 
     enabled: bool

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.cloudevents import SECRET_PREFIX
 from limnos.http.request import Request
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class WebhookCreate(Body, frozen=True):
+class WebhookCreate(AdminRequestBody, frozen=True):
     """A webhook to be made: from now on, unless `after` is a position, or `oldest`."""
 
     url: str
     after: str | None = None
 
 
-class WebhookRetry(Body, frozen=True):
+class WebhookRetry(AdminRequestBody, frozen=True):
     """Go on at once: where it was, unless `after` is a position, `oldest` or `now`."""
 
     after: str | None = None

@@ -11,37 +11,37 @@ from typing import TYPE_CHECKING
 
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest, NotFound
-from limnos.services.sqlpp.requests import REQUESTS
-from limnos.services.sqlpp.statements import admitted
+from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.statements import caller_require
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.model.principals import Asker
+    from limnos.model.principals import Requester
     from limnos.services.request.context import Context
 
 
 async def version(_request: Request, ctx: Context) -> Response:
     """Answer what serves here."""
-    await admitted(ctx)
+    await caller_require(ctx)
     return json_response({"git.build.version": f"limnos {installed('limnos')}"})
 
 
 async def cluster(_request: Request, ctx: Context) -> Response:
     """Answer that statements are taken."""
-    await admitted(ctx)
+    await caller_require(ctx)
     return json_response({"state": "ACTIVE", "ncs": [], "metadata_node": "limnos"})
 
 
 async def libraries(_request: Request, ctx: Context) -> Response:
     """List libraries of functions: there are none, as functions are written in SQL++ here."""
-    await admitted(ctx)
+    await caller_require(ctx)
     return json_response([])
 
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
     """List requests that run on any node: the caller's own, for a service admin all."""
-    asker = await admitted(ctx)
+    asker = await caller_require(ctx)
     found = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
         [
@@ -56,7 +56,7 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
 
 async def request_cancel(request: Request, ctx: Context) -> Response:
     """End a request that runs on any node, by its id or by the client's own."""
-    asker = await admitted(ctx)
+    asker = await caller_require(ctx)
     wanted, own = request.query("request_id"), request.query("client_context_id")
     if not wanted and not own:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
@@ -68,5 +68,5 @@ async def request_cancel(request: Request, ctx: Context) -> Response:
     return json_response({"cancelled": ended})
 
 
-def _sees_all(ctx: Context, asker: Asker) -> bool:
+def _sees_all(ctx: Context, asker: Requester) -> bool:
     return asker.name in ctx.services.rules.service_admins

@@ -9,41 +9,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.asterix.errors import error_response
-from limnos.http.asterix.parameters import sent_by
+from limnos.http.asterix.parameters import request_parameters_of
 from limnos.http.response import json_response
 from limnos.model.errors import NotFound
-from limnos.services.sqlpp.connector import dataset_told
+from limnos.services.sqlpp.connector import dataset_info
 from limnos.services.sqlpp.errors import no_dataset
-from limnos.services.sqlpp.statements import admitted
+from limnos.services.sqlpp.statements import caller_require
 from limnos.sqlpp import SqlppError, render, tree
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
-    from limnos.services.sqlpp.connector import Told
+    from limnos.services.sqlpp.connector import DatasetInfo
 
 NEEDED = 49
 
 
 async def connector(request: Request, ctx: Context) -> Response:
     """Answer a dataset's key, type and location."""
-    await admitted(ctx)
+    await caller_require(ctx)
     try:
-        sent = await sent_by(request)
+        sent = await request_parameters_of(request)
         dataverse, name = sent.name("dataverseName"), sent.text("datasetName")
         if dataverse is None or not name:
             raise SqlppError(NEEDED, "Parameter(s) dataverseName,datasetName must be specified")
         try:
-            told = await dataset_told(ctx, (*dataverse, name))
+            told = await dataset_info(ctx, (*dataverse, name))
         except NotFound:
             raise no_dataset((*dataverse, name), None) from None
     except SqlppError as failure:
         return error_response(failure, request_id=request.id, operation="sqlpp-connector")
-    return json_response(_spelled(told))
+    return json_response(_encode_dataset(told))
 
 
-def _spelled(told: Told) -> dict[str, object]:
+def _encode_dataset(told: DatasetInfo) -> dict[str, object]:
     return {
         "keys": ",".join(".".join(key) for key in told.keys),
         "type": {

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.refusals import hidden_metalake, lacks_credential, plain
+from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
 from limnos.http.response import json_response
 from limnos.model import errors
-from limnos.model.errors import LimnosError, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp.requests import Ended
+from limnos.services.sqlpp.running_requests import RequestEnded
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, OutcomeUnknown
 
@@ -27,8 +27,8 @@ _MISSING: Final = (
 )
 _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
     (errors.BadRequest, 400),
-    (errors.Unprocessable, 400),
-    (errors.Unsupported, 400),
+    (errors.PropertyConflict, 400),
+    (errors.UnsupportedOperation, 400),
     (errors.NotFound, 404),
     (errors.AlreadyExists, 409),
     (errors.NotEmpty, 409),
@@ -37,42 +37,42 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
     (errors.InvalidTable, 409),
     (errors.MissingFile, 409),
     (errors.RunConflict, 409),
-    (errors.Forbidden, 403),
+    (errors.PermissionDenied, 403),
     (errors.NotInUse, 403),
-    (errors.Unauthenticated, 401),
+    (errors.AuthenticationFailed, 401),
     (errors.TooSlow, 408),
     (errors.TooLarge, 413),
     (errors.WrongMediaType, 415),
-    (errors.Misdirected, 421),
+    (errors.MisdirectedRequest, 421),
     (errors.HeadTooLarge, 431),
-    (errors.Throttled, 429),
+    (errors.TooManyAttempts, 429),
     (errors.StorageMisconfigured, 400),
     (errors.StorageFailed, 503),
-    (errors.Unavailable, 503),
+    (errors.ServiceUnavailable, 503),
 )
-Failure = LimnosError | InvalidName | SqlppError | Ended
+Failure = LimnosError | InvalidName | SqlppError | RequestEnded
 
 
-def settled(failure: Failure) -> Failure:
+def public_failure(failure: Failure) -> Failure:
     """What a caller is told of: a metalake that is not there is refused as one that is somebody else's."""
-    if isinstance(failure, (SqlppError, Ended)):
+    if isinstance(failure, (SqlppError, RequestEnded)):
         return failure
-    return Unauthenticated(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
+    return AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
 
 
-def told(failure: Failure) -> dict[str, object]:
+def error_entry(failure: Failure) -> dict[str, object]:
     """One entry of a body's `errors`, or of its `warnings`."""
-    return {"code": 1, "msg": plain(str(settled(failure)))}
+    return {"code": 1, "msg": unescape_percent(str(public_failure(failure)))}
 
 
 def status_of(failure: Failure, operation: str = "") -> int:
     """The HTTP status of a failure that nothing was sent before."""
-    found = settled(failure)
+    found = public_failure(failure)
     if isinstance(found, SqlppError):
         if isinstance(found, EngineUnavailable) or found.number == NO_ENGINE:
             return 503
         return 500 if isinstance(found, (EngineFailed, OutcomeUnknown)) else 400
-    if isinstance(found, Ended):
+    if isinstance(found, RequestEnded):
         return 200 if found.late else 400
     if isinstance(found, InvalidName):
         return 400
@@ -91,7 +91,7 @@ def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]
 def error_response(failure: Failure, *, request_id: str, operation: str) -> Response:
     """The answer to a request that failed before anything of its statements could be told."""
     status = status_of(failure, operation)
-    entry = told(failure)
+    entry = error_entry(failure)
     body = {"requestID": request_id, "errors": [entry], "status": "fatal"}
     response = json_response(body, status, headers_of(failure, status))
     response.reason = str(entry["msg"])

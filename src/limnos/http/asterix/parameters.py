@@ -16,7 +16,7 @@ from limnos.names.jsonform import decode as decode_levels
 from limnos.names.percent import unquote_form
 from limnos.services.sqlpp.errors import check_dataverse
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.errors import cut, visible
+from limnos.sqlpp.errors import shorten, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ _UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 
 _INT_MAX: Final = 1 << 63
 
 
-class Asked(NamedTuple):
+class QueryRequest(NamedTuple):
     """What is asked of the query service."""
 
     statement: str
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     parameters: Mapping[str | int, Value]
 
 
-class Sent:
+class RequestParameters:
     """The parameters of a request, however they came: each with its values, which are JSON where the body is."""
 
     def __init__(self, values: Mapping[str, list[object]]) -> None:
@@ -116,7 +116,7 @@ class Sent:
         return value_of(self.first(name))
 
 
-class SentForm(Sent):
+class FormParameters(RequestParameters):
     """Parameters of an address or of a form: all are text, and values are JSON texts."""
 
     def _json(self, name: str) -> Value:
@@ -130,7 +130,7 @@ class SentForm(Sent):
 def bad_value(name: str, value: object) -> SqlppError:
     """A parameter has a value that it can't have."""
     shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(cut(name))}': {visible(cut(shown))}")
+    return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(shorten(name))}': {visible(shorten(shown))}")
 
 
 def value_of(held: object) -> Value:
@@ -144,21 +144,21 @@ def value_of(held: object) -> Value:
     return cast("Value", held)
 
 
-async def sent_by(request: Request) -> Sent:
+async def request_parameters_of(request: Request) -> RequestParameters:
     """Read what a request sent. Raises SqlppError, TooLarge."""
     if request.method in ("GET", "HEAD"):
-        return SentForm(_pairs(request.query_string))
+        return FormParameters(_pairs(request.query_string))
     kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     data = await request.body()
     if kind == FORM or (not kind and not data.lstrip().startswith(b"{")):
-        return SentForm(_pairs(data))
+        return FormParameters(_pairs(data))
     if kind and not kind.endswith(b"json"):
         raise WrongMediaType("Send statements as application/json or as application/x-www-form-urlencoded, and say so")
     try:
         held = request.decode(data, dict[str, object])
     except BadRequest:
         raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
-    return Sent({name: [value] for name, value in held.items()})
+    return RequestParameters({name: [value] for name, value in held.items()})
 
 
 def _pairs(text: bytes) -> dict[str, list[object]]:
@@ -171,12 +171,12 @@ def _pairs(text: bytes) -> dict[str, list[object]]:
     return found
 
 
-def asked_of(sent: Sent, *, reads: bool) -> Asked:
+def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
     """Make what is asked for of what was sent; `reads`: by its method the request may only read. Raises SqlppError."""
     statement = sent.text("statement")
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
-    return Asked(
+    return QueryRequest(
         statement=statement,
         mode=sent.word("mode", MODES),
         dataverse=sent.name("dataverse"),

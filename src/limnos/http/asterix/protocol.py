@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action
-from limnos.http.asterix import admin, connector, handles, service
+from limnos.http.asterix import admin, connector, result_handles, service
 from limnos.http.asterix.errors import error_response
 from limnos.http.routing import Route, Router
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -39,9 +39,9 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
             "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
             body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
         ),
-        Route("GET", "/query/service/status/{handle}", handles.status, "query-service-status"),
-        Route("GET", "/query/service/result/{handle}", handles.result, "query-service-result", query=("pretty",), deadline_s=deadline_s),
-        Route("DELETE", "/query/service/result/{handle}", handles.discard, "query-service-discard"),
+        Route("GET", "/query/service/status/{handle}", result_handles.status, "query-service-status"),
+        Route("GET", "/query/service/result/{handle}", result_handles.result, "query-service-result", query=("pretty",), deadline_s=deadline_s),
+        Route("DELETE", "/query/service/result/{handle}", result_handles.discard, "query-service-discard"),
         Route("GET", "/connector", connector.connector, "sqlpp-connector"),
         Route("GET", "/admin/version", admin.version, "sqlpp-version"),
         Route("GET", "/admin/cluster", admin.cluster, "sqlpp-cluster"),
@@ -60,9 +60,9 @@ class AsterixProtocol:
     def __init__(self, *, timeout_s: float = 300.0) -> None:
         self.router: Router[Handler] = Router("", routes(timeout_s))
 
-    def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a path names: the catalog of dataverses."""
-        return Scope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
+        return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body."""

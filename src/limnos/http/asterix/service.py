@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.asterix.answers import Body, status_word
-from limnos.http.asterix.errors import error_response, headers_of, status_of, told
-from limnos.http.asterix.handles import RESULT, STATUS, Outcome, address
-from limnos.http.asterix.parameters import asked_of, sent_by
+from limnos.http.asterix.errors import error_entry, error_response, headers_of, status_of
+from limnos.http.asterix.parameters import query_request_of, request_parameters_of
+from limnos.http.asterix.response_body import QueryResponseBody, status_word
+from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, handle_address
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp.requests import REQUESTS, Ended
-from limnos.services.sqlpp.requests import Request as Running
-from limnos.services.sqlpp.results import Keeping
-from limnos.services.sqlpp.session import Session
-from limnos.services.sqlpp.statements import admitted, dataverse_begin, gives, statement_run, statements_of
+from limnos.services.sqlpp.results import ResultWriter
+from limnos.services.sqlpp.running_requests import REQUESTS, RequestEnded
+from limnos.services.sqlpp.running_requests import RunningRequest as Running
+from limnos.services.sqlpp.session import StatementSession
+from limnos.services.sqlpp.statements import caller_require, dataverse_begin, has_results, statement_run, statements_of
 from limnos.sqlpp import SqlppError
 from limnos.telemetry.logs import get_logger
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.http.asterix.errors import Failure
-    from limnos.http.asterix.parameters import Asked
+    from limnos.http.asterix.parameters import QueryRequest
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.sqlpp import Parsed
+    from limnos.sqlpp import ParsedStatement
 
 log = get_logger("limnos.http")
 WHOLE_BYTES: Final = 1 << 18
 """Results up to this size are gathered and sent whole."""
-_FAILURES: Final = (SqlppError, Ended, LimnosError, InvalidName)
+_FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
 
 
 async def query_service(request: Request, ctx: Context) -> Response:
     """Carry statements out, and answer their results. With GET they may only read."""
     try:
-        asker = await admitted(ctx)
-        asked = asked_of(await sent_by(request), reads=request.method != "POST")
-    except (SqlppError, Ended) as failure:
+        asker = await caller_require(ctx)
+        asked = query_request_of(await request_parameters_of(request), reads=request.method != "POST")
+    except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
-    body = Body(
+    body = QueryResponseBody(
         request_id=request.id, client_context_id=asked.client_context_id, pretty=asked.pretty, gives=False
     )  # fmt: skip
     now_ms = ctx.services.store.time.now_ms()
@@ -56,20 +56,22 @@ async def query_service(request: Request, ctx: Context) -> Response:
         request_id=request.id, asker=asker, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms,
         mode=asked.mode, is_gone=None if asked.mode == "async" else request.is_gone,
     )  # fmt: skip
-    run = _Run(ctx, asked, body=body, running=running, now_ms=now_ms)
+    run = _QueryRun(ctx, asked, body=body, running=running, now_ms=now_ms)
     if asked.mode == "immediate":
-        return await _answered(run)
-    return await _kept(run, request)
+        return await _respond(run)
+    return await _respond_with_handle(run, request)
 
 
-class _Run:
+class _QueryRun:
     """One request's statements on their way to an answer."""
 
-    def __init__(self, ctx: Context, asked: Asked, *, body: Body, running: Running, now_ms: int) -> None:
+    def __init__(
+        self, ctx: Context, asked: QueryRequest, *, body: QueryResponseBody, running: Running, now_ms: int
+    ) -> None:
         seconds = ctx.services.defaults.sqlpp_timeout_s
         self.timeout_s = seconds if asked.timeout_ms is None else min(seconds, asked.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, asked, body, running
-        self.session = Session(
+        self.session = StatementSession(
             ctx, now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only,
             plans_as_text=asked.plan_format == "string",
         )  # fmt: skip
@@ -88,10 +90,10 @@ class _Run:
         finally:
             await requests.remove(self.running)
 
-    async def parse(self) -> tuple[Parsed, ...]:
+    async def parse(self) -> tuple[ParsedStatement, ...]:
         """Read the statements. Raises SqlppError."""
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
-        self.body.gives = any(gives(each.statement) for each in parsed)
+        self.body.gives = any(has_results(each.statement) for each in parsed)
         self.body.started()
         return parsed
 
@@ -103,13 +105,13 @@ class _Run:
             async for line in self._of(each):
                 yield line
 
-    async def _of(self, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+    async def _of(self, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
         async with aclosing(statement_run(self.session, parsed)) as lines:
             async for line in lines:
                 yield line
 
 
-async def _answered(run: _Run) -> Response:
+async def _respond(run: _QueryRun) -> Response:
     """Gather results; send them whole if they are few, else begin to send them."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
@@ -121,12 +123,12 @@ async def _answered(run: _Run) -> Response:
             if size > WHOLE_BYTES:
                 return stream_response(_pieces(run, gathered, batches=batches))
     except _FAILURES as failure:
-        return _refused(run, failure)
+        return _refusal_response(run, failure)
     return Response(200, b"".join((body.head(), *gathered, body.tail(run.session.warnings))))
 
 
 async def _pieces(
-    run: _Run, gathered: list[bytes], *, batches: AsyncGenerator[list[bytes], None]
+    run: _QueryRun, gathered: list[bytes], *, batches: AsyncGenerator[list[bytes], None]
 ) -> AsyncGenerator[bytes, None]:
     """The body of an answer that is sent as it is made."""
     body = run.body
@@ -141,42 +143,42 @@ async def _pieces(
             failure = error
         except Exception:  # what was sent stays sent: without an end that says so the rest would be missed by nobody
             log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
-            failure = _unexpected(run)
+            failure = _unexpected_error(run)
     yield body.tail(run.session.warnings, failure)
 
 
-def _unexpected(run: _Run) -> LimnosError:
+def _unexpected_error(run: _QueryRun) -> LimnosError:
     """What a caller is told of an error that nobody foresaw."""
     return LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
 
 
-def _refused(run: _Run, failure: Failure) -> Response:
+def _refusal_response(run: _QueryRun, failure: Failure) -> Response:
     status = status_of(failure)
     response = Response(status, run.body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
-    response.reason = str(told(failure)["msg"])
+    response.reason = str(error_entry(failure)["msg"])
     return response
 
 
-async def _kept(run: _Run, request: Request) -> Response:
+async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     """Have results kept under a handle, and answer that: with async at once, with deferred when they are there."""
-    keeping = Keeping(run.ctx, run.running, timeout_s=run.timeout_s)
+    keeping = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
     handle = run.running.handle
     try:
         await run.parse()  # what can't be read is refused, not kept
         await keeping.begin()
     except _FAILURES as failure:
-        return _refused(run, failure)
+        return _refusal_response(run, failure)
     requests = REQUESTS.of(run.ctx.services)
     working = requests.beside(_keep(run, keeping))
     if run.asked.mode == "async":
-        return Response(200, run.body.pointing("running", address(request, STATUS, handle=handle)))
+        return Response(200, run.body.pointing("running", handle_address(request, STATUS, handle=handle)))
     failed = await working
     if failed is not None:
-        return _refused(run, failed)
-    return Response(200, run.body.pointing("success", address(request, RESULT, handle=handle)))
+        return _refusal_response(run, failed)
+    return Response(200, run.body.pointing("success", handle_address(request, RESULT, handle=handle)))
 
 
-async def _keep(run: _Run, keeping: Keeping) -> Failure | None:
+async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
     """Carry statements out and keep what they give; says what went wrong."""
     failed: Failure | None = None
     try:
@@ -189,11 +191,11 @@ async def _keep(run: _Run, keeping: Keeping) -> Failure | None:
         failed = failure
     except Exception:
         log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
-        failed = _unexpected(run)
+        failed = _unexpected_error(run)
     if failed is not None and run.asked.mode == "deferred":  # nobody ever hears of the handle
         await keeping.give_up()
         return failed
     body = run.body.outcome(run.session.warnings, failed)
     status = 200 if failed is None else status_of(failed)
-    await keeping.end(status_word(failed), msgspec.json.encode(Outcome(status, run.body.gives, msgspec.Raw(body))))
+    await keeping.end(status_word(failed), msgspec.json.encode(QueryOutcome(status, run.body.gives, msgspec.Raw(body))))
     return failed

@@ -11,17 +11,17 @@ from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import identifiers, ok
 from limnos.http.gravitino.errors import SUBJECT, error_body
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import InUse, Updates, checked, edits_of
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.updates import EntityUpdates, InUseRequest, check_properties, edits_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.model.errors import Forbidden, IllegalName, LimnosError, NotFound, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, IllegalName, LimnosError, NotFound, PermissionDenied
 from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalogs
 from limnos.services.request.browsing import catalog_names
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class CatalogCreate(Body, frozen=True):
+class CatalogCreate(GravitinoRequestBody, frozen=True):
     """The body of a create, and of a test of one."""
 
     name: str
@@ -44,7 +44,7 @@ async def catalogs_list(request: Request, ctx: Context) -> Response:
     """Answer names of catalogs, those among them that only hold something for the caller; with `details` all about those that the caller may use."""
     (metalake,) = names_of(request)
     if request.query_flag("details"):
-        found = await ctx.read(Scope(metalake), catalogs.catalogs_list)
+        found = await ctx.read(RequestScope(metalake), catalogs.catalogs_list)
         return ok(catalogs=[dto.catalog(node) for node in found])
     return identifiers([metalake], await catalog_names(ctx, metalake))
 
@@ -59,7 +59,7 @@ async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) ->
         catalog_type=body.type,
         provider=body.provider,
         comment=body.comment,
-        properties=checked(body.properties),
+        properties=check_properties(body.properties),
     )
     return ok(catalog=dto.catalog(node))
 
@@ -75,10 +75,10 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
             name=body.name,
             catalog_type=body.type,
             provider=body.provider,
-            properties=checked(body.properties),
+            properties=check_properties(body.properties),
         )
 
-    return await _tested(
+    return await _test_response(
         test(), f"Failed to operate catalog(s) [{body.name}] operation [TEST] under metalake [{metalake}]"
     )
 
@@ -87,16 +87,18 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
     """Answer whether a catalog works; a body may name changes to try it with."""
     metalake, name = names_of(request)
     data = await request.body()
-    edits = edits_of(Request.decode(data, Updates).updates) if data.strip() else Edits()
+    edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
     test = catalogs.catalog_test_edited(ctx, metalake=metalake, name=name, edits=edits)
-    return await _tested(test, f"Failed to operate catalog(s) [{name}] operation [TEST] under metalake [{metalake}]")
+    return await _test_response(
+        test, f"Failed to operate catalog(s) [{name}] operation [TEST] under metalake [{metalake}]"
+    )
 
 
-async def _tested(test: Awaitable[None], sentence: str) -> Response:
+async def _test_response(test: Awaitable[None], sentence: str) -> Response:
     """A test that fails is an answer, 200 with an error body; only who may not test is refused by status."""
     try:
         await test
-    except (Forbidden, Unauthenticated):
+    except (PermissionDenied, AuthenticationFailed):
         raise
     except InvalidName as error:
         return json_response(error_body(IllegalName(error.message, reason=error.reason, subject=sentence)))
@@ -111,17 +113,17 @@ async def _tested(test: Awaitable[None], sentence: str) -> Response:
 async def catalog_load(request: Request, ctx: Context) -> Response:
     """Answer one catalog."""
     metalake, name = names_of(request)
-    return ok(catalog=dto.catalog(await ctx.read(Scope(metalake, name), catalogs.catalog_load)))
+    return ok(catalog=dto.catalog(await ctx.read(RequestScope(metalake, name), catalogs.catalog_load)))
 
 
-async def catalog_alter(request: Request, ctx: Context, body: Updates) -> Response:
+async def catalog_alter(request: Request, ctx: Context, body: EntityUpdates) -> Response:
     """Apply changes to a catalog."""
     metalake, name = names_of(request)
     node = await catalogs.catalog_alter(ctx, metalake=metalake, name=name, edits=edits_of(body.updates))
     return ok(catalog=dto.catalog(node))
 
 
-async def catalog_set(request: Request, ctx: Context, body: InUse) -> Response:
+async def catalog_set(request: Request, ctx: Context, body: InUseRequest) -> Response:
     """Enable or disable a catalog."""
     metalake, name = names_of(request)
     await catalogs.catalog_enable(ctx, metalake=metalake, name=name, in_use=body.in_use)
@@ -145,21 +147,21 @@ _NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake
 _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
 _CATALOGS = "/metalakes/{m}/catalogs"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _CATALOGS, told(_LIST, catalogs_list), "list-catalogs", query=("details",)),
+    Route("GET", _CATALOGS, wrap_handler(_LIST, catalogs_list), "list-catalogs", query=("details",)),
     Route(
-        "POST", _CATALOGS, told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog",
+        "POST", _CATALOGS, wrap_body_handler(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
     Route(
-        "POST", f"{_CATALOGS}/testConnection", told_body(_NEW % "TEST", CatalogCreate, connection_test), "test-new-catalog",
+        "POST", f"{_CATALOGS}/testConnection", wrap_body_handler(_NEW % "TEST", CatalogCreate, connection_test), "test-new-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
-    Route("GET", f"{_CATALOGS}/{{c}}", told(_ONE % "LOAD", catalog_load), "load-catalog"),
+    Route("GET", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "LOAD", catalog_load), "load-catalog"),
     Route(
-        "PUT", f"{_CATALOGS}/{{c}}", told_body(_ONE % "ALTER", Updates, catalog_alter), "alter-catalog",
+        "PUT", f"{_CATALOGS}/{{c}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, catalog_alter), "alter-catalog",
         asks=(Action.CATALOG_ALTER,),
     ),
-    Route("PATCH", f"{_CATALOGS}/{{c}}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
-    Route("DELETE", f"{_CATALOGS}/{{c}}", told(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
-    Route("POST", f"{_CATALOGS}/{{c}}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),
+    Route("PATCH", f"{_CATALOGS}/{{c}}", wrap_body_handler(_ONE % "ENABLE", InUseRequest, catalog_set), "set-catalog"),
+    Route("DELETE", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
+    Route("POST", f"{_CATALOGS}/{{c}}/testConnection", wrap_handler(_ONE % "TEST", catalog_test), "test-catalog"),
 )  # fmt: skip

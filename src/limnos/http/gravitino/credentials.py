@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.apart import object_of
-from limnos.http.gravitino.told import told
+from limnos.http.gravitino.handler_wrappers import wrap_handler
+from limnos.http.gravitino.metalake_objects import object_of
 from limnos.http.response import NO_STORE, json_response
 from limnos.http.routing import Route
 from limnos.services.vending import credentials
@@ -34,6 +34,9 @@ async def credentials_list(request: Request, ctx: Context) -> Response:
 _OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/credentials"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", _OBJECTS, told("Failed to get credentials under object [{1} {2}]", credentials_list), "list-credentials"
+        "GET",
+        _OBJECTS,
+        wrap_handler("Failed to get credentials under object [{1} {2}]", credentials_list),
+        "list-credentials",
     ),
 )

@@ -13,13 +13,13 @@ import msgspec
 from limnos.formats.gravitino.job_templates import FIELDS, content_read
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
-from limnos.model.kinds import Form, Kind
+from limnos.model.kinds import Kind, KindGroup
+from limnos.model.model_versions import UNKNOWN_URI
 from limnos.model.privileges import Privilege
-from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
 from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.governance.tag_values import allowed_values
-from limnos.services.sqlpp.stored_functions import function_told
+from limnos.services.sqlpp.stored_functions import function_view
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from limnos.model.entities import Node, Principal, RoleEntity
-    from limnos.model.jobs import Job
+    from limnos.model.jobs import TemplateJob
+    from limnos.model.model_versions import ModelVersion
     from limnos.model.records import (
         CatalogRecord,
-        DeclaredRecord,
         FilesetRecord,
         JobTemplateRecord,
         MetalakeRecord,
         ModelRecord,
         NamespaceRecord,
         PolicyRecord,
+        SqlppObjectRecord,
         TagRecord,
         TopicRecord,
     )
-    from limnos.model.runs import Run
+    from limnos.model.runs import PipelineRun
     from limnos.model.statistics import Statistic
-    from limnos.model.versions import ModelVersion
     from limnos.names.logical import LogicalCodec
     from limnos.services.catalog.filesets import FileInfo
     from limnos.services.identity.roles import RoleObject
-    from limnos.services.identity.users import Holder
-    from limnos.services.vending.credentials import Vended
+    from limnos.services.identity.users import RoleHolder
+    from limnos.services.vending.credentials import VendedCredentials
 
     Json = dict[str, object]
 
@@ -134,22 +134,22 @@ def policy(node: Node) -> Json:
 def model(node: Node) -> Json:
     """Encode a model; the latest version is the number that the next one gets, as upstream counts."""
     record = cast("ModelRecord", node.record)
-    return {**_described(node, record), "latestVersion": record.next_version}
+    return {**_describe_object(node, record), "latestVersion": record.next_version}
 
 
-def _described(node: Node, record: ModelRecord | FilesetRecord | TopicRecord) -> Json:
+def _describe_object(node: Node, record: ModelRecord | FilesetRecord | TopicRecord) -> Json:
     return compact(name=node.name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
 
 
 def topic(node: Node) -> Json:
     """Encode a topic."""
-    return _described(node, cast("TopicRecord", node.record))
+    return _describe_object(node, cast("TopicRecord", node.record))
 
 
 def function(node: Node) -> Json:
     """Encode a function."""
-    record = cast("DeclaredRecord", node.record)
-    return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **function_told(node)}
+    record = cast("SqlppObjectRecord", node.record)
+    return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **function_view(node)}
 
 
 def fileset(node: Node) -> Json:
@@ -157,7 +157,7 @@ def fileset(node: Node) -> Json:
     record = cast("FilesetRecord", node.record)
     default = record.properties.get(DEFAULT_NAME, UNKNOWN)
     return {
-        **_described(node, record), "type": "external" if record.external else "managed",
+        **_describe_object(node, record), "type": "external" if record.external else "managed",
         "storageLocation": record.locations.get(UNKNOWN) or record.locations.get(default, ""),
         "storageLocations": dict(record.locations),
     }  # fmt: skip
@@ -206,7 +206,7 @@ _STATUSES = {
 """The states of runs in Gravitino's words: what is held has not ended, what is discarded left nothing."""
 
 
-def job(run: Run, *, template: str, state: str) -> Json:
+def job(run: PipelineRun, *, template: str, state: str) -> Json:
     """Encode a run."""
     told = compact(
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
@@ -217,7 +217,7 @@ def job(run: Run, *, template: str, state: str) -> Json:
     return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told, **times}
 
 
-def template_job(job: Job, *, template: str, state: str) -> Json:
+def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
     """Encode a job that a node runs by itself."""
     changed = job.ended_at or job.started_at
     told = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
@@ -233,7 +233,7 @@ def statistic(found: Statistic) -> Json:
     return {"name": found.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(found)}
 
 
-def credential(found: Vended) -> Json:
+def credential(found: VendedCredentials) -> Json:
     """Encode credentials for files in an object store."""
     keys = found.credentials
     if isinstance(keys, GcsToken):
@@ -257,12 +257,12 @@ def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> J
     return {"fullName": full_name(kind, path, codec), "type": "schema" if kind is Kind.NAMESPACE else kind.word}
 
 
-def user(holder: Holder) -> Json:
+def user(holder: RoleHolder) -> Json:
     """Encode a user with the roles held directly."""
     return {**group(holder), "enabled": holder.principal.enabled}
 
 
-def group(holder: Holder) -> Json:
+def group(holder: RoleHolder) -> Json:
     """Encode a group with its roles."""
     found = holder.principal
     return compact(name=found.name, externalId=found.external_id, roles=list(holder.roles), audit=audit(found))
@@ -294,7 +294,7 @@ def _securable(found: RoleObject, codec: LogicalCodec) -> Json:
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
     """Spell an object so that it has one reading: names with dots stand in back-quotes."""
     head, *rest = path
-    if kind is Kind.METALAKE or kind.form is Form.APART:
+    if kind is Kind.METALAKE or kind.form is KindGroup.APART:
         return head
     column = rest.pop() if kind is Kind.COLUMN else None
     leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) else rest.pop()

@@ -6,7 +6,7 @@ reason comes in the error's context. When a refusal is 403 and when 404 is told 
 
 from __future__ import annotations
 
-from limnos.http.refusals import hidden_metalake, told_decision
+from limnos.http.refusals import hidden_metalake, visible_decision_json
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
@@ -33,7 +33,7 @@ _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
 """The spelling names no one object; every other reason is about a name that breaks a rule."""
 
 
-class UnknownVersion(errors.Unsupported):
+class UnknownVersion(errors.UnsupportedOperation):
     """A media type of a protocol version that is not served: 406."""
 
 
@@ -43,33 +43,33 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.IllegalObject, 400, 1001, "IllegalMetadataObjectException"),
     (errors.IllegalStatistic, 400, 1001, "IllegalStatisticNameException"),
     (errors.BadRequest, 400, 1001, "IllegalArgumentException"),
-    (errors.Unprocessable, 400, 1001, "IllegalArgumentException"),
+    (errors.PropertyConflict, 400, 1001, "IllegalArgumentException"),
     (errors.TooSlow, 408, 1001, "IllegalArgumentException"),
     (errors.TooLarge, 413, 1001, "IllegalArgumentException"),
     (errors.WrongMediaType, 415, 1001, "IllegalArgumentException"),
-    (errors.Misdirected, 421, 1001, "IllegalArgumentException"),
+    (errors.MisdirectedRequest, 421, 1001, "IllegalArgumentException"),
     (errors.HeadTooLarge, 431, 1001, "IllegalArgumentException"),
     (errors.MissingFile, 404, 1003, "NotFoundException"),
     (errors.InvalidTable, 409, 1002, "RuntimeException"),
     (UnknownVersion, 406, 1006, "UnsupportedOperationException"),
-    (errors.Unsupported, 405, 1006, "UnsupportedOperationException"),
-    (errors.Forbidden, 403, 1008, "ForbiddenException"),
-    (errors.Unauthenticated, 401, 1011, "UnauthorizedException"),
+    (errors.UnsupportedOperation, 405, 1006, "UnsupportedOperationException"),
+    (errors.PermissionDenied, 403, 1008, "ForbiddenException"),
+    (errors.AuthenticationFailed, 401, 1011, "UnauthorizedException"),
     (errors.PipelineBusy, 409, 1010, "InUseException"),
     (errors.RunConflict, 409, 1012, "OptimisticLockException"),
     (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
     (errors.StorageMisconfigured, 400, 1001, "IllegalArgumentException"),
     (errors.StorageFailed, 502, 1007, "ConnectionFailedException"),
     (errors.StateUnknown, 500, 1002, "RuntimeException"),
-    (errors.Throttled, 429, 1002, "RuntimeException"),
-    (errors.Unavailable, 503, 1002, "RuntimeException"),
+    (errors.TooManyAttempts, 429, 1002, "RuntimeException"),
+    (errors.ServiceUnavailable, 503, 1002, "RuntimeException"),
 )
 _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.NotFound, 404, 1003, "NoSuch{}Exception"),
     (errors.AlreadyExists, 409, 1004, "{}AlreadyExistsException"),
     (errors.NotEmpty, 409, 1005, "NonEmpty{}Exception"),
     (errors.NotInUse, 409, 1009, "{}NotInUseException"),
-    (errors.Protected, 409, 1010, "Protected{}Exception"),
+    (errors.ProtectedObject, 409, 1010, "Protected{}Exception"),
     (errors.InUse, 409, 1010, "{}InUseException"),
 )
 
@@ -79,7 +79,7 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
     error = hidden_metalake(failure)
     status, _, _ = classify(error)
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, errors.ServiceUnavailable):
         headers = ((b"retry-after", b"%d" % error.retry_after_s),)
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)  # naming Basic would make browsers ask for a password
@@ -90,7 +90,7 @@ def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
     """Spell a failure as Gravitino's error body; a refusal also carries its decision, which clients ignore."""
     _, code, name = classify(error)
     body: dict[str, object] = {"code": code, "type": name, "message": _message(error)}
-    decision = told_decision(error)
+    decision = visible_decision_json(error)
     return body if decision is None else {**body, "decision": decision}
 
 
@@ -121,6 +121,6 @@ def _message(error: LimnosError | InvalidName) -> str:
     """
     text = str(error) or "no reason was given"
     subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)
-    if subject and not isinstance(error, (errors.Forbidden, errors.Unauthenticated)):
+    if subject and not isinstance(error, (errors.PermissionDenied, errors.AuthenticationFailed)):
         text = f"{subject}, reason [{text}]"
     return text.replace("%%", "%").replace("%", "%%")

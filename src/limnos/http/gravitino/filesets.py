@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.leaves import Leaf, dropped, named, place_of
-from limnos.http.gravitino.told import Body, NamedBody, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, NamedBody, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import (
     RemoveProperty,
-    Rename,
+    RenameUpdate,
     SetProperty,
     UpdateComment,
     VariedUpdate,
-    checked,
+    check_properties,
 )
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
@@ -49,13 +49,13 @@ class RemoveComment(VariedUpdate, frozen=True, tag="removeComment"):
     """No comment."""
 
 
-class FilesetUpdates(Body, frozen=True):
+class FilesetUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a fileset; its locations never change."""
 
-    updates: list[Rename | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
+    updates: list[RenameUpdate | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
 
 
-_LEAF = Leaf(Kind.FILESET, dto.fileset)
+_LEAF = NamespaceObjectRoutes(Kind.FILESET, dto.fileset)
 
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
@@ -66,7 +66,7 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
         raise BadRequest(f"A fileset is managed or external, not {kind}")
     locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
     asked = FilesetRequest(
-        body.comment, _TYPES[kind], locations | (body.storage_locations or {}), checked(body.properties)
+        body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)
     )
     return _LEAF.told(await filesets.fileset_create(ctx, place.scope, path=path, request=asked))
 
@@ -79,30 +79,30 @@ async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates)
 
 async def fileset_drop(request: Request, ctx: Context) -> Response:
     """Drop a fileset; a missing one is no failure."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path = await place.path(ctx, name)
-    return await dropped(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)
+    return await drop_response(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)
 
 
 async def file_location(request: Request, ctx: Context) -> Response:
     """Answer where a file of a fileset lies."""
-    place, _ = named(request)
-    path, sub_path, location = await _asked(request, ctx)
+    place, _ = object_path_of(request)
+    path, sub_path, location = await _parse_file_path(request, ctx)
     found = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
     return ok(fileLocation=found)
 
 
 async def files_list(request: Request, ctx: Context) -> Response:
     """Answer what lies directly in a directory of a fileset."""
-    place, _ = named(request)
-    path, sub_path, location = await _asked(request, ctx)
+    place, _ = object_path_of(request)
+    path, sub_path, location = await _parse_file_path(request, ctx)
     found = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
     return ok(files=[dto.file_info(each) for each in found])
 
 
-async def _asked(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
+async def _parse_file_path(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
     """Return the fileset, the path within it and the name of the location that a request is about."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     return await place.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
 
 
@@ -111,14 +111,14 @@ _LIST = "Failed to operate fileset(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate fileset(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate fileset(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FILESETS, told(_LIST, _LEAF.list), "list-filesets"),
-    Route("POST", _FILESETS, told_body(_NEW, FilesetCreate, fileset_create), "create-fileset", asks=(Action.FILESET_CREATE,)),
-    Route("GET", f"{_FILESETS}/{{fileset}}", told(_ONE % "LOAD", _LEAF.load), "load-fileset"),
+    Route("GET", _FILESETS, wrap_handler(_LIST, _LEAF.list), "list-filesets"),
+    Route("POST", _FILESETS, wrap_body_handler(_NEW, FilesetCreate, fileset_create), "create-fileset", asks=(Action.FILESET_CREATE,)),
+    Route("GET", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-fileset"),
     Route(
-        "PUT", f"{_FILESETS}/{{fileset}}", told_body(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
+        "PUT", f"{_FILESETS}/{{fileset}}", wrap_body_handler(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
         asks=(Action.FILESET_ALTER,),
     ),
-    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", fileset_drop), "drop-fileset"),
-    Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files", query=("sub_path", "location_name")),
-    Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location", query=("sub_path", "location_name")),
+    Route("DELETE", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "DROP", fileset_drop), "drop-fileset"),
+    Route("GET", f"{_FILESETS}/{{fileset}}/files", wrap_handler(_ONE % "LIST_FILES", files_list), "list-fileset-files", query=("sub_path", "location_name")),
+    Route("GET", f"{_FILESETS}/{{fileset}}/location", wrap_handler(_ONE % "GET", file_location), "get-file-location", query=("sub_path", "location_name")),
 )  # fmt: skip

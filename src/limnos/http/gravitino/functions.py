@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.functions import Definition, Function, FunctionChange
+from limnos.formats.gravitino.functions import Function, FunctionChange, FunctionDefinition
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.leaves import Leaf, dropped, named, place_of
-from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import UpdateComment, edits_of
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
-from limnos.services.lookup import leaves
+from limnos.services.lookup import namespace_objects
 from limnos.services.sqlpp import stored_functions as functions
 
 if TYPE_CHECKING:
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class FunctionRegister(Body, frozen=True):
+class FunctionRegister(GravitinoRequestBody, frozen=True):
     """The body of a register."""
 
     name: str
     function_type: str
     deterministic: bool
-    definitions: list[Definition]
+    definitions: list[FunctionDefinition]
     comment: str | None = None
 
 
-class FunctionUpdates(Body, frozen=True):
+class FunctionUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a function, which keeps its name."""
 
     updates: list[UpdateComment | FunctionChange]
 
 
-_LEAF = Leaf(Kind.FUNCTION, dto.function)
+_LEAF = NamespaceObjectRoutes(Kind.FUNCTION, dto.function)
 
 
 async def functions_list(request: Request, ctx: Context) -> Response:
@@ -51,7 +51,10 @@ async def functions_list(request: Request, ctx: Context) -> Response:
         return await _LEAF.list(request, ctx)
     place = place_of(request)
     found = await ctx.read(
-        place.scope, lambda scene: leaves.leaves_list(scene, place.levels(scene), kind=Kind.FUNCTION)
+        place.scope,
+        lambda request_view: namespace_objects.namespace_objects_list(
+            request_view, place.levels(request_view), kind=Kind.FUNCTION
+        ),
     )
     return ok(functions=[dto.function(each) for each in found])
 
@@ -68,7 +71,7 @@ async def function_register(request: Request, ctx: Context, *, body: FunctionReg
 
 async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdates) -> Response:
     """Apply changes to a function."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path = await place.path(ctx, name)
     comments = [each for each in body.updates if isinstance(each, UpdateComment)]
     changes = tuple(each for each in body.updates if not isinstance(each, UpdateComment))
@@ -79,9 +82,9 @@ async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdate
 
 async def function_drop(request: Request, ctx: Context) -> Response:
     """Drop a function; a missing one is no failure."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path = await place.path(ctx, name)
-    return await dropped(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)
+    return await drop_response(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)
 
 
 _FUNCTIONS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/functions"
@@ -89,15 +92,15 @@ _LIST = "Failed to operate function(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate function(s) [{body.name}] operation [REGISTER] under schema [{2}]"
 _ONE = "Failed to operate function(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FUNCTIONS, told(_LIST, functions_list), "list-functions", query=("details",)),
+    Route("GET", _FUNCTIONS, wrap_handler(_LIST, functions_list), "list-functions", query=("details",)),
     Route(
-        "POST", _FUNCTIONS, told_body(_NEW, FunctionRegister, function_register), "register-function",
+        "POST", _FUNCTIONS, wrap_body_handler(_NEW, FunctionRegister, function_register), "register-function",
         asks=(Action.FUNCTION_CREATE,),
     ),
-    Route("GET", f"{_FUNCTIONS}/{{function}}", told(_ONE % "LOAD", _LEAF.load), "load-function"),
+    Route("GET", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-function"),
     Route(
-        "PUT", f"{_FUNCTIONS}/{{function}}", told_body(_ONE % "ALTER", FunctionUpdates, function_alter), "alter-function",
+        "PUT", f"{_FUNCTIONS}/{{function}}", wrap_body_handler(_ONE % "ALTER", FunctionUpdates, function_alter), "alter-function",
         asks=(Action.FUNCTION_ALTER,),
     ),
-    Route("DELETE", f"{_FUNCTIONS}/{{function}}", told(_ONE % "DROP", function_drop), "drop-function"),
+    Route("DELETE", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "DROP", function_drop), "drop-function"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.users import principal_load, principal_remove, principals_list
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class GroupAdd(Body, frozen=True):
+class GroupAdd(GravitinoRequestBody, frozen=True):
     """The body of an addition."""
 
     name: str
@@ -46,10 +46,10 @@ _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
 _GROUPS = "/metalakes/{m}/groups"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", _GROUPS, told(_LIST, partial(principals_list, kind=Kind.GROUP), access=True), "list-groups",
+        "GET", _GROUPS, wrap_handler(_LIST, partial(principals_list, kind=Kind.GROUP), access=True), "list-groups",
         query=("details",), query_refused=PAGING,
     ),
-    Route("POST", _GROUPS, told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
-    Route("GET", f"{_GROUPS}/{{g}}", told(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True), "load-group"),
-    Route("DELETE", f"{_GROUPS}/{{g}}", told(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True), "remove-group"),
+    Route("POST", _GROUPS, wrap_body_handler(_NEW, GroupAdd, group_add, access=True), "add-group"),
+    Route("GET", f"{_GROUPS}/{{g}}", wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True), "load-group"),
+    Route("DELETE", f"{_GROUPS}/{{g}}", wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True), "remove-group"),
 )  # fmt: skip

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.leaves import dropped
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, edits_of
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.namespace_objects import drop_response
+from limnos.http.gravitino.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, RunConflict
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.runs import job_templates, jobs, runs
 from limnos.services.runs.job_templates import KIND, TemplateRequest
-from limnos.services.runs.jobs import JobTold
+from limnos.services.runs.jobs import JobView
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
-    from limnos.services.runs.runs import Told
+    from limnos.services.runs.runs import RunView
 
 
 class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):
@@ -34,19 +34,19 @@ class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):
     new_template: dict[str, object]
 
 
-class TemplateUpdates(Body, frozen=True):
+class TemplateUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a template."""
 
-    updates: Sequence[Rename | UpdateComment | UpdateTemplate]
+    updates: Sequence[RenameUpdate | UpdateComment | UpdateTemplate]
 
 
-class TemplateRegister(Body, frozen=True):
+class TemplateRegister(GravitinoRequestBody, frozen=True):
     """A template to be made."""
 
     job_template: dict[str, object]
 
 
-class JobRun(Body, frozen=True):
+class JobRun(GravitinoRequestBody, frozen=True):
     """A job to be started."""
 
     job_template_name: str
@@ -55,7 +55,7 @@ class JobRun(Body, frozen=True):
 
 async def templates_list(request: Request, ctx: Context) -> Response:
     """Answer the templates that the caller may use: their names, or with `details` all of them."""
-    found = await ctx.read(Scope(*names_of(request)), job_templates.templates_list)
+    found = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
         return ok(jobTemplates=[dto.job_template(each) for each in found])
     return ok(names=[each.name for each in found])
@@ -82,7 +82,7 @@ def _text(value: object, key: str) -> str:
 async def template_load(request: Request, ctx: Context) -> Response:
     """Answer one template."""
     metalake, name = names_of(request)
-    found = await ctx.read(Scope(metalake), lambda scene: job_templates.template_find(scene, name))
+    found = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
     return ok(jobTemplate=dto.job_template(found))
 
 
@@ -98,7 +98,7 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
 async def template_drop(request: Request, ctx: Context) -> Response:
     """Drop a template with its jobs; a missing one is no failure."""
     metalake, name = names_of(request)
-    return await dropped(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
+    return await drop_response(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
@@ -131,15 +131,15 @@ async def job_cancel(request: Request, ctx: Context) -> Response:
     return ok(job=_job(found or await _run_cancel(ctx, metalake, uuid=uuid)))
 
 
-async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> Told:
+async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> RunView:
     try:
         return await runs.run_cancel(ctx, metalake=metalake, uuid=uuid)
     except RunConflict:
         return await runs.run_load(ctx, metalake=metalake, uuid=uuid)
 
 
-def _job(found: Told | JobTold) -> dict[str, object]:
-    if isinstance(found, JobTold):
+def _job(found: RunView | JobView) -> dict[str, object]:
+    if isinstance(found, JobView):
         return dto.template_job(found.job, template=found.template, state=found.state)
     return dto.job(found.run, template=found.pipeline, state=found.state)
 
@@ -151,17 +151,17 @@ _JOBS = f"Failed to operate job(s) operation [%s] {_UNDER}"
 _JOB = f"Failed to operate job {{1}} operation [%s] {_UNDER}"
 _ALL, _RUNS = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _ALL, told(_TEMPLATES % "LIST", templates_list), "list-job-templates", query=("details",)),
+    Route("GET", _ALL, wrap_handler(_TEMPLATES % "LIST", templates_list), "list-job-templates", query=("details",)),
     Route(
-        "POST", _ALL, told_body(_TEMPLATES % "REGISTER", TemplateRegister, template_register), "register-job-template"
+        "POST", _ALL, wrap_body_handler(_TEMPLATES % "REGISTER", TemplateRegister, template_register), "register-job-template"
     ),
-    Route("GET", f"{_ALL}/{{template}}", told(_TEMPLATE % "GET", template_load), "load-job-template"),
+    Route("GET", f"{_ALL}/{{template}}", wrap_handler(_TEMPLATE % "GET", template_load), "load-job-template"),
     Route(
-        "PUT", f"{_ALL}/{{template}}", told_body(_TEMPLATE % "ALTER", TemplateUpdates, template_alter), "alter-job-template"
+        "PUT", f"{_ALL}/{{template}}", wrap_body_handler(_TEMPLATE % "ALTER", TemplateUpdates, template_alter), "alter-job-template"
     ),
-    Route("DELETE", f"{_ALL}/{{template}}", told(_TEMPLATE % "DELETE", template_drop), "drop-job-template"),
-    Route("GET", _RUNS, told(_JOBS % "LIST", jobs_list), "list-jobs", query=("jobTemplateName",)),
-    Route("POST", _RUNS, told_body(_JOBS % "RUN", JobRun, job_run), "run-job"),
-    Route("GET", f"{_RUNS}/{{job}}", told(_JOB % "GET", job_load), "load-job"),
-    Route("POST", f"{_RUNS}/{{job}}", told(_JOB % "CANCEL", job_cancel), "cancel-job"),
+    Route("DELETE", f"{_ALL}/{{template}}", wrap_handler(_TEMPLATE % "DELETE", template_drop), "drop-job-template"),
+    Route("GET", _RUNS, wrap_handler(_JOBS % "LIST", jobs_list), "list-jobs", query=("jobTemplateName",)),
+    Route("POST", _RUNS, wrap_body_handler(_JOBS % "RUN", JobRun, job_run), "run-job"),
+    Route("GET", f"{_RUNS}/{{job}}", wrap_handler(_JOB % "GET", job_load), "load-job"),
+    Route("POST", f"{_RUNS}/{{job}}", wrap_handler(_JOB % "CANCEL", job_cancel), "cancel-job"),
 )  # fmt: skip

@@ -20,31 +20,33 @@ _PLAIN: Final = {
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-class _Type(msgspec.Struct):
+class _LanceType(msgspec.Struct):
     type: str
-    fields: list[_Field] = []
+    fields: list[_LanceField] = []
     length: int | None = None
 
 
-class _Field(msgspec.Struct):
+class _LanceField(msgspec.Struct):
     name: str
-    type: _Type
+    type: _LanceType
     nullable: bool = True
     metadata: dict[str, str] = {}
 
 
 def columns_of(fields: bytes) -> list[Json]:
     """Tell the columns of a table."""
-    return [{**_told(each), "autoIncrement": False} for each in msgspec.json.decode(fields, type=list[_Field])]
+    return [
+        {**_encode_field(each), "autoIncrement": False} for each in msgspec.json.decode(fields, type=list[_LanceField])
+    ]
 
 
-def _told(field: _Field) -> Json:
+def _encode_field(field: _LanceField) -> Json:
     return {"name": field.name, "type": _type(field.type), "nullable": field.nullable}
 
 
-def _type(kind: _Type) -> object:
+def _type(kind: _LanceType) -> object:
     if kind.type == "struct":
-        return {"type": "struct", "fields": [_told(each) for each in kind.fields]}
+        return {"type": "struct", "fields": [_encode_field(each) for each in kind.fields]}
     if kind.type in ("list", "large_list"):
         item = kind.fields[0]
         return {"type": "list", "containsNull": item.nullable, "elementType": _type(item.type)}
@@ -52,7 +54,7 @@ def _type(kind: _Type) -> object:
         return _external(f"fixed_size_list:{kind.fields[0].type.type}:{kind.length}")
     word, *parts = kind.type.split(":")
     if word == "dict":
-        return _type(_Type(":".join(parts[:-2])))
+        return _type(_LanceType(":".join(parts[:-2])))
     if word == "decimal" and int(parts[1]) <= 38:
         return f"decimal({parts[1]},{parts[2]})"
     if word == "fixed_size_binary":

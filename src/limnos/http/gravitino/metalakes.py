@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import InUse, Updates, checked, edits_of
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.updates import EntityUpdates, InUseRequest, check_properties, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.catalog import metalakes
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class MetalakeCreate(Body, frozen=True):
+class MetalakeCreate(GravitinoRequestBody, frozen=True):
     """The body of a create."""
 
     name: str
@@ -40,7 +40,7 @@ async def metalakes_list(_request: Request, ctx: Context) -> Response:
 async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate) -> Response:
     """Make a metalake."""
     node = await metalakes.metalake_create(
-        ctx, name=body.name, comment=body.comment, properties=checked(body.properties)
+        ctx, name=body.name, comment=body.comment, properties=check_properties(body.properties)
     )
     return ok(metalake=dto.metalake(node))
 
@@ -48,16 +48,16 @@ async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate)
 async def metalake_load(request: Request, ctx: Context) -> Response:
     """Answer one metalake."""
     (name,) = names_of(request)
-    return ok(metalake=dto.metalake(await ctx.read(Scope(name), metalakes.metalake_load)))
+    return ok(metalake=dto.metalake(await ctx.read(RequestScope(name), metalakes.metalake_load)))
 
 
-async def metalake_alter(request: Request, ctx: Context, body: Updates) -> Response:
+async def metalake_alter(request: Request, ctx: Context, body: EntityUpdates) -> Response:
     """Apply changes to a metalake."""
     (name,) = names_of(request)
     return ok(metalake=dto.metalake(await metalakes.metalake_alter(ctx, name=name, edits=edits_of(body.updates))))
 
 
-async def metalake_set(request: Request, ctx: Context, body: InUse) -> Response:
+async def metalake_set(request: Request, ctx: Context, body: InUseRequest) -> Response:
     """Enable or disable a metalake."""
     (name,) = names_of(request)
     await metalakes.metalake_set(ctx, name=name, in_use=body.in_use)
@@ -79,16 +79,16 @@ async def metalake_drop(request: Request, ctx: Context) -> Response:
 _ONE = "Failed to operate metalake(s) [{0}] operation "
 _NEW = "Failed to operate metalake(s) [{body.name}] operation [CREATE]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes", told("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"),
+    Route("GET", "/metalakes", wrap_handler("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"),
     Route(
-        "POST", "/metalakes", told_body(_NEW, MetalakeCreate, metalake_create), "create-metalake",
+        "POST", "/metalakes", wrap_body_handler(_NEW, MetalakeCreate, metalake_create), "create-metalake",
         asks=(Action.METALAKE_CREATE,),
     ),
-    Route("GET", "/metalakes/{m}", told(_ONE + "[LOAD]", metalake_load), "load-metalake"),
+    Route("GET", "/metalakes/{m}", wrap_handler(_ONE + "[LOAD]", metalake_load), "load-metalake"),
     Route(
-        "PUT", "/metalakes/{m}", told_body(_ONE + "[ALTER]", Updates, metalake_alter), "alter-metalake",
+        "PUT", "/metalakes/{m}", wrap_body_handler(_ONE + "[ALTER]", EntityUpdates, metalake_alter), "alter-metalake",
         asks=(Action.METALAKE_ALTER,),
     ),
-    Route("PATCH", "/metalakes/{m}", told_body(_ONE + "[ENABLE]", InUse, metalake_set), "set-metalake"),
-    Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake", query=("force",)),
+    Route("PATCH", "/metalakes/{m}", wrap_body_handler(_ONE + "[ENABLE]", InUseRequest, metalake_set), "set-metalake"),
+    Route("DELETE", "/metalakes/{m}", wrap_handler(_ONE + "[DROP]", metalake_drop), "drop-metalake", query=("force",)),
 )  # fmt: skip

@@ -12,21 +12,21 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.leaves import Leaf, dropped, named
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of
 from limnos.http.gravitino.updates import (
+    EntityUpdates,
     RemoveProperty,
     SetProperty,
     UpdateComment,
-    Updates,
     VariedUpdate,
-    checked,
+    check_properties,
     edits_of,
 )
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
+from limnos.model.model_versions import ModelVersionReference
 from limnos.model.records import ModelRecord
-from limnos.model.versions import Which
 from limnos.services.catalog import models
 from limnos.services.catalog.models import VersionEdits
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"
 
 
-class ModelRegister(Body, frozen=True):
+class ModelRegister(GravitinoRequestBody, frozen=True):
     """The body of a register."""
 
     name: str
@@ -47,7 +47,7 @@ class ModelRegister(Body, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class VersionLink(Body, frozen=True):
+class VersionLink(GravitinoRequestBody, frozen=True):
     """The body of a link; `uri` is one without a name."""
 
     uri: str | None = None
@@ -84,29 +84,29 @@ class UpdateAliases(VariedUpdate, frozen=True, tag="updateAliases"):
     aliases_to_remove: list[str] | None = None
 
 
-class VersionUpdates(Body, frozen=True):
+class VersionUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a version."""
 
     updates: list[UpdateComment | SetProperty | RemoveProperty | UpdateUri | AddUri | RemoveUri | UpdateAliases]
 
 
-_LEAF = Leaf(Kind.MODEL, dto.model)
+_LEAF = NamespaceObjectRoutes(Kind.MODEL, dto.model)
 
 
 async def model_register(request: Request, ctx: Context, *, body: ModelRegister) -> Response:
     """Make a model; it has no version yet."""
-    record = ModelRecord(body.comment, checked(body.properties))
+    record = ModelRecord(body.comment, check_properties(body.properties))
     return await _LEAF.make(request, ctx, name=body.name, record=record)
 
 
-async def model_alter(request: Request, ctx: Context, *, body: Updates) -> Response:
+async def model_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> Response:
     """Apply changes to a model."""
     return await _LEAF.change(request, ctx, updates=body.updates)
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
     """Answer a model's versions: their numbers, or with `details` all of them."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path = await place.path(ctx, name)
     if request.query_flag("details"):
         found = await models.versions_list(ctx, place.scope, path=path)
@@ -116,21 +116,21 @@ async def versions_list(request: Request, ctx: Context) -> Response:
 
 async def version_link(request: Request, ctx: Context, *, body: VersionLink) -> Response:
     """Give a model another version."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     await models.version_link(
         ctx, place.scope, path=await place.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
-        aliases=tuple(body.aliases or ()), comment=body.comment, properties=checked(body.properties),
+        aliases=tuple(body.aliases or ()), comment=body.comment, properties=check_properties(body.properties),
     )  # fmt: skip
     return ok()
 
 
-def _which(request: Request, *, is_alias: bool) -> Which:
-    return Which(names_of(request)[4], is_alias)
+def _version_selector(request: Request, *, is_alias: bool) -> ModelVersionReference:
+    return ModelVersionReference(names_of(request)[4], is_alias)
 
 
 async def _load(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = named(request)
-    which = _which(request, is_alias=is_alias)
+    place, name = object_path_of(request)
+    which = _version_selector(request, is_alias=is_alias)
     path = await place.path(ctx, name)
     return ok(modelVersion=dto.model_version(await models.version_load(ctx, place.scope, path=path, which=which)))
 
@@ -146,8 +146,8 @@ async def alias_load(request: Request, ctx: Context) -> Response:
 
 
 async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = named(request)
-    which, wanted = _which(request, is_alias=is_alias), request.query("uriName")
+    place, name = object_path_of(request)
+    which, wanted = _version_selector(request, is_alias=is_alias), request.query("uriName")
     path = await place.path(ctx, name)
     return ok(uri=await models.version_uri(ctx, place.scope, path=path, which=which, name=wanted))
 
@@ -163,8 +163,8 @@ async def alias_uri(request: Request, ctx: Context) -> Response:
 
 
 async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_alias: bool) -> Response:
-    place, name = named(request)
-    which = _which(request, is_alias=is_alias)
+    place, name = object_path_of(request)
+    which = _version_selector(request, is_alias=is_alias)
     path = await place.path(ctx, name)
     found = await models.version_alter(ctx, place.scope, path=path, which=which, edits=_edits(body))
     return ok(modelVersion=dto.model_version(found))
@@ -201,10 +201,10 @@ async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -
 
 
 async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = named(request)
-    which = _which(request, is_alias=is_alias)
+    place, name = object_path_of(request)
+    which = _version_selector(request, is_alias=is_alias)
     path = await place.path(ctx, name)
-    return await dropped(
+    return await drop_response(
         models.version_delete(ctx, place.scope, path=path, which=which), "model_version", Kind.MODEL.word
     )
 
@@ -240,28 +240,28 @@ def _of_version(
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _MODELS, told(_LIST, _LEAF.list), "list-models"),
-    Route("POST", _MODELS, told_body(_NEW, ModelRegister, model_register), "register-model", asks=(Action.MODEL_CREATE,)),
-    Route("GET", f"{_MODELS}/{{model}}", told(_ONE % "LOAD", _LEAF.load), "load-model"),
-    Route("PUT", f"{_MODELS}/{{model}}", told_body(_ONE % "ALTER", Updates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
-    Route("DELETE", f"{_MODELS}/{{model}}", told(_ONE % "DELETE", _LEAF.drop), "delete-model"),
-    Route("GET", f"{_MODELS}/{{model}}/versions", told(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions", query=("details",)),
+    Route("GET", _MODELS, wrap_handler(_LIST, _LEAF.list), "list-models"),
+    Route("POST", _MODELS, wrap_body_handler(_NEW, ModelRegister, model_register), "register-model", asks=(Action.MODEL_CREATE,)),
+    Route("GET", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-model"),
+    Route("PUT", f"{_MODELS}/{{model}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
+    Route("DELETE", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "DELETE", _LEAF.drop), "delete-model"),
+    Route("GET", f"{_MODELS}/{{model}}/versions", wrap_handler(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions", query=("details",)),
     Route(
-        "POST", f"{_MODELS}/{{model}}/versions", told_body(_ONE % "LINK", VersionLink, version_link), "link-model-version",
+        "POST", f"{_MODELS}/{{model}}/versions", wrap_body_handler(_ONE % "LINK", VersionLink, version_link), "link-model-version",
         asks=(Action.MODEL_LINK,),
     ),
     *_of_version(
         ONE_VERSION, "version",
         handlers=(
-            told(_VERSION % "LOAD", version_load), told(_VERSION % "LOAD", version_uri),
-            told_body(_VERSION % "ALTER", VersionUpdates, version_alter), told(_VERSION % "DELETE", version_delete),
+            wrap_handler(_VERSION % "LOAD", version_load), wrap_handler(_VERSION % "LOAD", version_uri),
+            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, version_alter), wrap_handler(_VERSION % "DELETE", version_delete),
         ),
     ),
     *_of_version(
         ONE_ALIAS, "alias",
         handlers=(
-            told(_VERSION % "LOAD", alias_load), told(_VERSION % "LOAD", alias_uri),
-            told_body(_VERSION % "ALTER", VersionUpdates, alias_alter), told(_VERSION % "DELETE", alias_delete),
+            wrap_handler(_VERSION % "LOAD", alias_load), wrap_handler(_VERSION % "LOAD", alias_uri),
+            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, alias_alter), wrap_handler(_VERSION % "DELETE", alias_delete),
         ),
     ),
 )  # fmt: skip

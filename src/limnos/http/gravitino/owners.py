@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, told_body
+from limnos.http.gravitino.handler_wrappers import (
+    GravitinoRequestBody,
+    catalog_not_found_as_object,
+    names_of,
+    wrap_body_handler,
+    wrap_handler,
+)
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.identity import owners
-from limnos.services.lookup.objects import parse_kind
+from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 
 
-class OwnerSet(Body, frozen=True):
+class OwnerSet(GravitinoRequestBody, frozen=True):
     """The new owner: a user or group, in any case."""
 
     name: str
@@ -35,7 +41,7 @@ class OwnerSet(Body, frozen=True):
 async def owner_load(request: Request, ctx: Context) -> Response:
     """Answer who owns an object; nothing for what nobody owns."""
     metalake, kind, full_name = names_of(request)
-    with absent_as_object():
+    with catalog_not_found_as_object():
         found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return ok() if found is None else ok(owner=dto.owner(found))
 
@@ -46,7 +52,7 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
     owner_kind = _KINDS.get(body.type.lower())
     if owner_kind is None:
         raise BadRequest(f"An owner is a USER or a GROUP, not a {body.type}")
-    with absent_as_object():
+    with catalog_not_found_as_object():
         await owners.owner_set(
             ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name
         )
@@ -55,11 +61,16 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
 
 _ONE = "Failed to execute {1} {2} owner operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/owners/{type}/{fullName}", told(_ONE % "GET", owner_load, access=True), "load-owner"),
+    Route(
+        "GET",
+        "/metalakes/{m}/owners/{type}/{fullName}",
+        wrap_handler(_ONE % "GET", owner_load, access=True),
+        "load-owner",
+    ),
     Route(
         "PUT",
         "/metalakes/{m}/owners/{type}/{fullName}",
-        told_body(_ONE % "SET", OwnerSet, owner_set, access=True),
+        wrap_body_handler(_ONE % "SET", OwnerSet, owner_set, access=True),
         "set-owner",
     ),
 )

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.handler_wrappers import (
+    GravitinoRequestBody,
+    catalog_not_found_as_object,
+    names_of,
+    wrap_body_handler,
+)
 from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
-from limnos.http.gravitino.told import Body, absent_as_object, names_of, told_body
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -25,19 +30,19 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class RoleNames(Body, frozen=True):
+class RoleNames(GravitinoRequestBody, frozen=True):
     """Roles to give or take."""
 
     role_names: list[str]
 
 
-class Privileges(Body, frozen=True):
+class PrivilegesRequest(GravitinoRequestBody, frozen=True):
     """Privileges to grant or revoke."""
 
     privileges: list[PrivilegeBody]
 
 
-class Overrides(Body, frozen=True):
+class RoleOverrideRequest(GravitinoRequestBody, frozen=True):
     """Everything a role shall grant from now on."""
 
     overrides: list[SecurableObject]
@@ -54,12 +59,12 @@ async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind:
     return ok(user=dto.user(holder)) if kind is Kind.USER else ok(group=dto.group(holder))
 
 
-async def privileges_change(request: Request, ctx: Context, body: Privileges, *, grants_them: bool) -> Response:
+async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequest, *, grants_them: bool) -> Response:
     """Grant privileges on an object to a role, or revoke them; again is fine."""
     metalake, role, kind, full_name = names_of(request)
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")
-    with absent_as_object():
+    with catalog_not_found_as_object():
         found = await grants.privileges_grant(
             ctx,
             metalake=metalake,
@@ -70,7 +75,7 @@ async def privileges_change(request: Request, ctx: Context, body: Privileges, *,
     return ok(role=await role_json(ctx, found))
 
 
-async def role_override(request: Request, ctx: Context, body: Overrides) -> Response:
+async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
     """Replace everything a role grants."""
     metalake, role = names_of(request)
     found = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
@@ -79,12 +84,14 @@ async def role_override(request: Request, ctx: Context, body: Overrides) -> Resp
 
 def _roles(what: str, word: str, kind: Kind, *, gives: bool) -> Handler:
     sentence = f"Failed to operate role(s) {{body.role_names}} operation [{what}] under {word} [{{1}}]"
-    return told_body(sentence, RoleNames, partial(roles_change, kind=kind, gives=gives), access=True)
+    return wrap_body_handler(sentence, RoleNames, partial(roles_change, kind=kind, gives=gives), access=True)
 
 
 def _privileges(what: str, *, grants_them: bool) -> Handler:
     sentence = f"Failed to operate object({{2}}: {{3}}) operation [{what}] under role [{{1}}]"
-    return told_body(sentence, Privileges, partial(privileges_change, grants_them=grants_them), access=True)
+    return wrap_body_handler(
+        sentence, PrivilegesRequest, partial(privileges_change, grants_them=grants_them), access=True
+    )
 
 
 _OVERRIDE = "Failed to operate role {1} operation [GRANT] under metalake [{0}]"
@@ -113,7 +120,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         "PUT", f"{_PERMISSIONS}/roles/{{r}}/{{type}}/{{fullName}}/revoke", _privileges("REVOKE", grants_them=False), "revoke-privileges",
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/roles/{{r}}", told_body(_OVERRIDE, Overrides, role_override, access=True), "override-role",
+        "PUT", f"{_PERMISSIONS}/roles/{{r}}", wrap_body_handler(_OVERRIDE, RoleOverrideRequest, role_override, access=True), "override-role",
         asks=(Action.ROLE_ASSIGN,),
     ),
 )  # fmt: skip

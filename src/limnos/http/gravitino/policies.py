@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.apart import Apart, object_of
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, edits_of
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.metalake_objects import MetalakeObjectRoutes, object_of
+from limnos.http.gravitino.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.governance import policies
-from limnos.services.governance.policies import NewContent, PolicyRequest
-from limnos.services.request.properties import Edits
+from limnos.services.governance.policies import PolicyContent, PolicyRequest
+from limnos.services.request.property_edits import PropertyEdits
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class PolicyCreate(Body, frozen=True):
+class PolicyCreate(GravitinoRequestBody, frozen=True):
     """The body of a create."""
 
     name: str
@@ -44,26 +44,26 @@ class UpdateContent(VariedUpdate, frozen=True, tag="updateContent"):
     new_content: dict[str, object]
 
 
-class PolicyUpdates(Body, frozen=True):
+class PolicyUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a policy."""
 
-    updates: list[Rename | UpdateComment | UpdateContent]
+    updates: list[RenameUpdate | UpdateComment | UpdateContent]
 
 
-class PolicySet(Body, frozen=True):
+class PolicySet(GravitinoRequestBody, frozen=True):
     """Whether a policy is to be in force."""
 
     enable: bool
 
 
-class PoliciesAssociate(Body, frozen=True):
+class PoliciesAssociate(GravitinoRequestBody, frozen=True):
     """Names of what to attach to an object and of what to detach from it."""
 
     policies_to_add: list[str] | None = None
     policies_to_remove: list[str] | None = None
 
 
-_POLICY = Apart(Kind.POLICY, dto.policy)
+_POLICY = MetalakeObjectRoutes(Kind.POLICY, dto.policy)
 
 
 async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -> Response:
@@ -78,7 +78,7 @@ async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateContent)])
     contents = [
-        NewContent(each.policy_type, each.new_content) for each in body.updates if isinstance(each, UpdateContent)
+        PolicyContent(each.policy_type, each.new_content) for each in body.updates if isinstance(each, UpdateContent)
     ]
     content = contents[-1] if contents else None
     return _POLICY.told(await policies.policy_alter(ctx, metalake=metalake, name=name, edits=edits, content=content))
@@ -87,7 +87,7 @@ async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -
 async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Response:
     """Enable or disable a policy; again is fine."""
     metalake, name = names_of(request)
-    await policies.policy_alter(ctx, metalake=metalake, name=name, edits=Edits(), enabled=body.enable)
+    await policies.policy_alter(ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=body.enable)
     return ok()
 
 
@@ -110,14 +110,14 @@ _ONE = "Failed to operate policy {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate policy(s) operation [%s] under object [{1} {2}]"
 _POLICIES, _OBJECTS = "/metalakes/{m}/policies", "/metalakes/{m}/objects/{type}/{fullName}/policies"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _POLICIES, told(_LIST, _POLICY.list), "list-policies", query=("details",)),
-    Route("POST", _POLICIES, told_body(_NEW, PolicyCreate, policy_create), "create-policy", asks=(Action.POLICY_CREATE,)),
-    Route("GET", f"{_POLICIES}/{{policy}}", told(_ONE % "GET", _POLICY.load), "load-policy"),
-    Route("PUT", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"),
-    Route("PATCH", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
-    Route("DELETE", f"{_POLICIES}/{{policy}}", told(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
-    Route("GET", f"{_POLICIES}/{{policy}}/objects", told(_ONE % "LIST", _POLICY.objects), "list-policy-objects"),
-    Route("GET", _OBJECTS, told(_ON % "LIST", _POLICY.list_on), "list-object-policies", query=("details",)),
-    Route("POST", _OBJECTS, told_body(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate), "associate-policies"),
-    Route("GET", f"{_OBJECTS}/{{policy}}", told(_ON % "GET", _POLICY.load_on), "load-object-policy"),
+    Route("GET", _POLICIES, wrap_handler(_LIST, _POLICY.list), "list-policies", query=("details",)),
+    Route("POST", _POLICIES, wrap_body_handler(_NEW, PolicyCreate, policy_create), "create-policy", asks=(Action.POLICY_CREATE,)),
+    Route("GET", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "GET", _POLICY.load), "load-policy"),
+    Route("PUT", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"),
+    Route("PATCH", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
+    Route("DELETE", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
+    Route("GET", f"{_POLICIES}/{{policy}}/objects", wrap_handler(_ONE % "LIST", _POLICY.objects), "list-policy-objects"),
+    Route("GET", _OBJECTS, wrap_handler(_ON % "LIST", _POLICY.list_on), "list-object-policies", query=("details",)),
+    Route("POST", _OBJECTS, wrap_body_handler(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate), "associate-policies"),
+    Route("GET", f"{_OBJECTS}/{{policy}}", wrap_handler(_ON % "GET", _POLICY.load_on), "load-object-policy"),
 )  # fmt: skip

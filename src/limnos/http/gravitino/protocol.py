@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import (
-    bulk,
+    bulk_users,
     catalogs,
     credentials,
     filesets,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 ROOT = "/api"
 _MODULES = (
@@ -52,7 +52,7 @@ _MODULES = (
     catalogs,
     schemas,
     users,
-    bulk,
+    bulk_users,
     groups,
     roles,
     permissions,
@@ -81,7 +81,7 @@ class GravitinoProtocol:
     def __init__(self) -> None:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
 
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
         return scope_of_path(path, request), None, ()
 

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.handler_wrappers import (
+    GravitinoRequestBody,
+    catalog_not_found_as_object,
+    names_of,
+    wrap_body_handler,
+    wrap_handler,
+)
 from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
-from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, told_body
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.identity import roles
-from limnos.services.lookup.objects import parse_kind
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.securables import parse_kind
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class RoleCreate(Body, frozen=True):
+class RoleCreate(GravitinoRequestBody, frozen=True):
     """The body of a create; the list of objects may be empty, but not missing."""
 
     name: str
@@ -35,7 +41,7 @@ class RoleCreate(Body, frozen=True):
 
 async def roles_list(request: Request, ctx: Context) -> Response:
     """Answer the names of the roles that the caller may load."""
-    found = await ctx.read(Scope(*names_of(request)), roles.roles_list)
+    found = await ctx.read(RequestScope(*names_of(request)), roles.roles_list)
     return ok(names=[role.name for role in found])
 
 
@@ -55,7 +61,7 @@ async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Respo
 async def role_load(request: Request, ctx: Context) -> Response:
     """Answer one role."""
     metalake, name = names_of(request)
-    found = await ctx.read(Scope(metalake), lambda scene: roles.role_load(scene, name))
+    found = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
     return ok(role=await role_json(ctx, found))
 
 
@@ -74,7 +80,7 @@ async def role_drop(request: Request, ctx: Context) -> Response:
 async def object_roles(request: Request, ctx: Context) -> Response:
     """Answer the names of the roles that grant something on an object, of those that the caller may load."""
     metalake, kind, full_name = names_of(request)
-    with absent_as_object():
+    with catalog_not_found_as_object():
         names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return ok(names=names)
 
@@ -85,11 +91,11 @@ _ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
 _ROLES = "/metalakes/{m}/roles"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _ROLES, told(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
-    Route("POST", _ROLES, told_body(_NEW, RoleCreate, role_create, access=True), "create-role", asks=(Action.ROLE_CREATE,)),
-    Route("GET", f"{_ROLES}/{{r}}", told(_ONE % "GET", role_load, access=True), "load-role"),
-    Route("DELETE", f"{_ROLES}/{{r}}", told(_ONE % "DELETE", role_drop, access=True), "drop-role"),
+    Route("GET", _ROLES, wrap_handler(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
+    Route("POST", _ROLES, wrap_body_handler(_NEW, RoleCreate, role_create, access=True), "create-role", asks=(Action.ROLE_CREATE,)),
+    Route("GET", f"{_ROLES}/{{r}}", wrap_handler(_ONE % "GET", role_load, access=True), "load-role"),
+    Route("DELETE", f"{_ROLES}/{{r}}", wrap_handler(_ONE % "DELETE", role_drop, access=True), "drop-role"),
     Route(
-        "GET", "/metalakes/{m}/objects/{type}/{fullName}/roles", told(_ON, object_roles, access=True), "list-object-roles",
+        "GET", "/metalakes/{m}/objects/{type}/{fullName}/roles", wrap_handler(_ON, object_roles, access=True), "list-object-roles",
     ),
 )  # fmt: skip

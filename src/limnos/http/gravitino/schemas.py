@@ -13,22 +13,28 @@ from msgspec.structs import replace
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
-from limnos.http.gravitino.told import NamedBody, names_of, told, told_body
-from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
+from limnos.http.gravitino.handler_wrappers import NamedBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.updates import PropertyUpdates, check_properties, edits_of
 from limnos.http.routing import Route
-from limnos.model.errors import BadRequest, NotFound, Unsupported
+from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import check_gravitino_name
 from limnos.services.catalog import namespaces
 from limnos.services.federation import schemas as source_schemas
-from limnos.services.federation.objects import Seen
-from limnos.services.federation.shadows import Sought, seek
-from limnos.services.lance.sights import Sight, contents, properties_in, sight_of, spaces_in
-from limnos.services.lookup.lance_roots import require_own, root_is_shown, root_load, stands_for_catalog
-from limnos.services.lookup.objects import codec_of
-from limnos.services.request.pages import EVERY
-from limnos.services.request.scene import Scope
+from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
+from limnos.services.federation.source_objects import VisibleSourceNames
+from limnos.services.lance.catalog_directories import (
+    CatalogDirectory,
+    catalog_directory_of,
+    directory_open,
+    namespaces_in,
+    properties_in,
+)
+from limnos.services.lookup.lance_roots import is_root_schema, is_root_visible, require_own, root_load
+from limnos.services.lookup.securables import codec_of
+from limnos.services.request.name_pages import ALL_NAMES
+from limnos.services.request.request_view import RequestScope
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.upkeep.cascades import namespace_drop_all
 
@@ -39,8 +45,8 @@ if TYPE_CHECKING:
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.properties import Edits
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.property_edits import PropertyEdits
+    from limnos.services.request.request_view import RequestView
 
 COMMENT = "comment"
 """The property by which Iceberg's clients know a namespace's comment; here it is a field of its own."""
@@ -49,23 +55,23 @@ ROOT_COMMENT = "What lies directly in the catalog"
 """Of the schema that stands for a Lance catalog itself."""
 
 
-class _Directory(NamedTuple):
+class _DirectoryListing(NamedTuple):
     """A directory that a catalog shows: what is listed of it, and the schema that stands for the catalog itself, for who sees that."""
 
-    sight: Sight
+    sight: CatalogDirectory
     codec: LogicalCodec
     levels: Levels
     beside: tuple[str, ...]
 
 
-class _Source(NamedTuple):
+class _SourceListing(NamedTuple):
     """A catalog that shows another system: what the caller sees of its schemas."""
 
-    seen: Seen
+    seen: VisibleSourceNames
     codec: LogicalCodec
 
 
-def _spelled(codec: LogicalCodec, levels: Levels) -> str | None:
+def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
     """Spell a schema of a source; None for a name that would read as another one."""
     try:
         return codec.join(levels)
@@ -85,29 +91,31 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
     metalake, catalog = names_of(request)
     parent = (request.query("parentSchema") or "").strip()
 
-    def read(scene: Scene) -> list[str] | _Directory | _Source:
-        codec = codec_of(scene)
+    def read(request_view: RequestView) -> list[str] | _DirectoryListing | _SourceListing:
+        codec = codec_of(request_view)
         if parent and not codec.nested:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 f"The catalog [{metalake}.{catalog}] does not support hierarchical schemas, so listing schemas under a "
                 "parent schema is not supported."
             )
         levels = codec.split(parent, what="parentSchema") if parent else ()
-        if is_sourced(scene):
-            return _Source(source_schemas.schemas_seen(scene, levels), codec)
-        beside = (scene.defaults.root_schema,) if not parent and root_is_shown(scene) else ()
-        sight = sight_of(scene, Action.NAMESPACE_LIST)
+        if is_sourced(request_view):
+            return _SourceListing(source_schemas.schemas_visible(request_view, levels), codec)
+        beside = (request_view.defaults.root_schema,) if not parent and is_root_visible(request_view) else ()
+        sight = catalog_directory_of(request_view, Action.NAMESPACE_LIST)
         if sight is not None:
-            return _Directory(sight, codec, levels, beside)
-        names = namespaces.namespaces_list(scene, levels).texts()
+            return _DirectoryListing(sight, codec, levels, beside)
+        names = namespaces.namespaces_list(request_view, levels).texts()
         return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
-    found = await ctx.read(Scope(metalake, catalog), read)
-    if isinstance(found, _Source):
+    found = await ctx.read(RequestScope(metalake, catalog), read)
+    if isinstance(found, _SourceListing):
         names = await source_schemas.schemas_list(ctx, found.seen)
-        found = [each for name in names if (each := _spelled(found.codec, (*found.seen.path, name))) is not None]
-    if isinstance(found, _Directory):
-        shown = spaces_in(await contents(ctx, found.sight), found.levels, asked=EVERY).names
+        found = [
+            each for name in names if (each := _render_schema_name(found.codec, (*found.seen.path, name))) is not None
+        ]
+    if isinstance(found, _DirectoryListing):
+        shown = namespaces_in(await directory_open(ctx, found.sight), found.levels, asked=ALL_NAMES).names
         found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
     return identifiers([metalake, catalog], found)
 
@@ -115,10 +123,10 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
 async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
     """Make a schema and its missing parents."""
     metalake, catalog = names_of(request)
-    scope = Scope(metalake, catalog)
-    codec, sourced = await ctx.read(scope, lambda scene: (codec_of(scene), is_sourced(scene)))
+    scope = RequestScope(metalake, catalog)
+    codec, sourced = await ctx.read(scope, lambda request_view: (codec_of(request_view), is_sourced(request_view)))
     levels = codec.split(body.name)
-    properties = checked(body.properties)
+    properties = check_properties(body.properties)
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)
     if sourced:
@@ -141,7 +149,7 @@ def _check_new_name(codec: LogicalCodec, part: str) -> str:
     return part
 
 
-def _source_schema(found: source_schemas.Loaded, name: str) -> dict[str, object]:
+def _source_schema(found: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
     """Tell a schema of a source; who made it is known of what stands for it."""
     told = found.told
     audit = dto.audit(found.catalog if found.node is None else found.node)
@@ -152,29 +160,29 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     """Answer one schema."""
     metalake, catalog, name = names_of(request)
 
-    def read(scene: Scene) -> dict[str, object] | tuple[Sight, Levels] | Sought:
-        levels = codec_of(scene).split(name)
-        if is_sourced(scene):
-            return seek(scene, Kind.NAMESPACE, path=levels, action=Action.NAMESPACE_LOAD)
-        if stands_for_catalog(scene, levels):
-            return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(root_load(scene)))
-        sight = sight_of(scene, Action.NAMESPACE_LOAD)
-        return dto.schema(namespaces.namespace_load(scene, levels), name) if sight is None else (sight, levels)
+    def read(request_view: RequestView) -> dict[str, object] | tuple[CatalogDirectory, Levels] | SourceLookup:
+        levels = codec_of(request_view).split(name)
+        if is_sourced(request_view):
+            return find_source_object(request_view, Kind.NAMESPACE, path=levels, action=Action.NAMESPACE_LOAD)
+        if is_root_schema(request_view, levels):
+            return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(root_load(request_view)))
+        sight = catalog_directory_of(request_view, Action.NAMESPACE_LOAD)
+        return dto.schema(namespaces.namespace_load(request_view, levels), name) if sight is None else (sight, levels)
 
-    found = await ctx.read(Scope(metalake, catalog), read)
+    found = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(found, dict):
         return ok(schema=found)
-    if isinstance(found, Sought):
+    if isinstance(found, SourceLookup):
         return ok(schema=_source_schema(await source_schemas.schema_load(ctx, found), name))
     sight, levels = found
-    properties = properties_in(await contents(ctx, sight), levels)
+    properties = properties_in(await directory_open(ctx, sight), levels)
     return ok(schema=compact(name=name, properties=properties, audit=dto.audit(sight.catalog)))
 
 
 async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:
     """Set and remove properties of a schema, of that one only."""
     metalake, catalog, name = names_of(request)
-    scope = Scope(metalake, catalog)
+    scope = RequestScope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
     edits = edits_of(body.updates)
     if sourced:  # there the comment is a property like any other
@@ -186,18 +194,18 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
 
 
-async def _changed_levels(ctx: Context, scope: Scope, *, name: str) -> tuple[Levels, bool]:
+async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tuple[Levels, bool]:
     """Read the name of a schema that is to be changed, and whether it is a source's. Raises Unsupported for the one that stands for its catalog."""
 
-    def read(scene: Scene) -> tuple[Levels, bool]:
-        levels = codec_of(scene).split(name)
-        require_own(scene, levels)
-        return levels, is_sourced(scene)
+    def read(request_view: RequestView) -> tuple[Levels, bool]:
+        levels = codec_of(request_view).split(name)
+        require_own(request_view, levels)
+        return levels, is_sourced(request_view)
 
     return await ctx.read(scope, read)
 
 
-def _without_comment(edits: Edits) -> Edits:
+def _without_comment(edits: PropertyEdits) -> PropertyEdits:
     """Read changes of the property `comment` as changes of the comment."""
     if COMMENT not in edits.sets and COMMENT not in edits.removes:
         return edits
@@ -211,7 +219,7 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
     """Drop an empty schema, or with `cascade` its content too, where the provider does that; a missing one is no failure."""
     metalake, catalog, name = names_of(request)
     cascade = request.query_flag("cascade")
-    scope = Scope(metalake, catalog)
+    scope = RequestScope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
     try:
         if cascade and not sourced:
@@ -237,12 +245,12 @@ _NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catal
 _ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
 _SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _SCHEMAS, told(_LIST, schemas_list), "list-schemas", query=("parentSchema",)),
-    Route("POST", _SCHEMAS, told_body(_NEW, SchemaCreate, schema_create), "create-schema", asks=(Action.NAMESPACE_CREATE,)),
-    Route("GET", f"{_SCHEMAS}/{{s}}", told(_ONE % "LOAD", schema_load), "load-schema"),
+    Route("GET", _SCHEMAS, wrap_handler(_LIST, schemas_list), "list-schemas", query=("parentSchema",)),
+    Route("POST", _SCHEMAS, wrap_body_handler(_NEW, SchemaCreate, schema_create), "create-schema", asks=(Action.NAMESPACE_CREATE,)),
+    Route("GET", f"{_SCHEMAS}/{{s}}", wrap_handler(_ONE % "LOAD", schema_load), "load-schema"),
     Route(
-        "PUT", f"{_SCHEMAS}/{{s}}", told_body(_ONE % "ALTER", PropertyUpdates, schema_alter), "alter-schema",
+        "PUT", f"{_SCHEMAS}/{{s}}", wrap_body_handler(_ONE % "ALTER", PropertyUpdates, schema_alter), "alter-schema",
         asks=(Action.NAMESPACE_ALTER,),
     ),
-    Route("DELETE", f"{_SCHEMAS}/{{s}}", told(_ONE % "DROP", schema_drop), "drop-schema", query=("cascade",)),
+    Route("DELETE", f"{_SCHEMAS}/{{s}}", wrap_handler(_ONE % "DROP", schema_drop), "drop-schema", query=("cascade",)),
 )  # fmt: skip

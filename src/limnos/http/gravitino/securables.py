@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.told import Body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody
 from limnos.model.privileges import parse_condition, parse_privilege
-from limnos.services.identity.grants import Wish
+from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.identity.roles import role_objects
-from limnos.services.lookup.objects import codec_outside, parse_kind
+from limnos.services.lookup.securables import codec_for, parse_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.entities import Ruled
+    from limnos.model.entities import RoleWithRules
     from limnos.services.request.context import Context
 
 
-class PrivilegeBody(Body, frozen=True):
+class PrivilegeBody(GravitinoRequestBody, frozen=True):
     """A privilege, allowed or denied; words in any case."""
 
     name: str
     condition: str
 
 
-class SecurableObject(Body, frozen=True):
+class SecurableObject(GravitinoRequestBody, frozen=True):
     """An object and the privileges on it."""
 
     full_name: str
@@ -39,20 +39,20 @@ class SecurableObject(Body, frozen=True):
     privileges: list[PrivilegeBody]
 
 
-def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> Wish:
+def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
     """Read what is asked for on one object. Raises BadRequest, IllegalPrivilege."""
     rules = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in privileges)
-    return Wish(parse_kind(kind), full_name, rules)
+    return PrivilegeRequest(parse_kind(kind), full_name, rules)
 
 
-def wishes_of(objects: Sequence[SecurableObject]) -> tuple[Wish, ...]:
+def wishes_of(objects: Sequence[SecurableObject]) -> tuple[PrivilegeRequest, ...]:
     """Read what is asked for on several objects."""
     return tuple(wish_of(each.type, each.full_name, each.privileges) for each in objects)
 
 
-async def role_json(ctx: Context, found: Ruled) -> dict[str, object]:
+async def role_json(ctx: Context, found: RoleWithRules) -> dict[str, object]:
     """Encode a role with the names of its objects, list by list, so that a role of many holds nobody up."""
-    codec = codec_outside(ctx.services.defaults)
+    codec = codec_for(ctx.services.defaults)
     async with aclosing(role_objects(ctx, found)) as lists:
         encoded = [msgspec.json.encode(dto.securables(objects, codec))[1:-1] async for objects in lists]
     return dto.role(found.role, msgspec.Raw(b"[" + b",".join(filter(None, encoded)) + b"]"))

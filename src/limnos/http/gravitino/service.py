@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from limnos.http import health
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import told
+from limnos.http.gravitino.handler_wrappers import wrap_handler
 from limnos.http.routing import Route
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -26,18 +26,18 @@ VERSION = {"version": "1.3.1", "compileDate": "01/01/2026 00:00:00", "gitCommit"
 
 async def version(_request: Request, ctx: Context) -> Response:
     """Answer which Gravitino release this server speaks for, to any valid credential."""
-    await ctx.read(Scope(), lambda scene: scene.user)
+    await ctx.read(RequestScope(), lambda request_view: request_view.user)
     return ok(version=VERSION)
 
 
 async def me(_request: Request, ctx: Context) -> Response:
     """Answer who the caller is taken for."""
-    return ok(principal=await ctx.read(Scope(), lambda scene: scene.user))
+    return ok(principal=await ctx.read(RequestScope(), lambda request_view: request_view.user))
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/version", told("Failed to get the version", version), "get-version"),
-    Route("GET", "/authn/me", told("Failed to get the principal", me), "get-principal"),
+    Route("GET", "/version", wrap_handler("Failed to get the version", version), "get-version"),
+    Route("GET", "/authn/me", wrap_handler("Failed to get the principal", me), "get-principal"),
     Route("GET", "/health", health.health, "health"),
     Route("GET", "/health/live", health.live, "health-live"),
     Route("GET", "/health/ready", health.ready, "health-ready"),

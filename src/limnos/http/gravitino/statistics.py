@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.apart import object_of
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.metalake_objects import object_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
-from limnos.model.statistics import Range
+from limnos.model.statistics import PartitionRange
 from limnos.services.governance import statistics
 
 if TYPE_CHECKING:
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class StatisticsUpdate(Body, frozen=True):
+class StatisticsUpdate(GravitinoRequestBody, frozen=True):
     """Values by names."""
 
     updates: dict[str, object]
 
 
-class StatisticsDrop(Body, frozen=True):
+class StatisticsDrop(GravitinoRequestBody, frozen=True):
     """Names of what is to go."""
 
     names: list[str]
 
 
-class PartitionUpdate(Body, frozen=True):
+class PartitionUpdate(GravitinoRequestBody, frozen=True):
     """Values by names, of one partition."""
 
     partition_name: str
     statistics: dict[str, object]
 
 
-class PartitionsUpdate(Body, frozen=True):
+class PartitionsUpdate(GravitinoRequestBody, frozen=True):
     """The same of several partitions."""
 
     updates: list[PartitionUpdate]
 
 
-class PartitionDrop(Body, frozen=True):
+class PartitionDrop(GravitinoRequestBody, frozen=True):
     """Names of what is to go from one partition."""
 
     partition_name: str
     statistic_names: list[str]
 
 
-class PartitionsDrop(Body, frozen=True):
+class PartitionsDrop(GravitinoRequestBody, frozen=True):
     """The same of several partitions."""
 
     drops: list[PartitionDrop]
@@ -84,7 +84,7 @@ async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDro
 
 async def partition_statistics_list(request: Request, ctx: Context) -> Response:
     """Answer the statistics of a range of partitions, by the partitions' names."""
-    within = Range(
+    within = PartitionRange(
         request.query("from"), request.query("to"), above_too=request.query_flag("fromInclusive", default=True),
         below_too=request.query_flag("toInclusive"),
     )  # fmt: skip
@@ -122,15 +122,15 @@ _TABLE, _PARTITIONS = (
     f"/metalakes/{{m}}/objects/{{type}}/{{fullName}}/statistics{rest}" for rest in ("", "/partitions")
 )
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TABLE, told(_ON % "LIST", statistics_list), "list-statistics"),
-    Route("PUT", _TABLE, told_body(_ON % "UPDATE", StatisticsUpdate, statistics_update), "update-statistics", asks=(Action.TABLE_ALTER,)),
-    Route("POST", _TABLE, told_body(_ON % "DROP", StatisticsDrop, statistics_drop), "drop-statistics"),
-    Route("GET", _PARTITIONS, told(_ON % "LIST", partition_statistics_list), "list-partition-statistics", query=("from", "to", "fromInclusive", "toInclusive")),
+    Route("GET", _TABLE, wrap_handler(_ON % "LIST", statistics_list), "list-statistics"),
+    Route("PUT", _TABLE, wrap_body_handler(_ON % "UPDATE", StatisticsUpdate, statistics_update), "update-statistics", asks=(Action.TABLE_ALTER,)),
+    Route("POST", _TABLE, wrap_body_handler(_ON % "DROP", StatisticsDrop, statistics_drop), "drop-statistics"),
+    Route("GET", _PARTITIONS, wrap_handler(_ON % "LIST", partition_statistics_list), "list-partition-statistics", query=("from", "to", "fromInclusive", "toInclusive")),
     Route(
-        "PUT", _PARTITIONS, told_body(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
+        "PUT", _PARTITIONS, wrap_body_handler(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
         "update-partition-statistics", asks=(Action.TABLE_ALTER,),
     ),
     Route(
-        "POST", _PARTITIONS, told_body(_ON % "DROP", PartitionsDrop, partition_statistics_drop), "drop-partition-statistics"
+        "POST", _PARTITIONS, wrap_body_handler(_ON % "DROP", PartitionsDrop, partition_statistics_drop), "drop-partition-statistics"
     ),
 )  # fmt: skip

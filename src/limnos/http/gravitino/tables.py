@@ -12,49 +12,63 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.gravitino.partitions import distribution_of
-from limnos.formats.gravitino.tables import COMMENT, Asked, TableChange, commit_of, stored_of, told_of, wanted_of
+from limnos.formats.gravitino.tables import (
+    COMMENT,
+    GravitinoCreate,
+    TableChange,
+    commit_of,
+    iceberg_create_of,
+    iceberg_metadata_of,
+    table_json,
+)
 from limnos.http.gravitino import dto, lance_columns
 from limnos.http.gravitino.dto import compact, identifiers, ok
-from limnos.http.gravitino.leaves import dropped, named, place_of
-from limnos.http.gravitino.told import Body, NamedBody, names_of, told, told_body
+from limnos.http.gravitino.handler_wrappers import (
+    GravitinoRequestBody,
+    NamedBody,
+    names_of,
+    wrap_body_handler,
+    wrap_handler,
+)
+from limnos.http.gravitino.namespace_objects import drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import VariedUpdate
 from limnos.http.response import Response
 from limnos.http.routing import ANY_BODY_BYTES, Route
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.records import BLANK_TABLE
 from limnos.names.path import check_gravitino_name
 from limnos.services.catalog import tables
 from limnos.services.federation import tables as source_tables
-from limnos.services.federation.objects import Seen
-from limnos.services.federation.shadows import Sought, seek
-from limnos.services.iceberg import restricted
+from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
+from limnos.services.federation.source_objects import VisibleSourceNames
+from limnos.services.iceberg import restricted_tables
 from limnos.services.iceberg import tables as iceberg_tables
-from limnos.services.iceberg.evolving import table_evolve
+from limnos.services.iceberg.table_evolution import table_evolve
 from limnos.services.iceberg.tables import TableRequest
-from limnos.services.lance import describing as lance_describing
-from limnos.services.lance.describing import At
-from limnos.services.lance.lists import tables_of
-from limnos.services.lance.sights import Sight, contents, sight_of, tables_in
+from limnos.services.lance import table_description as lance_describing
+from limnos.services.lance.catalog_directories import CatalogDirectory, catalog_directory_of, directory_open, tables_in
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.table_lists import tables_page
 from limnos.services.lookup.lance_roots import levels_within
-from limnos.services.lookup.objects import codec_of
-from limnos.services.request.lasting import lasting_of
-from limnos.services.request.pages import EVERY
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.securables import codec_of
+from limnos.services.request.cache_validity import cache_validity_of
+from limnos.services.request.name_pages import ALL_NAMES
+from limnos.services.request.request_view import RequestScope
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.http.application import Handler
-    from limnos.http.gravitino.leaves import Place
+    from limnos.http.gravitino.namespace_objects import SchemaPath
     from limnos.http.request import Request
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
-    from limnos.services.lance.describing import Told
+    from limnos.services.lance.table_description import TableDescription
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 _NOT_SPLIT = (
     "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "
@@ -82,7 +96,7 @@ class RenameTable(VariedUpdate, frozen=True, tag="rename"):
     new_schema_name: str | None = None
 
 
-class TableUpdates(Body, frozen=True):
+class TableUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a table."""
 
     updates: list[RenameTable | TableChange]
@@ -92,65 +106,70 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """Answer the tables of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> Response | list[str] | tuple[Sight, Levels] | Seen:
-        levels = levels_within(scene, codec_of(scene).split(schema))
-        if format_of(scene) == SOURCE:
-            return source_tables.tables_seen(scene, levels)
-        if format_of(scene) != LANCE:
-            response = identifiers([metalake, catalog, schema], tables.tables_list(scene, levels).texts())
-            response.lasting = lasting_of(scene, ctx.credential) if request.may_be_kept else None
+    def read(request_view: RequestView) -> Response | list[str] | tuple[CatalogDirectory, Levels] | VisibleSourceNames:
+        levels = levels_within(request_view, codec_of(request_view).split(schema))
+        if format_of(request_view) == SOURCE:
+            return source_tables.tables_visible(request_view, levels)
+        if format_of(request_view) != LANCE:
+            response = identifiers([metalake, catalog, schema], tables.tables_list(request_view, levels).texts())
+            response.lasting = cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
             return response
-        sight = sight_of(scene, Action.TABLE_LIST)
-        return tables_of(scene, levels, asked=EVERY).texts() if sight is None else (sight, levels)
+        sight = catalog_directory_of(request_view, Action.TABLE_LIST)
+        return tables_page(request_view, levels, asked=ALL_NAMES).texts() if sight is None else (sight, levels)
 
-    found = await ctx.read(Scope(metalake, catalog), read)
+    found = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(found, Response):
         return found
-    if isinstance(found, Seen):
+    if isinstance(found, VisibleSourceNames):
         found = await source_tables.tables_list(ctx, found)
     if isinstance(found, tuple):
         sight, levels = found
-        found = tables_in(await contents(ctx, sight), levels, asked=EVERY, declared=True).names
+        found = tables_in(await directory_open(ctx, sight), levels, asked=ALL_NAMES, declared=True).names
     return identifiers([metalake, catalog, schema], found)
 
 
-class _Restricted(NamedTuple):
+class _RestrictedTable(NamedTuple):
     """A table as somebody may see it whom read restrictions bind."""
 
     node: Node
-    sight: restricted.Sight
+    sight: restricted_tables.TableVisibility
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """Answer one table with its columns; a Lance table's are read from its files. `privileges` may ask for more than a load."""
     metalake, catalog, schema, name = names_of(request)
-    scope, action = Scope(metalake, catalog), _action(request)
+    scope, action = RequestScope(metalake, catalog), _action(request)
 
-    def read(scene: Scene) -> Levels | Response | Sought | _Restricted:
-        levels = levels_within(scene, codec_of(scene).split(schema))
-        if format_of(scene) == SOURCE:
-            return seek(scene, Kind.TABLE, path=(*levels, name), action=action)
-        if format_of(scene) == LANCE:
+    def read(request_view: RequestView) -> Levels | Response | SourceLookup | _RestrictedTable:
+        levels = levels_within(request_view, codec_of(request_view).split(schema))
+        if format_of(request_view) == SOURCE:
+            return find_source_object(request_view, Kind.TABLE, path=(*levels, name), action=action)
+        if format_of(request_view) == LANCE:
             if action is not Action.TABLE_LOAD:
-                tables.table_find(scene, levels, name, action, wanted=LANCE)
+                tables.table_find(request_view, levels, name, action, wanted=LANCE)
             return (*levels, name)
-        if action is Action.TABLE_LOAD and (sight := restricted.table_sight(scene, (*levels, name))).bound is not None:
-            return _Restricted(scene.node(sight.document.node_id), sight)
-        node = tables.table_find(scene, levels, name, action).entity
-        response = ok(table=_iceberg_table(node, scene.document(node.id)))
+        if (
+            action is Action.TABLE_LOAD
+            and (sight := restricted_tables.table_visibility(request_view, (*levels, name))).bound is not None
+        ):
+            return _RestrictedTable(request_view.node(sight.document.node_id), sight)
+        node = tables.table_find(request_view, levels, name, action).entity
+        response = ok(table=_iceberg_table(node, request_view.document(node.id)))
         if request.may_be_kept:
             about = (Kind.TABLE, (*levels, name), action)
-            response.lasting = lasting_of(scene, ctx.credential, about=about, document=True)
+            response.lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return response
 
     found = await ctx.read(scope, read)
     if isinstance(found, Response):
         return found
-    if isinstance(found, Sought):
+    if isinstance(found, SourceLookup):
         return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
-    if isinstance(found, _Restricted):
-        return ok(table=_iceberg_table(found.node, await restricted.document_shown(ctx, found.sight)))
-    state = await lance_describing.table_describe(ctx, scope, levels=found, at=At(), detailed=True, looks=False)
+    if isinstance(found, _RestrictedTable):
+        return ok(table=_iceberg_table(found.node, await restricted_tables.document_for_caller(ctx, found.sight)))
+    state = await lance_describing.table_describe(
+        ctx, scope, levels=found, at=VersionReference(), detailed=True, looks=False
+    )
     return ok(table=_lance_table(state, name=name))
 
 
@@ -168,16 +187,16 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
     place = place_of(request)
     scope = place.scope
     path, draft = await iceberg_tables.new_table_located(
-        ctx, scope, path_of=lambda scene: (*place.levels(scene), body.name)
+        ctx, scope, path_of=lambda request_view: (*place.levels(request_view), body.name)
     )
-    told = Asked(
+    told = GravitinoCreate(
         body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
         body.indexes or (),
     )  # fmt: skip
     if draft is None:
         made = await source_tables.table_create(ctx, scope, path=path, asked=told)
         return ok(table=_source_table(made, name=body.name))
-    wanted = wanted_of(told)
+    wanted = iceberg_create_of(told)
     asked = TableRequest(
         check_gravitino_name(body.name, kind="TABLE"), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
         wanted.properties,
@@ -194,54 +213,54 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
     """Change a table: rename it, which stands alone, or change columns and properties, all at once."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     renames = [each for each in body.updates if isinstance(each, RenameTable)]
     if renames:
         if len(body.updates) > 1:
             raise BadRequest("A rename of a table stands alone: send the other changes in a request of their own")
-        return await (_source_renamed if sourced else _renamed)(ctx, place, path=path, rename=renames[0])
+        return await (_rename_source_table if sourced else _rename_table)(ctx, place, path=path, rename=renames[0])
     changes = [each for each in body.updates if not isinstance(each, RenameTable)]
     if sourced:
         altered = await source_tables.table_alter(ctx, place.scope, path=path, changes=changes)
         return ok(table=_source_table(altered, name=name))
 
-    def build(document: Document) -> tuple[list[object], list[object]]:
-        return commit_of(stored_of(document.body), changes)
+    def build(document: MetadataDocument) -> tuple[list[object], list[object]]:
+        return commit_of(iceberg_metadata_of(document.body), changes)
 
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_ALTER))
+    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_ALTER))
     found = await table_evolve(ctx, place.scope, path=path, build=build)
     return ok(table=_iceberg_table(found.node, found.document))
 
 
-def _require_changing(scene: Scene, path: Levels, *, action: Action) -> None:
+def _require_changing(request_view: RequestView, path: Levels, *, action: Action) -> None:
     """Refuse to change a table of another format, to who may change it. Raises NotFound, Forbidden, Unsupported."""
-    if format_of(scene) == LANCE:
-        tables.table_find(scene, path[:-1], path[-1], action, wanted=LANCE)
-        raise Unsupported(
-            f"Catalog {scene.catalog.name} holds Lance tables, which are changed and dropped over Lance REST"
+    if format_of(request_view) == LANCE:
+        tables.table_find(request_view, path[:-1], path[-1], action, wanted=LANCE)
+        raise UnsupportedOperation(
+            f"Catalog {request_view.catalog.name} holds Lance tables, which are changed and dropped over Lance REST"
         )
 
 
-async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTable) -> Response:
+async def _rename_table(ctx: Context, place: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
     into = path[:-1]
     if rename.new_schema_name is not None:
         other = place._replace(schema=rename.new_schema_name)
         into = await ctx.read(place.scope, other.levels)
     target = (*into, check_gravitino_name(rename.new_name, kind="TABLE"))
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_RENAME))
+    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_RENAME))
     action = Action.TABLE_RENAME if into == path[:-1] else Action.TABLE_MOVE
 
-    def look(scene: Scene) -> tuple[Node, Document]:
-        node = tables.table_find(scene, path[:-1], path[-1], action).entity
-        return node, scene.document(node.id)
+    def look(request_view: RequestView) -> tuple[Node, MetadataDocument]:
+        node = tables.table_find(request_view, path[:-1], path[-1], action).entity
+        return node, request_view.document(node.id)
 
     node, document = await ctx.read(place.scope, look)
     await tables.table_move(ctx, place.scope, source=path, target=target, wanted=node.format)
     return ok(table=_iceberg_table(msgspec.structs.replace(node, name=target[-1]), document))
 
 
-async def _source_renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTable) -> Response:
+async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
     into = path[:-1]
     if rename.new_schema_name is not None:
         other = place._replace(schema=rename.new_schema_name)
@@ -252,36 +271,38 @@ async def _source_renamed(ctx: Context, place: Place, *, path: Levels, rename: R
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table, with `purge` its files too; a missing one is no failure."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
     if sourced:
-        return await dropped(source_tables.table_drop(ctx, place.scope, path=path, purge=purge), "table")
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_DROP))
-    return await dropped(tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table")
+        return await drop_response(source_tables.table_drop(ctx, place.scope, path=path, purge=purge), "table")
+    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_DROP))
+    return await drop_response(
+        tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table"
+    )
 
 
 async def partitions(request: Request, ctx: Context) -> Response:
     """Say that partitions are not served, to who may load the table; with a change, to who may alter it."""
-    place, name = named(request)
+    place, name = object_path_of(request)
     path, _ = await place.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
 
-    def refuse(scene: Scene) -> None:
-        if is_sourced(scene):
-            seek(scene, Kind.TABLE, path=path, action=action)
-            raise Unsupported(_NOT_TOLD)
-        tables.table_find(scene, path[:-1], path[-1], action, wanted=None)
-        raise Unsupported(_NOT_SPLIT)
+    def refuse(request_view: RequestView) -> None:
+        if is_sourced(request_view):
+            find_source_object(request_view, Kind.TABLE, path=path, action=action)
+            raise UnsupportedOperation(_NOT_TOLD)
+        tables.table_find(request_view, path[:-1], path[-1], action, wanted=None)
+        raise UnsupportedOperation(_NOT_SPLIT)
 
     await ctx.read(place.scope, refuse)
-    raise Unsupported(_NOT_SPLIT)
+    raise UnsupportedOperation(_NOT_SPLIT)
 
 
-def _iceberg_table(node: Node, document: Document) -> Json:
-    return {"name": node.name, **told_of(stored_of(document.body)), "audit": dto.audit(node)}
+def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
+    return {"name": node.name, **table_json(iceberg_metadata_of(document.body)), "audit": dto.audit(node)}
 
 
-def _source_table(found: source_tables.Loaded, *, name: str) -> Json:
+def _source_table(found: source_tables.FederatedTable, *, name: str) -> Json:
     """Tell a table of a source; who made it is known of what stands for it."""
     told, audit = found.told, dto.audit(found.catalog if found.node is None else found.node)
     layout = told.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
@@ -296,7 +317,7 @@ def _source_table(found: source_tables.Loaded, *, name: str) -> Json:
     return {**shown, **layout}
 
 
-def _lance_table(state: Told, *, name: str) -> Json:
+def _lance_table(state: TableDescription, *, name: str) -> Json:
     """Tell a Lance table by its name, which is not its node's in a directory; one without data has no columns yet."""
     table, found = state.table, state.found
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
@@ -315,19 +336,19 @@ _NEW = "Failed to operate table(s) [{body.name}] operation [CREATE] under schema
 _ONE = "Failed to operate table(s) [{3}] operation [%s] under schema [{2}]"
 _PARTITIONS = "Failed to operate partition(s) operation [%s] of table [{3}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TABLES, told(_LIST, tables_list), "list-tables"),
+    Route("GET", _TABLES, wrap_handler(_LIST, tables_list), "list-tables"),
     Route(
-        "POST", _TABLES, told_body(_NEW, TableCreate, table_create), "create-schema-table", asks=(Action.TABLE_CREATE,),
+        "POST", _TABLES, wrap_body_handler(_NEW, TableCreate, table_create), "create-schema-table", asks=(Action.TABLE_CREATE,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", f"{_TABLES}/{{t}}", told(_ONE % "LOAD", table_load), "load-table", query=("privileges",)),
+    Route("GET", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "LOAD", table_load), "load-table", query=("privileges",)),
     Route(
-        "PUT", f"{_TABLES}/{{t}}", told_body(_ONE % "ALTER", TableUpdates, table_alter), "alter-schema-table", asks=(Action.TABLE_ALTER,),
+        "PUT", f"{_TABLES}/{{t}}", wrap_body_handler(_ONE % "ALTER", TableUpdates, table_alter), "alter-schema-table", asks=(Action.TABLE_ALTER,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("DELETE", f"{_TABLES}/{{t}}", told(_ONE % "DROP", table_drop), "drop-schema-table", query=("purge",)),
-    Route("GET", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "LIST", partitions), "list-partitions"),
-    Route("POST", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "CREATE", partitions), "add-partitions"),
-    Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "GET", partitions), "load-partition"),
-    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "DROP", partitions), "drop-partition", query_ignored=("purge",)),
+    Route("DELETE", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "DROP", table_drop), "drop-schema-table", query=("purge",)),
+    Route("GET", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "LIST", partitions), "list-partitions"),
+    Route("POST", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "CREATE", partitions), "add-partitions"),
+    Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", wrap_handler(_PARTITIONS % "GET", partitions), "load-partition"),
+    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", wrap_handler(_PARTITIONS % "DROP", partitions), "drop-partition", query_ignored=("purge",)),
 )  # fmt: skip

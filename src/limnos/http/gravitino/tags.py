@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.apart import Apart, object_of
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import Updates, edits_of
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.metalake_objects import MetalakeObjectRoutes, object_of
+from limnos.http.gravitino.updates import EntityUpdates, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments, tag_values
-from limnos.services.governance.tag_values import Pair, tag_record
-from limnos.services.lookup import apart
+from limnos.services.governance.tag_values import TagValuePair, tag_record
+from limnos.services.lookup import metalake_objects
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 
-class TagCreate(Body, frozen=True):
+class TagCreate(GravitinoRequestBody, frozen=True):
     """The body of a create."""
 
     name: str
@@ -36,35 +36,41 @@ class TagCreate(Body, frozen=True):
     allowed_values: list[str] | None = None
 
 
-class TagItem(Body, frozen=True):
+class TagItem(GravitinoRequestBody, frozen=True):
     """A tag with a value to add or take away, or without one, as version 2 of the protocol spells it."""
 
     name: str
     value: str | None = None
 
 
-class TagsAssociate(Body, frozen=True):
+class TagsAssociate(GravitinoRequestBody, frozen=True):
     """What to attach to an object and what to detach from it: names, or with version 2 pairs of a tag and a value."""
 
     tags_to_add: list[str | TagItem] | None = None
     tags_to_remove: list[str | TagItem] | None = None
 
 
-_TAG = Apart(Kind.TAG, dto.tag)
+_TAG = MetalakeObjectRoutes(Kind.TAG, dto.tag)
 
 
 async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Response:
     """Make a tag."""
     (metalake,) = names_of(request)
     record = tag_record(body.comment, body.properties or {}, allowed_values=body.allowed_values)
-    return _TAG.told(await apart.apart_create(ctx, metalake=metalake, kind=Kind.TAG, name=body.name, record=record))
+    return _TAG.told(
+        await metalake_objects.metalake_object_create(
+            ctx, metalake=metalake, kind=Kind.TAG, name=body.name, record=record
+        )
+    )
 
 
-async def tag_alter(request: Request, ctx: Context, *, body: Updates) -> Response:
+async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> Response:
     """Apply changes to a tag."""
     metalake, name = names_of(request)
     edits = edits_of(body.updates)
-    return _TAG.told(await apart.apart_alter(ctx, metalake=metalake, kind=Kind.TAG, name=name, edits=edits))
+    return _TAG.told(
+        await metalake_objects.metalake_object_alter(ctx, metalake=metalake, kind=Kind.TAG, name=name, edits=edits)
+    )
 
 
 async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate) -> Response:
@@ -79,14 +85,14 @@ async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate)
     count = len(pairs[0]) + len(pairs[1])
     if count == 0:
         added, removed = tuple(names[: len(adds)]), tuple(names[len(adds) :])
-        return ok(names=await attachments.associate(ctx, on, kind=Kind.TAG, adds=added, removes=removed))
+        return ok(names=await attachments.attachments_associate(ctx, on, kind=Kind.TAG, adds=added, removes=removed))
     if count < len(names):
         raise BadRequest("Some tags are names and others are pairs of a name and a value: send one sort")
     return ok(names=await tag_values.pairs_associate(ctx, on, adds=pairs[0], removes=pairs[1]))
 
 
-def _pairs(items: list[str | TagItem]) -> tuple[Pair, ...]:
-    return tuple(Pair(item.name, item.value) for item in items if isinstance(item, TagItem))
+def _pairs(items: list[str | TagItem]) -> tuple[TagValuePair, ...]:
+    return tuple(TagValuePair(item.name, item.value) for item in items if isinstance(item, TagItem))
 
 
 async def tag_objects(request: Request, ctx: Context) -> Response:
@@ -102,17 +108,17 @@ _ON = "Failed to operate tag(s) operation [%s] under object [{1} {2}]"
 _OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/tags"
 _OLD = "/metalakes/{m}/tags/{type}/{fullName}"
 """Deprecated twins of the routes about objects, which older clients call."""
-_list_on = told(_ON % "LIST", _TAG.list_on)
-_load_on = told(_ON % "GET", _TAG.load_on)
-_associate = told_body(_ON % "ASSOCIATE", TagsAssociate, tags_associate)
+_list_on = wrap_handler(_ON % "LIST", _TAG.list_on)
+_load_on = wrap_handler(_ON % "GET", _TAG.load_on)
+_associate = wrap_body_handler(_ON % "ASSOCIATE", TagsAssociate, tags_associate)
 _TAGS = "/metalakes/{m}/tags"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TAGS, told(_LIST, _TAG.list), "list-tags", query=("details",)),
-    Route("POST", _TAGS, told_body(_NEW, TagCreate, tag_create), "create-tag", asks=(Action.TAG_CREATE,)),
-    Route("GET", f"{_TAGS}/{{tag}}", told(_ONE % "GET", _TAG.load), "load-tag"),
-    Route("PUT", f"{_TAGS}/{{tag}}", told_body(_ONE % "ALTER", Updates, tag_alter), "alter-tag"),
-    Route("DELETE", f"{_TAGS}/{{tag}}", told(_ONE % "DELETE", _TAG.drop), "drop-tag"),
-    Route("GET", f"{_TAGS}/{{tag}}/objects", told(_ONE % "LIST", tag_objects), "list-tag-objects", query=("value",)),
+    Route("GET", _TAGS, wrap_handler(_LIST, _TAG.list), "list-tags", query=("details",)),
+    Route("POST", _TAGS, wrap_body_handler(_NEW, TagCreate, tag_create), "create-tag", asks=(Action.TAG_CREATE,)),
+    Route("GET", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "GET", _TAG.load), "load-tag"),
+    Route("PUT", f"{_TAGS}/{{tag}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, tag_alter), "alter-tag"),
+    Route("DELETE", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "DELETE", _TAG.drop), "drop-tag"),
+    Route("GET", f"{_TAGS}/{{tag}}/objects", wrap_handler(_ONE % "LIST", tag_objects), "list-tag-objects", query=("value",)),
     Route("GET", _OBJECTS, _list_on, "list-object-tags", query=("details",)),
     Route("POST", _OBJECTS, _associate, "associate-tags"),
     Route("GET", f"{_OBJECTS}/{{tag}}", _load_on, "load-object-tag"),

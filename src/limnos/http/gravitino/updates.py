@@ -1,4 +1,4 @@
-"""Update requests: lists of changes with an `@type`, read into the services' `Edits` (Gravitino's *UpdateRequest classes).
+"""Update requests: lists of changes with an `@type`, read into the services' `PropertyEdits` (Gravitino's *UpdateRequest classes).
 
 May import `model`, `services.request.properties` and this package. The changes apply in their order; of two on one thing the
 later stands.
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.http.gravitino.told import Body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody
 from limnos.model.errors import BadRequest
-from limnos.services.request.properties import Edits
+from limnos.services.request.property_edits import PropertyEdits
 
 IN_USE = "in-use"
 """A property that only enabling and disabling writes."""
@@ -22,7 +22,7 @@ class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     """One change."""
 
 
-class Rename(VariedUpdate, frozen=True, tag="rename"):
+class RenameUpdate(VariedUpdate, frozen=True, tag="rename"):
     """Another name."""
 
     new_name: str
@@ -48,28 +48,28 @@ class RemoveProperty(VariedUpdate, frozen=True, tag="removeProperty"):
 
 
 PropertyUpdate = SetProperty | RemoveProperty
-Update = Rename | UpdateComment | SetProperty | RemoveProperty
+EntityUpdate = RenameUpdate | UpdateComment | SetProperty | RemoveProperty
 
 
-class Updates(Body, frozen=True):
+class EntityUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a metalake or catalog."""
 
-    updates: list[Update]
+    updates: list[EntityUpdate]
 
 
-class PropertyUpdates(Body, frozen=True):
+class PropertyUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a schema: Gravitino knows no other ones."""
 
     updates: list[PropertyUpdate]
 
 
-class InUse(Body, frozen=True):
+class InUseRequest(GravitinoRequestBody, frozen=True):
     """Whether something is to be in use."""
 
     in_use: bool
 
 
-def edits_of(updates: Sequence[Update]) -> Edits:
+def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
     """Put changes together, one after the other. Raises BadRequest for a property that is not the caller's to set."""
     name: str | None = None
     comment: str | None = None
@@ -78,7 +78,7 @@ def edits_of(updates: Sequence[Update]) -> Edits:
     removes: dict[str, None] = {}
     for update in updates:
         match update:
-            case Rename(new_name):
+            case RenameUpdate(new_name):
                 name = new_name
             case UpdateComment(new_comment):
                 comment, clears = new_comment, new_comment is None
@@ -87,7 +87,7 @@ def edits_of(updates: Sequence[Update]) -> Edits:
             case RemoveProperty(key):
                 sets.pop(check_key(key), None)
                 removes[key] = None
-    return Edits(name=name, comment=comment, clears_comment=clears, sets=sets, removes=tuple(removes))
+    return PropertyEdits(name=name, comment=comment, clears_comment=clears, sets=sets, removes=tuple(removes))
 
 
 def check_key(key: str) -> str:
@@ -99,6 +99,6 @@ def check_key(key: str) -> str:
     return key
 
 
-def checked(properties: dict[str, str] | None) -> dict[str, str]:
+def check_properties(properties: dict[str, str] | None) -> dict[str, str]:
     """Check the properties of something new."""
     return {check_key(key): value for key, value in (properties or {}).items()}

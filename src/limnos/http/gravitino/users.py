@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -30,7 +30,7 @@ _AT_ONCE = 500
 _ENCODERS = {Kind.USER: dto.user, Kind.GROUP: dto.group}
 
 
-class UserAdd(Body, frozen=True):
+class UserAdd(GravitinoRequestBody, frozen=True):
     """The body of an addition."""
 
     name: str
@@ -40,11 +40,11 @@ class UserAdd(Body, frozen=True):
 
 async def principals_list(request: Request, ctx: Context, kind: Kind) -> Response:
     """Answer the users or groups that the caller may see: names, or with `details` all there is."""
-    scope = Scope(*names_of(request))
+    scope = RequestScope(*names_of(request))
     if not request.query_flag("details"):
-        found = await ctx.read(scope, lambda scene: users.principals_list(scene, kind))
+        found = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))
         return ok(names=[each.name for each in found])
-    holders = await ctx.read(scope, lambda scene: users.holders_list(scene, kind))
+    holders = await ctx.read(scope, lambda request_view: users.holders_list(request_view, kind))
     encode, encoded = _ENCODERS[kind], []
     for begin in range(0, len(holders), _AT_ONCE):
         encoded += [encode(each) for each in holders[begin : begin + _AT_ONCE]]
@@ -55,7 +55,7 @@ async def principals_list(request: Request, ctx: Context, kind: Kind) -> Respons
 async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response:
     """Answer one user or group."""
     metalake, name = names_of(request)
-    holder = await ctx.read(Scope(metalake), lambda scene: users.principal_load(scene, kind, name))
+    holder = await ctx.read(RequestScope(metalake), lambda request_view: users.principal_load(request_view, kind, name))
     return ok(**{kind.word: _ENCODERS[kind](holder)})
 
 
@@ -91,10 +91,10 @@ _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
 _USERS = "/metalakes/{m}/users"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", _USERS, told(_LIST, partial(principals_list, kind=Kind.USER), access=True), "list-users",
+        "GET", _USERS, wrap_handler(_LIST, partial(principals_list, kind=Kind.USER), access=True), "list-users",
         query=("details",), query_refused=PAGING,
     ),
-    Route("POST", _USERS, told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
-    Route("GET", f"{_USERS}/{{u}}", told(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True), "load-user"),
-    Route("DELETE", f"{_USERS}/{{u}}", told(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True), "remove-user"),
+    Route("POST", _USERS, wrap_body_handler(_NEW, UserAdd, user_add, access=True), "add-user"),
+    Route("GET", f"{_USERS}/{{u}}", wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True), "load-user"),
+    Route("DELETE", f"{_USERS}/{{u}}", wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True), "remove-user"),
 )  # fmt: skip

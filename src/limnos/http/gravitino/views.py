@@ -15,27 +15,34 @@ from limnos.access.actions import Action
 from limnos.formats.gravitino.columns import schema_of
 from limnos.formats.gravitino.views import (
     COMMENT,
-    Representation,
-    ViewAsked,
-    ViewTold,
+    GravitinoView,
+    IcebergViewCreate,
+    ViewRepresentation,
+    gravitino_view_of,
     text_updates,
-    told_of,
     version_of,
 )
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
-from limnos.http.gravitino.leaves import dropped
-from limnos.http.gravitino.told import Body, names_of, told, told_body
-from limnos.http.gravitino.updates import RemoveProperty, Rename, SetProperty, Update, check_key, checked
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
+from limnos.http.gravitino.namespace_objects import drop_response
+from limnos.http.gravitino.updates import (
+    EntityUpdate,
+    RemoveProperty,
+    RenameUpdate,
+    SetProperty,
+    check_key,
+    check_properties,
+)
 from limnos.http.routing import ANY_BODY_BYTES, Route
 from limnos.model.errors import BadRequest
 from limnos.names.path import check_gravitino_name
 from limnos.services.catalog import views
 from limnos.services.federation import views as source_views
-from limnos.services.federation.objects import Seen
+from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.lookup.objects import codec_of
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.securables import codec_of
+from limnos.services.request.request_view import RequestScope
 from limnos.services.request.table_formats import is_federated
 
 if TYPE_CHECKING:
@@ -43,19 +50,19 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.model.entities import Document, Node
+    from limnos.model.entities import MetadataDocument, Node
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
-    from limnos.services.federation.shadows import Sought
+    from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 
-class ViewText(Body, frozen=True):
+class ViewText(GravitinoRequestBody, frozen=True):
     """What a view shows: its columns, its texts, and where their names are looked for."""
 
     columns: tuple[dict[str, object], ...] = ()
-    representations: tuple[Representation, ...] = ()
+    representations: tuple[ViewRepresentation, ...] = ()
     default_catalog: str | None = None
     default_schema: str | None = None
     comment: str | None = None
@@ -72,27 +79,27 @@ class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Another text, with its columns and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
-    representations: tuple[Representation, ...] = ()
+    representations: tuple[ViewRepresentation, ...] = ()
     default_catalog: str | None = None
     default_schema: str | None = None
     comment: str | None = None
 
 
-class ViewUpdates(Body, frozen=True):
+class ViewUpdates(GravitinoRequestBody, frozen=True):
     """Changes of a view."""
 
-    updates: list[Rename | SetProperty | RemoveProperty | ReplaceView]
+    updates: list[RenameUpdate | SetProperty | RemoveProperty | ReplaceView]
 
 
-class _Place(NamedTuple):
+class _ViewSchemaPath(NamedTuple):
     """A schema that a path names, how its catalog spells schemas, and whether that one shows another catalog."""
 
-    scope: Scope
+    scope: RequestScope
     namespace: Levels
     codec: LogicalCodec
     is_elsewhere: bool
 
-    def told(self, name: str, told: ViewTold, *, audit: Json) -> Json:
+    def told(self, name: str, told: GravitinoView, *, audit: Json) -> Json:
         """Tell a view in Gravitino's words."""
         return compact(
             name=name,
@@ -105,11 +112,11 @@ class _Place(NamedTuple):
             audit=audit,
         )
 
-    def own(self, node: Node, document: Document) -> Json:
+    def own(self, node: Node, document: MetadataDocument) -> Json:
         """Tell a view of the tree's own."""
-        return self.told(node.name, told_of(document.body), audit=dto.audit(node))
+        return self.told(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
-    def of_source(self, found: source_views.Loaded, name: str) -> Response:
+    def of_source(self, found: source_views.FederatedView, name: str) -> Response:
         """Answer with a view of a source; who made it is known of what stands for it."""
         audit = dto.audit(found.catalog if found.node is None else found.node)
         return ok(view=self.told(name, found.told, audit=audit))
@@ -122,29 +129,29 @@ class _Place(NamedTuple):
         )
 
 
-def _place(scene: Scene, schema: str) -> _Place:
-    codec = codec_of(scene)
-    return _Place(scene.scope, codec.split(schema), codec, is_federated(scene))
+def _find_view_schema(request_view: RequestView, schema: str) -> _ViewSchemaPath:
+    codec = codec_of(request_view)
+    return _ViewSchemaPath(request_view.scope, codec.split(schema), codec, is_federated(request_view))
 
 
-async def _at(request: Request, ctx: Context) -> _Place:
+async def _view_schema_of(request: Request, ctx: Context) -> _ViewSchemaPath:
     """Read where a view lies."""
     metalake, catalog, schema, *_ = names_of(request)
-    return await ctx.read(Scope(metalake, catalog), lambda scene: _place(scene, schema))
+    return await ctx.read(RequestScope(metalake, catalog), lambda request_view: _find_view_schema(request_view, schema))
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
     """Answer the views of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> list[str] | Seen:
-        place = _place(scene, schema)
+    def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
+        place = _find_view_schema(request_view, schema)
         if place.is_elsewhere:
-            return source_views.views_seen(scene, place.namespace)
-        return views.views_list(scene, place.namespace).texts()
+            return source_views.views_visible(request_view, place.namespace)
+        return views.views_list(request_view, place.namespace).texts()
 
-    found = await ctx.read(Scope(metalake, catalog), read)
-    names = await source_views.views_list(ctx, found) if isinstance(found, Seen) else found
+    found = await ctx.read(RequestScope(metalake, catalog), read)
+    names = await source_views.views_list(ctx, found) if isinstance(found, VisibleSourceNames) else found
     return identifiers([metalake, catalog, schema], names)
 
 
@@ -152,28 +159,28 @@ async def view_load(request: Request, ctx: Context) -> Response:
     """Answer one view."""
     metalake, catalog, schema, name = names_of(request)
 
-    def read(scene: Scene) -> Json | tuple[_Place, Sought]:
-        place = _place(scene, schema)
+    def read(request_view: RequestView) -> Json | tuple[_ViewSchemaPath, SourceLookup]:
+        place = _find_view_schema(request_view, schema)
         if place.is_elsewhere:
-            return place, source_views.view_seek(scene, (*place.namespace, name), action=Action.VIEW_LOAD)
-        node = views.view_find(scene, place.namespace, name, Action.VIEW_LOAD).entity
-        return place.own(node, scene.document(node.id))
+            return place, source_views.find_source_view(request_view, (*place.namespace, name), action=Action.VIEW_LOAD)
+        node = views.view_find(request_view, place.namespace, name, Action.VIEW_LOAD).entity
+        return place.own(node, request_view.document(node.id))
 
-    found = await ctx.read(Scope(metalake, catalog), read)
+    found = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(found, tuple):
-        place, sought = found
-        return place.of_source(await source_views.view_load(ctx, sought), name)
+        place, source_lookup = found
+        return place.of_source(await source_views.view_load(ctx, source_lookup), name)
     return ok(view=found)
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
     """Make a view."""
-    place = await _at(request, ctx)
-    properties = checked(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
+    place = await _view_schema_of(request, ctx)
+    properties = check_properties(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
     version = place.version(body, now_ms=ctx.services.store.time.now_ms())
     name, schema = check_gravitino_name(body.name, kind="VIEW"), schema_of(list(body.columns))
     if place.is_elsewhere:
-        asked, path = ViewAsked(schema, version, properties), (*place.namespace, name)
+        asked, path = IcebergViewCreate(schema, version, properties), (*place.namespace, name)
         return place.of_source(await source_views.view_create(ctx, place.scope, path=path, asked=asked), name)
     wanted = iceberg_views.ViewRequest(name, None, schema, version, properties)
     made = await iceberg_views.view_create(ctx, place.scope, namespace=place.namespace, request=wanted)
@@ -182,23 +189,23 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
     """Change a view: rename it, which stands alone, or change its text and properties, all at once."""
-    place, name = await _at(request, ctx), names_of(request)[-1]
-    renames = [each.new_name for each in body.updates if isinstance(each, Rename)]
+    place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
+    renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:
         raise BadRequest("A rename of a view stands alone: send the other changes in a request of their own")
     if renames:
-        return await _renamed(ctx, place, name=name, new=check_gravitino_name(renames[0], kind="VIEW"))
+        return await _rename_view(ctx, place, name=name, new=check_gravitino_name(renames[0], kind="VIEW"))
     now_ms = ctx.services.store.time.now_ms()
     updates = [update for each in body.updates for update in _iceberg_updates(each, place, now_ms=now_ms)]
     if place.is_elsewhere:
         path = (*place.namespace, name)
         return place.of_source(await source_views.view_alter(ctx, place.scope, path=path, updates=updates), name)
-    asked = iceberg_views.Asked(place.namespace, name, [], updates)
+    asked = iceberg_views.ViewReplaceRequest(place.namespace, name, [], updates)
     held = await iceberg_views.view_replace(ctx, place.scope, asked)
     return ok(view=place.own(held.node, held.document))
 
 
-async def _renamed(ctx: Context, place: _Place, *, name: str, new: str) -> Response:
+async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: str) -> Response:
     source, target = (*place.namespace, name), (*place.namespace, new)
     if place.is_elsewhere:
         return place.of_source(await source_views.view_rename(ctx, place.scope, path=source, target=target), new)
@@ -206,7 +213,7 @@ async def _renamed(ctx: Context, place: _Place, *, name: str, new: str) -> Respo
     return ok(view=place.own(moved.node, moved.document))
 
 
-def _iceberg_updates(update: Update | ReplaceView, place: _Place, *, now_ms: int) -> list[object]:
+def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath, *, now_ms: int) -> list[object]:
     """Say a change as Iceberg does."""
     match update:
         case SetProperty(key, value):
@@ -220,25 +227,25 @@ def _iceberg_updates(update: Update | ReplaceView, place: _Place, *, now_ms: int
 
 async def view_drop(request: Request, ctx: Context) -> Response:
     """Drop a view; a missing one is no failure."""
-    place, name = await _at(request, ctx), names_of(request)[-1]
+    place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     if place.is_elsewhere:
-        return await dropped(source_views.view_drop(ctx, place.scope, path=(*place.namespace, name)), "view")
-    return await dropped(views.view_drop(ctx, place.scope, namespace=place.namespace, name=name), "view")
+        return await drop_response(source_views.view_drop(ctx, place.scope, path=(*place.namespace, name)), "view")
+    return await drop_response(views.view_drop(ctx, place.scope, namespace=place.namespace, name=name), "view")
 
 
 _LIST = "Failed to operate view(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate view(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate view(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", told(_LIST, views_list), "list-schema-views"),
+    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", wrap_handler(_LIST, views_list), "list-schema-views"),
     Route(
-        "POST", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", told_body(_NEW, ViewCreate, view_create), "create-schema-view",
+        "POST", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", wrap_body_handler(_NEW, ViewCreate, view_create), "create-schema-view",
         asks=(Action.VIEW_CREATE,), body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", told(_ONE % "LOAD", view_load), "load-schema-view"),
+    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_handler(_ONE % "LOAD", view_load), "load-schema-view"),
     Route(
-        "PUT", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", told_body(_ONE % "ALTER", ViewUpdates, view_alter), "alter-schema-view",
+        "PUT", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_body_handler(_ONE % "ALTER", ViewUpdates, view_alter), "alter-schema-view",
         asks=(Action.VIEW_ALTER,), body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", told(_ONE % "DROP", view_drop), "drop-schema-view"),
+    Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_handler(_ONE % "DROP", view_drop), "drop-schema-view"),
 )  # fmt: skip

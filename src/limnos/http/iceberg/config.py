@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
-from limnos.http.iceberg.vended import mode_of
+from limnos.http.iceberg.vended_credentials import mode_of
 from limnos.http.refusals import lacks_credential
 from limnos.http.response import Response, json_response
-from limnos.model.errors import Forbidden, NotFound
-from limnos.model.kinds import FEDERATED
+from limnos.model.errors import NotFound, PermissionDenied
+from limnos.model.kinds import REST_PROVIDERS
 from limnos.names import iceberg
 from limnos.services.catalog.catalogs import catalog_use
 from limnos.services.catalog.scan_modes import catalog_scan_mode
-from limnos.services.federation.requests import endpoints as source_endpoints
-from limnos.services.request.catalog_properties import without_password
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.federation.forwarded_requests import endpoints_of_source as source_endpoints
+from limnos.services.request.catalog_properties import mask_passwords
+from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.services.request.table_formats import ICEBERG, require_format
 
 if TYPE_CHECKING:
@@ -37,19 +37,19 @@ async def config_load(
     """
     defaults = ctx.services.defaults
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
-    scope = Scope(metalake or defaults.metalake, catalog)
+    scope = RequestScope(metalake or defaults.metalake, catalog)
 
-    def read(scene: Scene) -> Mapping[str, str] | None:
-        record = catalog_use(scene)
-        if record.provider in FEDERATED:
+    def read(request_view: RequestView) -> Mapping[str, str] | None:
+        record = catalog_use(request_view)
+        if record.provider in REST_PROVIDERS:
             return None
-        require_format(scene, ICEBERG)
-        return scene.defaults.storages.stated(record.properties)
+        require_format(request_view, ICEBERG)
+        return request_view.defaults.storages.stated(record.properties)
 
     try:
         properties = await ctx.read(scope, read)
-    except (NotFound, Forbidden) as error:
-        if lacks_credential(error) or (isinstance(error, Forbidden) and error.decision is None):
+    except (NotFound, PermissionDenied) as error:
+        if lacks_credential(error) or (isinstance(error, PermissionDenied) and error.decision is None):
             raise
         raise NotFound(
             f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: the name is right "
@@ -57,9 +57,9 @@ async def config_load(
             kind="catalog",
         ) from None
     if properties is None:
-        return await _federated(ctx, scope, served=passed_on)
+        return await _federated_config(ctx, scope, served=passed_on)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
-    stores = {key: without_password(properties[key]) for key in PASSED_ON if key in properties}
+    stores = {key: mask_passwords(properties[key]) for key in PASSED_ON if key in properties}
     told: dict[str, object] = {
         "defaults": {**stores, **mode_of(catalog_scan_mode(properties))},
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
@@ -76,7 +76,7 @@ def lifetime_text(seconds: int) -> str:
     return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)
 
 
-async def _federated(ctx: Context, scope: Scope, *, served: tuple[str, ...]) -> Response:
+async def _federated_config(ctx: Context, scope: RequestScope, *, served: tuple[str, ...]) -> Response:
     """Answer for a catalog that shows another one: of what is served here, that which the source offers."""
     offered = await source_endpoints(ctx, scope)
     told = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.refusals import lacks_credential
-from limnos.model.errors import LimnosError, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, LimnosError
 
 if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
@@ -19,6 +19,6 @@ _MISSING = (
 )
 
 
-def who_are_you(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
+def as_unauthenticated(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
     """Return a refusal of nobody in particular as the question who asks; any other failure as it is."""
-    return Unauthenticated(_MISSING) if lacks_credential(error) else error
+    return AuthenticationFailed(_MISSING) if lacks_credential(error) else error

@@ -5,8 +5,8 @@ May import `model`, `names` and the shared modules of `limnos.http`. Clients loo
 
 from __future__ import annotations
 
-from limnos.http.iceberg.credentials import who_are_you
-from limnos.http.refusals import hidden_metalake, plain
+from limnos.http.iceberg.credentials import as_unauthenticated
+from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
@@ -27,13 +27,13 @@ _NOT_FOUND = {
 _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.KeyReused, 400, "IdempotencyKeyReused"),
     (errors.BadRequest, 400, "IllegalArgumentException"),
-    (errors.Unauthenticated, 401, "NotAuthorizedException"),
-    (errors.Forbidden, 403, "ForbiddenException"),
+    (errors.AuthenticationFailed, 401, "NotAuthorizedException"),
+    (errors.PermissionDenied, 403, "ForbiddenException"),
     (errors.NotInUse, 403, "ForbiddenException"),
     (errors.MissingFile, 404, "NotFoundException"),
     (errors.AlreadyExists, 409, "AlreadyExistsException"),
     (errors.NotEmpty, 409, "NamespaceNotEmptyException"),
-    (errors.Protected, 409, "ProtectedException"),
+    (errors.ProtectedObject, 409, "ProtectedException"),
     (errors.InUse, 409, "ConflictException"),
     (errors.InvalidTable, 409, "ConflictException"),
     (errors.RunConflict, 409, "ConflictException"),
@@ -41,20 +41,20 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.TooSlow, 408, "BadRequestException"),
     (errors.TooLarge, 413, "BadRequestException"),
     (errors.WrongMediaType, 415, "BadRequestException"),
-    (errors.Misdirected, 421, "BadRequestException"),
+    (errors.MisdirectedRequest, 421, "BadRequestException"),
     (errors.HeadTooLarge, 431, "BadRequestException"),
-    (errors.Unprocessable, 422, "UnprocessableEntityException"),
+    (errors.PropertyConflict, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
     (errors.StorageMisconfigured, 400, "BadRequestException"),  # 503 and 502 are repeated by clients
     (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
-    (errors.Throttled, 429, "TooManyRequestsException"),
-    (errors.Unavailable, 503, "ServiceUnavailableException"),
+    (errors.TooManyAttempts, 429, "TooManyRequestsException"),
+    (errors.ServiceUnavailable, 503, "ServiceUnavailableException"),
 )
 
 
 def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
     """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
-    error = hidden_metalake(who_are_you(failure))
+    error = hidden_metalake(as_unauthenticated(failure))
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -63,7 +63,7 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     response = json_response(body, status, headers)
-    response.reason = plain(str(error))
+    response.reason = unescape_percent(str(error))
     return response
 
 
@@ -72,7 +72,7 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
         return 400, "IllegalArgumentException"
     if isinstance(error, errors.NotFound):
         return 404, _NOT_FOUND.get(error.kind, "NotFoundException")
-    if isinstance(error, errors.Unsupported):
+    if isinstance(error, errors.UnsupportedOperation):
         return (405, "UnsupportedOperationException") if operation == "unknown-method" else (
             406, "UnsupportedOperationException",
         )  # fmt: skip

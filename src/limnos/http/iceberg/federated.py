@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.http.iceberg import federated_namespaces, federated_tables, federated_views
-from limnos.model.kinds import FEDERATED
-from limnos.services.request.table_formats import Elsewhere
+from limnos.model.kinds import REST_PROVIDERS
+from limnos.services.request.table_formats import ExternalCatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 }
 
 
-def passing(route: Route[Handler]) -> Route[Handler]:
+def serve_federated(route: Route[Handler]) -> Route[Handler]:
     """Return the route with catalogs that show another one served: when the tree says that it is not its affair."""
     handler, there = route.handler, HANDLERS.get(route.operation)
     if there is None:
@@ -61,8 +61,8 @@ def passing(route: Route[Handler]) -> Route[Handler]:
     async def handle(request: Request, ctx: Context) -> Response:
         try:
             return await handler(request, ctx)
-        except Elsewhere as elsewhere:
-            if elsewhere.provider not in FEDERATED:
+        except ExternalCatalogError as elsewhere:
+            if elsewhere.provider not in REST_PROVIDERS:
                 raise
         ctx.once = None  # what the source does is not ours to repeat
         return await there(request, ctx)

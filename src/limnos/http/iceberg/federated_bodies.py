@@ -20,16 +20,16 @@ from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
 from limnos.sources.connectors.iceberg_rest import TABLE
-from limnos.sources.connectors.rest_failures import failed
+from limnos.sources.connectors.rest_errors import rest_failed_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.federation.requests import Lent
-    from limnos.services.request.scene import Scope
-    from limnos.sources.connectors.capabilities import Call, Reply
+    from limnos.services.federation.forwarded_requests import VendingDecision
+    from limnos.services.request.request_view import RequestScope
+    from limnos.sources.connectors.capabilities import RestCall, RestReply
 
 _Shape = TypeVar("_Shape")
 PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
@@ -43,34 +43,34 @@ _SIGNING: Final = ("s3.remote-signing-enabled", "s3.signer")
 _REQUIREMENTS_BYTES_MAX: Final = 64 << 10
 
 
-class Entry(msgspec.Struct):
+class PrefixCredentials(msgspec.Struct):
     """Credentials for what begins with a prefix."""
 
     prefix: str
     config: dict[str, str]
 
 
-class Loaded(msgspec.Struct, rename="kebab"):
+class SourceLoadResponse(msgspec.Struct, rename="kebab"):
     """What is looked at of an answer about a table or view; the rest of it is told on as it is."""
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
     config: dict[str, str] = {}
-    storage_credentials: list[Entry] = []
+    storage_credentials: list[PrefixCredentials] = []
 
 
-class Entries(msgspec.Struct, rename="kebab"):
+class SourceCredentialsResponse(msgspec.Struct, rename="kebab"):
     """Credentials given anew."""
 
-    storage_credentials: list[Entry] = []
+    storage_credentials: list[PrefixCredentials] = []
 
 
-def read_reply(call: Call, reply: Reply, *, shape: type[_Shape]) -> _Shape:
+def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Shape:
     """Read an answer of the source's. Raises SourceFailed, and StateUnknown when something was done."""
     try:
         return msgspec.json.decode(reply.body, type=shape)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise failed(call, f"an answer that is none: {error}", sent=True) from error
+        raise rest_failed_error(call, f"an answer that is none: {error}", sent=True) from error
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:
@@ -82,7 +82,7 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
     return (("pageToken", token or ""), *checked)
 
 
-def known_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
+def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
     """Return the fields of a body that are told on as they are: what they say is the source's to check."""
     found = request.glance(data, dict[str, msgspec.Raw])
     return {name: found[name] for name in names if name in found}
@@ -102,18 +102,18 @@ def commit_of(
     return sent, makes
 
 
-def mark_of(scope: Scope, mode: str, *, vends: bool = False) -> str:
+def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
     """Tell the answers of one catalog, and those with credentials, from others: a tag of the source's is for these alone."""
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()
 
 
-def marked(tag: str, mark: str) -> bytes:
+def mark_etag(tag: str, mark: str) -> bytes:
     """Spell a tag of the source's as ours."""
     return b'W/"%s-%s"' % (mark.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
 
 
-def unmarked(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
+def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
     """Return the header that asks the source by its own tags, if the client has sent any of them."""
     found: list[str] = []
     for each in sent.split(b","):
@@ -129,25 +129,32 @@ def unmarked(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
     return (("if-none-match", ", ".join(found)),) if found else ()
 
 
-def told(call: Call, reply: Reply, *, scope: Scope, lent: Lent, mark: str) -> Response:
+def source_load_response(
+    call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, mark: str
+) -> Response:
     """Tell a table or view on: all that the source says but what clients would be configured with, which the catalog's rules let through."""
-    found, whole = read_reply(call, reply, shape=Loaded), read_reply(call, reply, shape=dict[str, msgspec.Raw])
-    known = found.config if lent.vends else {}
-    whole["config"] = _raw(_configured(found.config, known, scope=scope, path=call.path))
+    found, whole = (
+        read_reply(call, reply, shape=SourceLoadResponse),
+        read_reply(call, reply, shape=dict[str, msgspec.Raw]),
+    )
+    known = found.config if vending_decision.vends else {}
+    whole["config"] = _raw_json(_client_configuration(found.config, known, scope=scope, path=call.path))
     whole.pop("storage-credentials", None)
-    if lent.vends:
-        whole["storage-credentials"] = _raw(entries_of(found.storage_credentials, scope=scope, path=call.path))
-    headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if lent.vends else (JSON,)
+    if vending_decision.vends:
+        whole["storage-credentials"] = _raw_json(entries_of(found.storage_credentials, scope=scope, path=call.path))
+    headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if vending_decision.vends else (JSON,)
     if reply.etag is not None and mark:
-        headers = (*headers, (b"etag", marked(reply.etag, mark)))
+        headers = (*headers, (b"etag", mark_etag(reply.etag, mark)))
     return Response(200, msgspec.json.encode(whole), headers)
 
 
-def _raw(value: object) -> msgspec.Raw:
+def _raw_json(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))
 
 
-def _configured(plain: Mapping[str, str], secret: Mapping[str, str], *, scope: Scope, path: Levels) -> dict[str, str]:
+def _client_configuration(
+    plain: Mapping[str, str], secret: Mapping[str, str], *, scope: RequestScope, path: Levels
+) -> dict[str, str]:
     """Return what a client is configured with: how stores are reached, and for who gets credentials those, with where they are renewed here."""
     told = {key: value for key, value in plain.items() if key in PASSED_ON}
     told |= {key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)}
@@ -158,14 +165,17 @@ def _configured(plain: Mapping[str, str], secret: Mapping[str, str], *, scope: S
     return told
 
 
-def entries_of(entries: list[Entry], *, scope: Scope, path: Levels) -> list[dict[str, object]]:
+def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: Levels) -> list[dict[str, object]]:
     """Return credentials as they are told on."""
-    return [{"prefix": each.prefix, "config": _configured({}, each.config, scope=scope, path=path)} for each in entries]
+    return [
+        {"prefix": each.prefix, "config": _client_configuration({}, each.config, scope=scope, path=path)}
+        for each in entries
+    ]
 
 
-def committed(call: Call, reply: Reply, *, mark: str) -> Response:
+def source_commit_response(call: RestCall, reply: RestReply, *, mark: str) -> Response:
     """Answer with what a table is now."""
-    found = read_reply(call, reply, shape=Loaded)
+    found = read_reply(call, reply, shape=SourceLoadResponse)
     body = {"metadata-location": found.metadata_location, "metadata": found.metadata}
-    tag = () if reply.etag is None or not mark else ((b"etag", marked(reply.etag, mark)),)
+    tag = () if reply.etag is None or not mark else ((b"etag", mark_etag(reply.etag, mark)),)
     return Response(200, msgspec.json.encode(body), (JSON, *tag))

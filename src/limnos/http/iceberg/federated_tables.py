@@ -13,29 +13,35 @@ from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import (
     COMMIT,
     CREDENTIALS,
-    Entries,
+    SourceCredentialsResponse,
     commit_of,
-    committed,
     entries_of,
-    known_of,
+    mark_etag,
     mark_of,
-    marked,
+    passed_fields_of,
     read_reply,
-    told,
-    unmarked,
+    source_commit_response,
+    source_etag_headers,
+    source_load_response,
 )
-from limnos.http.iceberg.federated_leaves import leaf_exists, leaf_of, leaves_list, path_of, renamed
-from limnos.http.iceberg.paths import levels_of, split
-from limnos.http.iceberg.tables import NewName, RegisterTable
+from limnos.http.iceberg.federated_objects import (
+    federated_object_exists,
+    federated_object_of,
+    federated_object_rename,
+    federated_objects_list,
+    path_of,
+)
+from limnos.http.iceberg.paths import levels_of, split_path
+from limnos.http.iceberg.tables import NewTableName, RegisterTable
 from limnos.http.iceberg.transactions import LargeTransaction
-from limnos.http.iceberg.vended import DELEGATION, delegates_of
+from limnos.http.iceberg.vended_credentials import DELEGATION, delegates_of
 from limnos.http.response import NO_STORE, Response, json_response, no_content
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
-from limnos.services.federation import requests as federation
-from limnos.services.federation.requests import Change, Thing
-from limnos.sources.connectors.capabilities import Call
+from limnos.services.federation import forwarded_requests as federation
+from limnos.services.federation.forwarded_requests import SourceObjectRequest, SourceTableCommit
+from limnos.sources.connectors.capabilities import RestCall
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
 
 if TYPE_CHECKING:
@@ -49,45 +55,48 @@ DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)
 _NEW_TABLE: Final = ("schema", "partition-spec", "write-order", "location", "properties")
 
 
-class _Stages(msgspec.Struct, rename="kebab"):
+class _StageCreateFlag(msgspec.Struct, rename="kebab"):
     stage_create: bool = False
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
     """GET tables of a namespace."""
-    return await leaves_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
+    return await federated_objects_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """GET a table; 304 when the source says that the caller has this version."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
     if mode not in ("all", "refs"):
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     sent = request.headers.get(b"if-none-match", b"")
-    plain, with_keys = unmarked(sent, mark_of(scope, mode)), unmarked(sent, mark_of(scope, mode, vends=True))
+    plain, with_keys = (
+        source_etag_headers(sent, mark_of(scope, mode)),
+        source_etag_headers(sent, mark_of(scope, mode, vends=True)),
+    )
     call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain)
     vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
-    reply, lent = await federation.loaded(ctx, scope, thing=leaf.thing, call=call, vending=vending)
-    mark = mark_of(scope, mode, vends=lent.vends)
+    reply, vending_decision = await federation.forward_load(ctx, scope, thing=leaf.thing, call=call, vending=vending)
+    mark = mark_of(scope, mode, vends=vending_decision.vends)
     if reply.status == 304:
-        return Response(304, b"", ((b"etag", marked(reply.etag or "", mark)),) if reply.etag else ())
-    return told(call, reply, scope=scope, lent=lent, mark=mark)
+        return Response(304, b"", ((b"etag", mark_etag(reply.etag or "", mark)),) if reply.etag else ())
+    return source_load_response(call, reply, scope=scope, vending_decision=vending_decision, mark=mark)
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
     """HEAD a table."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
-    return await leaf_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
+    return await federated_object_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
     """POST tables: make one, or only stage it."""
     data = await request.body()
-    name, stages = request.glance(data, NewName).name, request.glance(data, _Stages).stage_create
-    sent = {**known_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
-    return await _table_made(
+    name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
+    sent = {**passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
+    return await _make_table(
         request, ctx, action=Action.TABLE_CREATE, sent=sent, endpoint=f"POST {TABLES}", stages=stages
     )
 
@@ -96,7 +105,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     """POST register."""
     body = request.decode(await request.body(), RegisterTable)
     sent = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
-    return await _table_made(
+    return await _make_table(
         request,
         ctx,
         action=Action.TABLE_REGISTER,
@@ -106,79 +115,89 @@ async def table_register(request: Request, ctx: Context) -> Response:
     )
 
 
-async def _table_made(request: Request, ctx: Context, *, action: Action, sent: dict[str, object], endpoint: str, stages: bool = False,
+async def _make_table(request: Request, ctx: Context, *, action: Action, sent: dict[str, object], endpoint: str, stages: bool = False,
     overwrites: bool = False,
 ) -> Response:  # fmt: skip
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     namespace, name = levels_of(params[0]), str(sent["name"])
-    call = Call(endpoint, namespace, name, body=msgspec.json.encode(sent), taken="table")
+    call = RestCall(endpoint, namespace, name, body=msgspec.json.encode(sent), taken="table")
     vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
-    reply, lent = await federation.made(ctx, scope, thing=Thing(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
+    reply, vending_decision = await federation.forward_create(ctx, scope, thing=SourceObjectRequest(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
     )  # fmt: skip
-    return told(call, reply, scope=scope, lent=lent, mark=mark_of(scope, "all", vends=lent.vends))
+    return source_load_response(
+        call,
+        reply,
+        scope=scope,
+        vending_decision=vending_decision,
+        mark=mark_of(scope, "all", vends=vending_decision.vends),
+    )
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
     scope, path = path_of(request, ctx)
-    found = known_of(request, await request.body(), names=COMMIT)
+    found = passed_fields_of(request, await request.body(), names=COMMIT)
     sent, makes = commit_of(request, requirements=found.get("requirements"), updates=found.get("updates"), path=path)
     missing = "namespace" if makes else "table"
-    call = Call(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
-    reply = await federation.committed(ctx, scope, changes=(Change(path, makes),), call=call)
-    return committed(call, reply, mark=mark_of(scope, "all"))
+    call = RestCall(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
+    reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
+    return source_commit_response(call, reply, mark=mark_of(scope, "all"))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """DELETE a table; whether its files go is told on."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
-    await federation.dropped(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
+    await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
     return no_content()
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
     """POST unregister."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
-    return committed(call, await federation.dropped(ctx, leaf.scope, thing=leaf.thing, call=call), mark="")
+    return source_commit_response(
+        call, await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=call), mark=""
+    )
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
     """POST rename of a table."""
-    return await renamed(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
+    return await federated_object_rename(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
     """POST metrics: the source's table, so the source's report."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
     call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
-    await federation.passed(ctx, leaf.scope, thing=leaf.thing, call=call)
+    await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call)
     return no_content()
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
     """GET a table's credentials anew, for who may have them."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
-    offered = CREDENTIALS in await federation.endpoints(ctx, scope)
+    offered = CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
     vending = exists._replace(endpoint=CREDENTIALS) if offered else None
-    reply, lent = await federation.loaded(ctx, scope, thing=thing, call=exists, vending=vending)
-    entries = read_reply(exists, reply, shape=Entries).storage_credentials if lent.vends else []
+    reply, vending_decision = await federation.forward_load(ctx, scope, thing=thing, call=exists, vending=vending)
+    entries = (
+        read_reply(exists, reply, shape=SourceCredentialsResponse).storage_credentials if vending_decision.vends else []
+    )
     told = {"storage-credentials": entries_of(entries, scope=scope, path=thing.path)}
     return json_response(told, 200, (NO_STORE,))
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
     """POST transactions/commit: all of them decided here, carried out there as one."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
     for each in request.glance(await request.body(), LargeTransaction).table_changes:
         path = (*iceberg.decode_body(each.identifier.namespace), each.identifier.name)
         commit, makes = commit_of(request, requirements=each.requirements, updates=each.updates, path=path)
-        changes.append(Change(path, makes))
+        changes.append(SourceTableCommit(path, makes))
         sent.append(commit)
-    call = Call("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")
-    await federation.committed(ctx, scope, changes=changes, call=call)
+    call = RestCall("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")
+    await federation.forward_commit(ctx, scope, changes=changes, call=call)
     return no_content()

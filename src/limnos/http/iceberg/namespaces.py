@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.http.iceberg.pages import asked_of, join_page
-from limnos.http.iceberg.paths import levels_of, split
+from limnos.http.iceberg.pages import join_page, page_request_of
+from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import BadRequest, Forbidden, NotFound, Unprocessable
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied, PropertyConflict
 from limnos.names import iceberg
 from limnos.services.catalog import namespaces
-from limnos.services.storage.homes import LOCATION
+from limnos.services.storage.namespace_locations import LOCATION
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -56,23 +56,23 @@ def properties_of(record: NamespaceRecord) -> dict[str, str]:
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
     """GET namespaces: the direct children of `parent`, as full paths."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
-    asked = asked_of(request)
+    asked = page_request_of(request)
     try:
-        page = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, parent, asked))
-    except (Forbidden, NotFound):
+        page = await ctx.read(scope, lambda request_view: namespaces.namespaces_list(request_view, parent, asked))
+    except (PermissionDenied, NotFound):
         if again is None:
             raise
         parent = again
-        page = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, again, asked))
+        page = await ctx.read(scope, lambda request_view: namespaces.namespaces_list(request_view, again, asked))
     head = msgspec.json.encode(parent)[:-1] + (b"," if parent else b"")
     return Response(200, join_page(b"namespaces", page, before=head, after=b"]"))
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
     """POST namespaces: missing parents are made too, all or nothing, unless the query says `parents=false`."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
     properties = dict(body.properties or {})
@@ -84,12 +84,14 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     return _answer(levels, *made)
 
 
-async def namespace_shown(request: Request, ctx: Context, namespace_id: int) -> Response:
+async def replay_namespace_create(request: Request, ctx: Context, namespace_id: int) -> Response:
     """Answer a create again, with the namespace as it is now. Raises NotFound when its name means it no more."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     levels = iceberg.decode_body(request.decode(await request.body(), CreateNamespace).namespace)
     action = Action.NAMESPACE_LOAD_ICEBERG
-    node, home = await ctx.read(scope, lambda scene: namespaces.namespace_load_home(scene, levels, action=action))
+    node, home = await ctx.read(
+        scope, lambda request_view: namespaces.namespace_load_home(request_view, levels, action=action)
+    )
     if node.id != namespace_id:
         raise NotFound(
             f"Namespace does not exist: {iceberg.render(levels)}: another one has its name now", kind="namespace"
@@ -99,19 +101,21 @@ async def namespace_shown(request: Request, ctx: Context, namespace_id: int) -> 
 
 async def namespace_load(request: Request, ctx: Context) -> Response:
     """GET a namespace."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
-    found = await ctx.read(scope, lambda scene: namespaces.namespace_load_home(scene, levels, action=action))
+    found = await ctx.read(
+        scope, lambda request_view: namespaces.namespace_load_home(request_view, levels, action=action)
+    )
     return _answer(levels, *found)
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
     """HEAD a namespace."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
-    await ctx.read(scope, lambda scene: namespaces.namespace_load(scene, levels, action=action))
+    await ctx.read(scope, lambda request_view: namespaces.namespace_load(request_view, levels, action=action))
     return no_content()
 
 
@@ -122,19 +126,19 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
             "Query parameter cascade is not supported, so nothing was dropped: drop what is in the namespace first, then the "
             "namespace itself"
         )
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     await namespaces.namespace_drop(ctx, scope, levels=levels_of(params[0]))
     return no_content()
 
 
 async def namespace_properties(request: Request, ctx: Context) -> Response:
     """POST properties: set and remove; the same key in both is 422."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), UpdateProperties)
     removals, updates = list(dict.fromkeys(body.removals or [])), body.updates or {}
     both = [key for key in removals if key in updates]
     if both:
-        raise Unprocessable(f"Keys stand in both removals and updates: {', '.join(both)}; choose one for each")
+        raise PropertyConflict(f"Keys stand in both removals and updates: {', '.join(both)}; choose one for each")
     seen: set[str] = set()
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote_plus
 
 from limnos.http.response import Response, json_response
-from limnos.model.errors import BadRequest, Unauthenticated
-from limnos.services.identity.service_accounts import access_again, access_by_secret
+from limnos.model.errors import AuthenticationFailed, BadRequest
+from limnos.services.identity.service_accounts import token_by_secret, token_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
-    from limnos.services.identity.service_accounts import Access
+    from limnos.services.identity.service_accounts import IssuedToken
     from limnos.services.request.context import Context
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -35,10 +35,10 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     grant_type = form.get("grant_type")
     header = request.headers.get(b"authorization", b"").decode("latin-1")
     if grant_type == EXCHANGE:
-        access = await _exchanged(ctx, form, header=header)
+        access = await _exchange_token(ctx, form, header=header)
     elif grant_type == "client_credentials":
         client, secret = _client(form, header)
-        access = await access_by_secret(ctx, client=client, text=secret)
+        access = await token_by_secret(ctx, client=client, text=secret)
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
         raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
@@ -50,15 +50,15 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     return json_response(told, headers=_NO_STORE)
 
 
-async def _exchanged(ctx: Context, form: Mapping[str, str], *, header: str) -> Access:
+async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
     """Answer in exchange for a token; for one that is over, by the client's own secret, which Iceberg's Java client sends then."""
     try:
-        return await access_again(ctx, text=form.get("subject_token", ""))
-    except Unauthenticated:
+        return await token_exchange(ctx, text=form.get("subject_token", ""))
+    except AuthenticationFailed:
         client, secret = _client(form, header)
         if not secret:
             raise
-    return await access_by_secret(ctx, client=client, text=secret)
+    return await token_by_secret(ctx, client=client, text=secret)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:
@@ -95,5 +95,5 @@ def _client(form: Mapping[str, str], header: str) -> tuple[str, str]:
     try:
         name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise Unauthenticated("The Basic credential is not base64 of 'ID:SECRET' in UTF-8") from None
+        raise AuthenticationFailed("The Basic credential is not base64 of 'ID:SECRET' in UTF-8") from None
     return unquote_plus(name), unquote_plus(secret)

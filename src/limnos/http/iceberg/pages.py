@@ -11,13 +11,13 @@ import binascii
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.services.request.pages import EVERY, Asked
+from limnos.services.request.name_pages import ALL_NAMES, PageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.http.request import Request
-    from limnos.services.request.pages import Page
+    from limnos.services.request.name_pages import NamePage
 
 PAGE_DEFAULT = 1000
 PAGE_MAX = 100_000
@@ -28,14 +28,14 @@ JOINED_ENTRY_BYTES = 500
 """What is remembered of joined listings: each, all of them, and what one takes besides its bytes and those of its names."""
 
 
-def asked_of(request: Request) -> Asked:
+def page_request_of(request: Request) -> PageRequest:
     """Read which page a request asks for: everything when it sends no token and no size. Raises BadRequest."""
     if not request.query_string:
-        return EVERY
+        return ALL_NAMES
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
-        return EVERY
-    return Asked(_decode(token) if token else "", size_of(size))
+        return ALL_NAMES
+    return PageRequest(_decode(token) if token else "", size_of(size))
 
 
 def size_of(text: str | None) -> int:
@@ -58,7 +58,7 @@ def _decode(token: str) -> str:
         raise BadRequest("The pageToken is not one that this server gave: start again without it") from None
 
 
-def join_page(field: bytes, page: Page, *, before: bytes, after: bytes) -> bytes:
+def join_page(field: bytes, page: NamePage, *, before: bytes, after: bytes) -> bytes:
     """Build a list body: every name between `before` and `after`."""
     if page.whole and page.parts:
         items = _joined.items(tuple(page.parts), before, after)
@@ -75,7 +75,7 @@ def _join(parts: Sequence[tuple[bytes, ...]], before: bytes, after: bytes) -> by
     return b"".join((before, between.join(map(between.join, parts)), after))
 
 
-class Joined:
+class JoinedPageCache:
     """What was joined of listings lately; the older half goes when there is too much of it."""
 
     def __init__(self) -> None:
@@ -103,4 +103,4 @@ class Joined:
         return known[1]
 
 
-_joined = Joined()
+_joined = JoinedPageCache()

@@ -1,6 +1,6 @@
 """Raw path segments to names: the prefix, namespaces, tables. Pure, so what they mean is remembered.
 
-May import `names`, `services.request.scene` and what a chain of views is (`services.lookup.lending`).
+May import `names`, `services.request.request_view` and what a chain of views is (`services.lookup.lending`).
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 from limnos.names import iceberg
 from limnos.names.percent import unquote_form
-from limnos.services.lookup.lending import check_through
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.definer_rights import check_view_chain
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.lookup.lending import Through
+    from limnos.services.lookup.definer_rights import ViewChain
     from limnos.services.request.context import Context
 
 PLAIN_PLUS = b"GoIceberg/"
 """How the User-Agent of iceberg-go begins."""
 
-scope_of_prefix = lru_cache(4096)(lambda raw: Scope(*iceberg.decode_prefix(raw)))
+scope_of_prefix = lru_cache(4096)(lambda raw: RequestScope(*iceberg.decode_prefix(raw)))
 levels_of = lru_cache(16384)(iceberg.decode_path)
 name_of = lru_cache(16384)(iceberg.decode_name)
 
 
-def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[bytes, ...]]:
+def split_path(request: Request, ctx: Context, expected: int) -> tuple[RequestScope, tuple[bytes, ...]]:
     """Return the scope and the other parameters: a route without a prefix means the default catalog."""
     params = request.params
     if params and (b"+" in params[-1] or b"+" in params[-expected]) and _keeps_plus(request):
@@ -34,10 +34,10 @@ def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[b
     if len(params) > expected:
         return scope_of_prefix(params[0]), params[1:]
     defaults = ctx.services.defaults
-    return Scope(defaults.metalake, defaults.catalog), params
+    return RequestScope(defaults.metalake, defaults.catalog), params
 
 
-def through_of(request: Request) -> Through:
+def referencing_views_of(request: Request) -> ViewChain:
     """Read `referenced-by`: the views that a thing is read through, the outermost first, each levels joined as in a path.
 
     Commas part them. A client that encodes the value as a whole encodes those, too; then a comma of a name is encoded twice.
@@ -50,7 +50,7 @@ def through_of(request: Request) -> Through:
         decoded = unquote_form(raw).encode().split(b",")
         if all(b"\x1f" in view for view in decoded):  # else the comma is one of a name
             views = decoded
-    return check_through(tuple(map(iceberg.decode_path, views)))
+    return check_view_chain(tuple(map(iceberg.decode_path, views)))
 
 
 def _keeps_plus(request: Request) -> bool:

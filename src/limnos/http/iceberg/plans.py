@@ -17,37 +17,37 @@ import msgspec
 
 from limnos.formats.scans.request import ScanRequest
 from limnos.http.iceberg.errors import error_response
-from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.iceberg.vended import config_of, delegates_of, entry_of
+from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
+from limnos.http.iceberg.vended_credentials import config_of, delegates_of, entry_of
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model import errors
 from limnos.model.errors import BadRequest
 from limnos.services.iceberg import scan_plans, scans
-from limnos.services.iceberg.restricting import scan_shown, shown_credentials
-from limnos.services.iceberg.scans import Told
-from limnos.services.vending.credentials import table_credentials, vends
+from limnos.services.iceberg.policy_enforcement import restricted_credentials, scan_restricted
+from limnos.services.iceberg.scans import ScanTasks
+from limnos.services.vending.credentials import is_vending, table_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from limnos.formats.iceberg.read_restrictions import Bound
+    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.iceberg.scan_plans import Planned
-    from limnos.services.iceberg.scans import Scanned
+    from limnos.services.iceberg.scan_plans import ScanPlanView
+    from limnos.services.iceberg.scans import ScanTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5
 """How often it is looked whether who asked is still there."""
 EVERYTHING: Final = ScanRequest()
-NOTHING: Final = Told(b"", b"", 0)
+NOTHING: Final = ScanTasks(b"", b"", 0)
 _FAILURES: Final = (
     errors.BadRequest,
     errors.MissingFile,
     errors.InvalidTable,
-    errors.Unsupported,
+    errors.UnsupportedOperation,
     errors.StorageFailed,
     errors.TooLarge,
 )
@@ -66,27 +66,31 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     request.glance(data, dict)  # what is left out of the shape is read, too: a body that is no JSON is none
     asked = request.decode(data, ScanRequest)
     asked.check()
-    seen = await _seen(request, ctx, asked=asked)
+    seen = await _find_plan_target(request, ctx, asked=asked)
     if seen.scanned.bound is not None:
-        return await _restricted(request, ctx, seen=seen, bound=seen.scanned.bound)
-    planned = await unless_gone(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
-    return await _planned(request, ctx, seen=seen, planned=planned, head=b'"plan-id":"%b",' % planned.plan_id.encode())
+        return await _plan_restricted_scan(request, ctx, seen=seen, bound=seen.scanned.bound)
+    planned = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
+    return await _plan_response(
+        request, ctx, seen=seen, planned=planned, head=b'"plan-id":"%b",' % planned.plan_id.encode()
+    )
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
     """GET a plan: as far as it is worked out."""
-    seen = await _seen(request, ctx)
+    seen = await _find_plan_target(request, ctx)
     try:
-        planned = await unless_gone(request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id))
+        planned = await run_while_connected(
+            request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id)
+        )
     except _FAILURES as error:
         told = error_response(error, operation="load-plan").body
         return Response(200, b'{"status":"failed",' + told.removeprefix(b"{"), (JSON, NO_STORE))
-    return await _planned(request, ctx, seen=seen, planned=planned)
+    return await _plan_response(request, ctx, seen=seen, planned=planned)
 
 
 async def plan_cancel(request: Request, ctx: Context) -> Response:
     """DELETE a plan: nobody wants it any more."""
-    seen = await _seen(request, ctx)
+    seen = await _find_plan_target(request, ctx)
     await scan_plans.plan_cancel(ctx, seen.scanned, plan_id=seen.plan_id)
     return no_content()
 
@@ -94,30 +98,34 @@ async def plan_cancel(request: Request, ctx: Context) -> Response:
 async def tasks_load(request: Request, ctx: Context) -> Response:
     """POST tasks: the files of one task of a plan."""
     body = request.decode(await request.body(), FetchTasks)
-    seen = await _seen(request, ctx)
-    told = await unless_gone(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
+    seen = await _find_plan_target(request, ctx)
+    told = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
     return _scan_tasks(told)
 
 
-class Seen(NamedTuple):
+class PlanTarget(NamedTuple):
     """The table of a request, decided on, and the plan that it names."""
 
-    scope: Scope
+    scope: RequestScope
     path: Levels
-    scanned: Scanned
+    scanned: ScanTarget
     plan_id: str = ""
 
 
-async def _seen(request: Request, ctx: Context, *, asked: ScanRequest = EVERYTHING) -> Seen:
+async def _find_plan_target(request: Request, ctx: Context, *, asked: ScanRequest = EVERYTHING) -> PlanTarget:
     """Decide on the scan of the table that a request is about."""
-    scope, params = split(request, ctx, 3 if request.method != "POST" else 2)
+    scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
-    through = through_of(request) if request.query_string else ()
-    scanned = await ctx.read(scope, lambda scene: scans.scan_look(scene, path, asked=asked, through=through))
-    return Seen(scope, path, scanned, name_of(params[2]) if len(params) > 2 else "")
+    through = referencing_views_of(request) if request.query_string else ()
+    scanned = await ctx.read(
+        scope, lambda request_view: scans.scan_look(request_view, path, asked=asked, through=through)
+    )
+    return PlanTarget(scope, path, scanned, name_of(params[2]) if len(params) > 2 else "")
 
 
-async def _planned(request: Request, ctx: Context, *, seen: Seen, planned: Planned, head: bytes = b"") -> Response:
+async def _plan_response(
+    request: Request, ctx: Context, *, seen: PlanTarget, planned: ScanPlanView, head: bytes = b""
+) -> Response:
     if not planned.is_complete:
         status = b"cancelled" if planned.is_cancelled else b"submitted"
         return Response(200, b'{%b"status":"%b"}' % (head, status), (JSON, NO_STORE))
@@ -128,23 +136,25 @@ async def _planned(request: Request, ctx: Context, *, seen: Seen, planned: Plann
     )
 
 
-async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Bound) -> Response:
+async def _plan_restricted_scan(
+    request: Request, ctx: Context, *, seen: PlanTarget, bound: BoundRestrictions
+) -> Response:
     """Plan for whom restrictions bind: what they leave, whole, in files of its own, and credentials for these alone."""
-    shown = await unless_gone(request.is_gone, scan_shown(ctx, seen.scanned, bound=bound))
+    shown = await run_while_connected(request.is_gone, scan_restricted(ctx, seen.scanned, bound=bound))
     credentials = b""
-    if delegates_of(request) and vends(seen.scanned.place.catalog.properties):
-        found = None if shown.into is None else await shown_credentials(ctx, seen.scanned, into=shown.into)
+    if delegates_of(request) and is_vending(seen.scanned.place.catalog.properties):
+        found = None if shown.into is None else await restricted_credentials(ctx, seen.scanned, into=shown.into)
         if found is not None:
             config = config_of(found, seen.scope, levels=seen.path, renewed=False)
             entry = {"prefix": f"{found.location}/", "config": config}
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
-    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.told_whole(shown.plan))
+    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.whole_plan_id(shown.plan))
     return _scan_tasks(shown.told, head=head, credentials=credentials)
 
 
-async def _credentials(request: Request, ctx: Context, *, seen: Seen) -> bytes:
+async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:
     """Spell the credentials that a client asked for, where the catalog gives some out."""
-    if not (delegates_of(request) and vends(seen.scanned.place.catalog.properties)):
+    if not (delegates_of(request) and is_vending(seen.scanned.place.catalog.properties)):
         return b""
     found = await table_credentials(ctx, seen.scope, levels=seen.path)
     if found is None:
@@ -152,14 +162,14 @@ async def _credentials(request: Request, ctx: Context, *, seen: Seen) -> bytes:
     return b',"storage-credentials":' + msgspec.json.encode([entry_of(found, seen.scope, levels=seen.path)])
 
 
-def _scan_tasks(told: Told, *, head: bytes = b"", credentials: bytes = b"") -> Response:
+def _scan_tasks(told: ScanTasks, *, head: bytes = b"", credentials: bytes = b"") -> Response:
     """Answer with what was planned. Delete files are left out where there are none, as clients insist that tasks refer to them."""
     deletes = b"".join((b'"delete-files":[', told.deletes, b"],")) if told.deletes else b""
     body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', told.files, b"]", credentials, b"}"))
     return Response(200, body, (JSON, NO_STORE))
 
 
-async def unless_gone(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
+async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
     """Do something for a client as long as it is there; what is under way is ended when it leaves. Raises BadRequest."""
     task = asyncio.ensure_future(work)
     try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.names import iceberg
 from limnos.services.catalog.catalogs import catalog_require
-from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.request_view import RequestScope, RequestView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,15 +36,15 @@ async def write_refuse(request: Request, ctx: Context) -> NoReturn:
     """Refuse a change. The default catalog's prefix is told to who may use that catalog; the body is not looked at."""
     del request
     defaults = ctx.services.defaults
-    scope = Scope(defaults.metalake, defaults.catalog)
+    scope = RequestScope(defaults.metalake, defaults.catalog)
 
-    def read(scene: Scene) -> str:
-        name = catalog_require(scene).name
+    def read(request_view: RequestView) -> str:
+        name = catalog_require(request_view).name
         return f"; for catalog {name} it is {iceberg.encode_prefix(defaults.metalake, defaults.catalog)}"
 
     try:
         known = await ctx.read(scope, read)
-    except (NotFound, Forbidden):
+    except (NotFound, PermissionDenied):
         known = ""
     raise BadRequest(
         "Without a catalog's prefix in the path only reads are answered: ask GET /v1/config?warehouse=<catalog> for "

@@ -9,12 +9,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, namespaces, oauth, plans, signing, tables, transactions, vended, views
+from limnos.http.iceberg import (
+    config,
+    namespaces,
+    oauth,
+    plans,
+    signing,
+    tables,
+    transactions,
+    vended_credentials,
+    views,
+)
 from limnos.http.iceberg.errors import error_response
-from limnos.http.iceberg.federated import HANDLERS, passing
-from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.federated import HANDLERS, serve_federated
+from limnos.http.iceberg.paths import levels_of, name_of, split_path
 from limnos.http.iceberg.prefixless import prefixless
-from limnos.http.once import Keyed, Terms, once
+from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.routing import ANY_BODY_BYTES, Route, Router
 from limnos.model.kinds import Kind
 
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18
@@ -119,7 +129,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route(
         "GET",
         "/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
-        vended.credentials_load,
+        vended_credentials.credentials_load,
         "load-credentials",
         query=("referenced-by",),
     ),
@@ -156,7 +166,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/tables/{table}/sign",
-        signing.request_signed,
+        signing.sign_request,
         "sign-request",
         asks=(Action.TABLE_LOAD,),
     ),
@@ -198,22 +208,22 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
 )
 """Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
 
-KEYED: dict[str, Keyed] = {
-    "create-namespace": Keyed(200, namespaces.namespace_shown),
-    "drop-namespace": Keyed(),
-    "update-properties": Keyed(200),
-    "create-table": Keyed(200, tables.table_shown),
-    "register-table": Keyed(200, tables.table_shown),
-    "commit-table": Keyed(200, tables.commit_shown, has_files=True),
-    "drop-table": Keyed(),
-    "unregister-table": Keyed(200, ends_rights=True),
-    "rename-table": Keyed(),
-    "commit-transaction": Keyed(has_files=True),
-    "create-view": Keyed(200, views.view_shown),
-    "register-view": Keyed(200, views.view_shown),
-    "replace-view": Keyed(200, views.replace_shown),
-    "drop-view": Keyed(),
-    "rename-view": Keyed(),
+KEYED: dict[str, IdempotentRoute] = {
+    "create-namespace": IdempotentRoute(200, namespaces.replay_namespace_create),
+    "drop-namespace": IdempotentRoute(),
+    "update-properties": IdempotentRoute(200),
+    "create-table": IdempotentRoute(200, tables.replay_table_create),
+    "register-table": IdempotentRoute(200, tables.replay_table_create),
+    "commit-table": IdempotentRoute(200, tables.replay_table_commit, has_files=True),
+    "drop-table": IdempotentRoute(),
+    "unregister-table": IdempotentRoute(200, ends_rights=True),
+    "rename-table": IdempotentRoute(),
+    "commit-transaction": IdempotentRoute(has_files=True),
+    "create-view": IdempotentRoute(200, views.replay_view_create),
+    "register-view": IdempotentRoute(200, views.replay_view_create),
+    "replace-view": IdempotentRoute(200, views.replay_view_replace),
+    "drop-view": IdempotentRoute(),
+    "rename-view": IdempotentRoute(),
 }
 """Operations for which an `Idempotency-Key` counts, and how each is answered again."""
 
@@ -237,17 +247,19 @@ class IcebergProtocol:
         load = partial(config.config_load, endpoints=ENDPOINTS, passed_on=PASSED_ON)
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config", query=("warehouse",))
         token_route: Route[Handler] = Route("POST", "/oauth/tokens", oauth.token_issue, "issue-token", takes="form")
-        reads, writes = prefixless([passing(route) for route in CATALOG_ROUTES])
-        terms = Terms(lambda request, ctx: split(request, ctx, 0)[0], _error)
+        reads, writes = prefixless([serve_federated(route) for route in CATALOG_ROUTES])
+        terms = IdempotencyTerms(lambda request, ctx: split_path(request, ctx, 0)[0], _error)
         routes = [
-            passing(once(route, KEYED[route.operation], terms) if route.operation in KEYED else route)
+            serve_federated(
+                make_idempotent(route, KEYED[route.operation], terms) if route.operation in KEYED else route
+            )
             for route in CATALOG_ROUTES
         ]
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a path below a prefix names: a catalog, a namespace, or a table or view of it."""
-        scope, params = split(request, ctx, path.count("{") - 1)
+        scope, params = split_path(request, ctx, path.count("{") - 1)
         if len(params) == 0:
             return scope, None, ()
         levels = levels_of(params[0])

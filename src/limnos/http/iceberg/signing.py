@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.iceberg.paths import levels_of, name_of, split
-from limnos.http.iceberg.vended import DELEGATION, mode_of, route_of, ways_of
+from limnos.http.iceberg.paths import levels_of, name_of, split_path
+from limnos.http.iceberg.vended_credentials import DELEGATION, mode_of, route_of, store_properties_of
 from limnos.http.response import JSON, NO_STORE, Response
-from limnos.model.errors import Unsupported
-from limnos.services.vending.signing import catalog_signs, request_sign
-from limnos.sources.signing import Asked
+from limnos.model.errors import UnsupportedOperation
+from limnos.services.vending.signing import is_catalog_signing, request_sign
+from limnos.sources.s3_signing import StoreRequest
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
-    from limnos.services.vending.signing import Signing
+    from limnos.services.request.request_view import RequestScope
+    from limnos.services.vending.signing import RequestSigning
 
 SIGNER = "S3V4RestSigner"
 """What PyIceberg calls the client of the route below."""
@@ -42,27 +42,29 @@ class SignRequest(msgspec.Struct, frozen=True):
 def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Say whether a client wants requests signed by a catalog that has that done."""
     header = request.headers.get(DELEGATION)
-    return header is not None and b"remote-signing" in header.lower() and catalog_signs(ctx, catalog)
+    return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)
 
 
-async def request_signed(request: Request, ctx: Context) -> Response:
+async def sign_request(request: Request, ctx: Context) -> Response:
     """POST sign: answer a request to the object store with its signature, if it touches the table's own files as the caller may."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     body = request.decode(await request.body(), SignRequest)
     if body.provider not in (None, "s3"):
-        raise Unsupported(f"Requests to {body.provider[:50]} are not signed here: s3 alone")
+        raise UnsupportedOperation(f"Requests to {body.provider[:50]} are not signed here: s3 alone")
     headers = {key: tuple(values) for key, values in body.headers.items()}
-    asked = Asked(body.method.upper(), body.uri, body.region, headers, body.body)
+    asked = StoreRequest(body.method.upper(), body.uri, body.region, headers, body.body)
     found = await request_sign(ctx, scope, levels=(*namespace, name), asked=asked)
     return Response(200, msgspec.json.encode({"uri": asked.uri, "headers": found}), (JSON, NO_STORE))
 
 
-def signing_told(signing: Signing, scope: Scope, *, levels: Levels, scan_mode: str = "") -> bytes:
+def signing_configuration(
+    signing: RequestSigning, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
+) -> bytes:
     """Spell the end of an answer about a table whose requests are signed: for clients that know the older properties, too."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
-        **mode_of(scan_mode), **ways_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
+        **mode_of(scan_mode), **store_properties_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
         "s3.signer.endpoint": endpoint, "signer.endpoint": endpoint,
     }  # fmt: skip
     return b"".join((b',"config":', msgspec.json.encode(config), b',"remote-signing-config":{}}'))

@@ -17,12 +17,12 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.read_restrictions import as_told
+from limnos.formats.iceberg.read_restrictions import restrictions_json
 from limnos.formats.iceberg.scan_modes import SCAN_MODES
-from limnos.http.iceberg.pages import asked_of, join_page
-from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.iceberg.signing import is_signing_asked, signing_told
-from limnos.http.iceberg.vended import delegates_of, is_asked, told
+from limnos.http.iceberg.pages import join_page, page_request_of
+from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
+from limnos.http.iceberg.signing import is_signing_asked, signing_configuration
+from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_asked
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
 from limnos.model.kinds import Kind
@@ -30,27 +30,27 @@ from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services.catalog import tables
 from limnos.services.catalog.scan_modes import table_scan_mode
-from limnos.services.iceberg import commits, reports, restricted
+from limnos.services.iceberg import commits, reports, restricted_tables
 from limnos.services.iceberg import tables as iceberg_tables
-from limnos.services.iceberg.dataset_fence import proof_of
-from limnos.services.request.chores import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.request.lasting import lasting_of
-from limnos.services.request.scene import Scope
+from limnos.services.iceberg.dataset_fence import lock_proof_of
+from limnos.services.request.cache_validity import cache_validity_of
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.request.request_view import RequestScope
 from limnos.services.vending.credentials import table_credentials
 from limnos.services.vending.signing import table_signing
 
 if TYPE_CHECKING:
-    from limnos.formats.iceberg.read_restrictions import Bound
+    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
     from limnos.http.request import Request
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import Proof
-    from limnos.services.iceberg.restricted import Sight
+    from limnos.services.iceberg.dataset_fence import LockProof
+    from limnos.services.iceberg.restricted_tables import TableVisibility
+    from limnos.services.request.cache_validity import CacheValidity
     from limnos.services.request.context import Context
-    from limnos.services.request.lasting import Lasting
-    from limnos.services.request.pages import Page
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.name_pages import NamePage
+    from limnos.services.request.request_view import RequestView
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
@@ -58,7 +58,7 @@ _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
 LOCK = b"x-limnos-lock"
 
 
-class End(NamedTuple):
+class TableResponseEnd(NamedTuple):
     """How an answer about a table ends: its configuration, what tells the credentials in it from others, and where scans are planned."""
 
     text: bytes
@@ -67,7 +67,10 @@ class End(NamedTuple):
 
 
 _PLAIN_ENDS = {
-    mode: End(told(None, Scope(None), levels=(), scan_mode=mode), scan_mode=mode) for mode in ("", *SCAN_MODES)
+    mode: TableResponseEnd(
+        credentials_configuration(None, RequestScope(None), levels=(), scan_mode=mode), scan_mode=mode
+    )
+    for mode in ("", *SCAN_MODES)
 }
 _BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
@@ -94,7 +97,7 @@ class CommitTable(msgspec.Struct):
     identifier: object = None
 
 
-class LargeCreate(msgspec.Struct, rename="kebab"):
+class LargeTableCreate(msgspec.Struct, rename="kebab"):
     """What is looked at of the body of a large create before a chore gets it."""
 
     name: str
@@ -102,7 +105,7 @@ class LargeCreate(msgspec.Struct, rename="kebab"):
     stage_create: bool = False
 
 
-class LargeCommit(msgspec.Struct):
+class LargeTableCommit(msgspec.Struct):
     """The body of a large commit, checked to be JSON and not made into objects."""
 
     requirements: msgspec.Raw = msgspec.Raw(b"[]")
@@ -117,7 +120,7 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
     overwrite: bool = False
 
 
-class NewName(msgspec.Struct):
+class NewTableName(msgspec.Struct):
     """What is looked at of the body of a create or register that is answered again."""
 
     name: str
@@ -147,13 +150,13 @@ class RenameTable(msgspec.Struct):
 
 async def tables_list(request: Request, ctx: Context) -> Response:
     """GET tables of a namespace."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
-    asked = asked_of(request)
+    asked = page_request_of(request)
 
-    def read(scene: Scene) -> tuple[Page, Lasting | None]:
-        page = tables.tables_list(scene, namespace, asked)
-        return page, lasting_of(scene, ctx.credential) if request.may_be_kept else None
+    def read(request_view: RequestView) -> tuple[NamePage, CacheValidity | None]:
+        page = tables.tables_list(request_view, namespace, asked)
+        return page, cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
 
     page, lasting = await ctx.read(scope, read)
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
@@ -164,16 +167,16 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """GET a table; 304 when the caller has this version, decided first."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
-    through = through_of(request) if request.query_string else ()
+    through = referencing_views_of(request) if request.query_string else ()
 
-    def read(scene: Scene) -> tuple[Sight, CatalogRecord, Lasting | None]:
-        sight, lasting = restricted.table_sight(scene, (*namespace, name), through=through), None
+    def read(request_view: RequestView) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None]:
+        sight, lasting = restricted_tables.table_visibility(request_view, (*namespace, name), through=through), None
         if sight.bound is None and request.may_be_kept and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
-            lasting = lasting_of(scene, ctx.credential, about=about, document=True)
-        return sight, scene.catalog_record, lasting
+            lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
+        return sight, request_view.catalog_record, lasting
 
     sight, catalog, lasting = await ctx.read(scope, read)
     document = sight.document
@@ -182,11 +185,11 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     if sight.bound is not None:
-        return await _restricted(request, ctx, sight=sight, mode=mode, bound=sight.bound)
+        return await _restricted_response(request, ctx, sight=sight, mode=mode, bound=sight.bound)
     delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
     plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
-        await _end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
+        await _response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
         if delegates
         else plain
     )
@@ -197,34 +200,38 @@ async def table_load(request: Request, ctx: Context) -> Response:
     else:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-        response = _loaded(whole, etag, end=end)
-    response.lasting = None if delegates else _as_long_as_its_file(ctx, document, lasting)
+        response = _load_response(whole, etag, end=end)
+    response.lasting = None if delegates else _depend_on_file(ctx, document, lasting)
     return response
 
 
-async def _restricted(request: Request, ctx: Context, *, sight: Sight, mode: str, bound: Bound) -> Response:
+async def _restricted_response(
+    request: Request, ctx: Context, *, sight: TableVisibility, mode: str, bound: BoundRestrictions
+) -> Response:
     """Answer whom restrictions bind: no file, no credential, and that scans are planned here. Kept by nobody, as rights may move."""
-    etag = _etag(sight.document, mode, end=End(b"", f"r{bound.digest}"))
+    etag = _etag(sight.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
     if _matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
-    document = await restricted.document_shown(ctx, sight)
+    document = await restricted_tables.document_for_caller(ctx, sight)
     if mode == "refs":
         document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-    told = msgspec.json.encode(as_told(bound))
-    return _loaded(document, etag, end=End(b"".join((_BY_SERVER, b',"read-restrictions":', told, b"}")), bound.digest))
+    told = msgspec.json.encode(restrictions_json(bound))
+    return _load_response(
+        document, etag, end=TableResponseEnd(b"".join((_BY_SERVER, b',"read-restrictions":', told, b"}")), bound.digest)
+    )
 
 
-def _as_long_as_its_file(ctx: Context, document: Document, lasting: Lasting | None) -> Lasting | None:
+def _depend_on_file(ctx: Context, document: MetadataDocument, lasting: CacheValidity | None) -> CacheValidity | None:
     """Tell that an answer holds while its metadata file is there; whether a file in an object store is, must be awaited."""
     if lasting is None:
         return None
-    file = iceberg_tables.file_asked(ctx, document)
+    file = iceberg_tables.file_to_verify(ctx, document)
     if file is None or is_local(file):
         return lasting._replace(file=file)
     return None
 
 
-async def _refs_only(ctx: Context, document: Document) -> bytes:
+async def _refs_only(ctx: Context, document: MetadataDocument) -> bytes:
     if is_heavy(document):
         (reduced,) = await ctx.services.chores.do("iceberg-refs-only", document.body)
         return reduced
@@ -233,14 +240,16 @@ async def _refs_only(ctx: Context, document: Document) -> bytes:
 
 async def table_exists(request: Request, ctx: Context) -> Response:
     """HEAD a table."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
 
-    def read(scene: Scene) -> Lasting | None:
-        tables.table_exists(scene, namespace, name)
+    def read(request_view: RequestView) -> CacheValidity | None:
+        tables.table_exists(request_view, namespace, name)
         if not request.may_be_kept or request.query_string:
             return None
-        return lasting_of(scene, ctx.credential, about=(Kind.TABLE, (*namespace, name), Action.TABLE_EXISTS))
+        return cache_validity_of(
+            request_view, ctx.credential, about=(Kind.TABLE, (*namespace, name), Action.TABLE_EXISTS)
+        )
 
     response = no_content()
     response.lasting = await ctx.read(scope, read)
@@ -249,11 +258,11 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 async def table_create(request: Request, ctx: Context) -> Response:
     """POST tables: create one, or only stage it."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     data = await request.body()
     namespace, delegates = levels_of(params[0]), delegates_of(request)
     if len(data) > REQUEST_BYTES_MAX:
-        large = request.glance(data, LargeCreate)
+        large = request.glance(data, LargeTableCreate)
         wanted = iceberg_tables.TableRequest(
             _new_name(large.name), large.location, None, None, None, None, data, delegates=delegates
         )
@@ -267,27 +276,27 @@ async def table_create(request: Request, ctx: Context) -> Response:
         stages = body.stage_create
     if stages:
         metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
-        end = told(vended, scope, levels=(*namespace, wanted.name))
+        end = credentials_configuration(vended, scope, levels=(*namespace, wanted.name))
         headers = (JSON,) if vended is None else (JSON, NO_STORE)
         return Response(200, b"".join((b'{"metadata":', metadata, end)), headers)
     found = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
-    return await _made(request, ctx, scope=scope, levels=(*namespace, wanted.name), found=found)
+    return await _created_response(request, ctx, scope=scope, levels=(*namespace, wanted.name), found=found)
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
     """POST register: make a table of an existing metadata file."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
     found = await iceberg_tables.table_register(
         ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
     )
-    return await _made(request, ctx, scope=scope, levels=(*namespace, name), found=found)
+    return await _created_response(request, ctx, scope=scope, levels=(*namespace, name), found=found)
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     data = await request.body()
     large = len(data) > REQUEST_BYTES_MAX
     body = _glance(request, data) if large else request.decode(data, CommitTable)
@@ -295,43 +304,43 @@ async def table_commit(request: Request, ctx: Context) -> Response:
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
         updates=body.updates, raw=data if large else None, proof=_proof_of(request),
     )  # fmt: skip
-    return _committed(document)
+    return _commit_response(document)
 
 
-def _proof_of(request: Request) -> Proof | None:
+def _proof_of(request: Request) -> LockProof | None:
     """The lock that a statement of SQL++ shows."""
     text = request.headers.get(LOCK)
-    return None if text is None else proof_of(text.decode("latin-1"))
+    return None if text is None else lock_proof_of(text.decode("latin-1"))
 
 
 def _glance(request: Request, data: bytes) -> CommitTable:
     """Look at a large commit for what makes it a create; requirements and updates are for the chore that does it."""
-    seen = request.glance(data, LargeCommit)
+    seen = request.glance(data, LargeTableCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
 
-async def table_shown(request: Request, ctx: Context, table_id: int) -> Response:
+async def replay_table_create(request: Request, ctx: Context, table_id: int) -> Response:
     """Answer a create or register again, with the table as it is now. Raises NotFound when its name means it no more."""
-    scope, params = split(request, ctx, 1)
-    name = request.glance(await request.body(), NewName).name
+    scope, params = split_path(request, ctx, 1)
+    name = request.glance(await request.body(), NewTableName).name
     namespace = levels_of(params[0])
-    found = await _kept(ctx, scope, namespace, name, table_id=table_id)
-    return await _made(request, ctx, scope=scope, levels=(*namespace, name), found=found)
+    found = await _reload_table(ctx, scope, namespace, name, table_id=table_id)
+    return await _created_response(request, ctx, scope=scope, levels=(*namespace, name), found=found)
 
 
-async def commit_shown(request: Request, ctx: Context, table_id: int) -> Response:
+async def replay_table_commit(request: Request, ctx: Context, table_id: int) -> Response:
     """Answer a commit again, with the table as it is now. Raises NotFound when its name means it no more."""
-    scope, params = split(request, ctx, 2)
-    document, _ = await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
-    return _committed(document)
+    scope, params = split_path(request, ctx, 2)
+    document, _ = await _reload_table(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
+    return _commit_response(document)
 
 
-async def _kept(
-    ctx: Context, scope: Scope, namespace: Levels, name: str, *, table_id: int
-) -> tuple[Document, CatalogRecord]:
+async def _reload_table(
+    ctx: Context, scope: RequestScope, namespace: Levels, name: str, *, table_id: int
+) -> tuple[MetadataDocument, CatalogRecord]:
     document, catalog = await ctx.read(
-        scope, lambda scene: (tables.table_load(scene, namespace, name), scene.catalog_record)
+        scope, lambda request_view: (tables.table_load(request_view, namespace, name), request_view.catalog_record)
     )
     if document.node_id != table_id:
         raise NotFound(
@@ -342,7 +351,7 @@ async def _kept(
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """DELETE a table, with its files when `purgeRequested`."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     purge = request.query_flag("purgeRequested")
     await tables.table_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), purge=purge)
     return no_content()
@@ -350,23 +359,23 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
     """POST unregister: forget a table, keep its files, and answer what it was like."""
-    scope, params = split(request, ctx, 2)
-    taken: list[Document] = []
-    ctx.keep_answer(lambda _: _unregistered(taken[-1]))  # afterwards it is not there to be shown again
+    scope, params = split_path(request, ctx, 2)
+    taken: list[MetadataDocument] = []
+    ctx.keep_answer(lambda _: _unregister_body(taken[-1]))  # afterwards it is not there to be shown again
     document = await tables.table_unregister(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), taken=taken
     )
-    return Response(200, _unregistered(document))
+    return Response(200, _unregister_body(document))
 
 
-def _unregistered(document: Document) -> bytes:
+def _unregister_body(document: MetadataDocument) -> bytes:
     location = msgspec.json.encode(document.metadata_location)
     return b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
     """POST rename: another name, another namespace, or both."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (
         (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
@@ -374,11 +383,11 @@ async def table_rename(request: Request, ctx: Context) -> Response:
     try:
         await tables.table_move(ctx, scope, source=source, target=target, wanted="iceberg")
     except NotFound as error:
-        raise _hinted(error, scope, target) from None
+        raise _with_rename_hint(error, scope, target) from None
     return no_content()
 
 
-def _hinted(error: NotFound, scope: Scope, target: Levels) -> NotFound:
+def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> NotFound:
     """Tell who began a table's new name with the catalog, as SQL has it everywhere but after RENAME TO."""
     if error.kind != "namespace" or target[0] != scope.catalog or len(target) < 3:
         return error
@@ -388,7 +397,7 @@ def _hinted(error: NotFound, scope: Scope, target: Levels) -> NotFound:
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
     """POST metrics: taken from whoever may load the table, and kept behind the request."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)
     request.decode(data, object)  # it is told as it was sent, so all of it must be what whoever reads it can read
@@ -408,14 +417,14 @@ def _new_name(name: str) -> str:
     return check_part(name)
 
 
-def _etag(document: Document, mode: str, *, end: End) -> bytes:
+def _etag(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
     """Name an answer; one with credentials only for as long as these would be given again, so a 304 leaves nobody with old ones."""
     return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
 
 
-async def _end(
-    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, plain: End, made: bool = False
-) -> End:  # fmt: skip
+async def _response_end(
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, made: bool = False
+) -> TableResponseEnd:  # fmt: skip
     """End an answer with credentials, else with who signs requests, as far as a client asks for them.
 
     When something was `made` it stays so whatever STS says: who asks can ask again.
@@ -430,40 +439,44 @@ async def _end(
         return plain
     if vended is None:
         return plain
-    return plain._replace(text=told(vended, scope, levels=levels, scan_mode=plain.scan_mode), mark=vended.mark)
+    return plain._replace(
+        text=credentials_configuration(vended, scope, levels=levels, scan_mode=plain.scan_mode), mark=vended.mark
+    )
 
 
 async def _signing_end(
-    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, plain: End
-) -> End:  # fmt: skip
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd
+) -> TableResponseEnd:  # fmt: skip
     if not is_signing_asked(request, ctx, catalog=catalog):
         return plain
     signing = await table_signing(ctx, scope, levels=levels)
     if signing is None:
         return plain
-    return plain._replace(text=signing_told(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed")
+    return plain._replace(
+        text=signing_configuration(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed"
+    )
 
 
-async def _made(
-    request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
+async def _created_response(
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, found: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
     plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
-    end = await _end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)
-    return _loaded(document, _etag(document, "all", end=end), end=end)
+    end = await _response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)
+    return _load_response(document, _etag(document, "all", end=end), end=end)
 
 
 def _matches(header: bytes | None, etag: bytes) -> bool:
     return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
 
 
-def _loaded(document: Document, etag: bytes, *, end: End) -> Response:
+def _load_response(document: MetadataDocument, etag: bytes, *, end: TableResponseEnd) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
     return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))
 
 
-def _committed(document: Document) -> Response:
+def _commit_response(document: MetadataDocument) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
     return Response(200, body, (JSON, (b"etag", _etag(document, "all", end=_PLAIN_ENDS[""]))))

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from limnos.http.iceberg.paths import split
+from limnos.http.iceberg.paths import split_path
 from limnos.http.response import Response, no_content
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services.iceberg.commits import Change
-from limnos.services.request.chores import REQUEST_BYTES_MAX
-from limnos.services.transactions.operations import TableCommitted
-from limnos.services.transactions.transactions import OPERATIONS_MAX, transact
+from limnos.services.iceberg.commits import CommitChange
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
+from limnos.services.transactions.operations import TableCommitOperation
+from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -34,7 +34,7 @@ _GLANCE_BYTES_MAX = 4 << 10
 _NOTHING = msgspec.Raw(b"[]")
 
 
-class Identifier(msgspec.Struct):
+class TableChangeIdentifier(msgspec.Struct):
     """A table's full name in a body."""
 
     namespace: object
@@ -44,7 +44,7 @@ class Identifier(msgspec.Struct):
 class TableChange(msgspec.Struct):
     """A commit to one table."""
 
-    identifier: Identifier
+    identifier: TableChangeIdentifier
     requirements: list[object] = []
     updates: list[object] = []
 
@@ -55,10 +55,10 @@ class CommitTransaction(msgspec.Struct, rename="kebab"):
     table_changes: list[TableChange]
 
 
-class LargeChange(msgspec.Struct):
+class LargeTableChange(msgspec.Struct):
     """A commit to one table in a large body: its parts are checked to be JSON, and decoded one change at a time."""
 
-    identifier: Identifier
+    identifier: TableChangeIdentifier
     requirements: msgspec.Raw = _NOTHING
     updates: msgspec.Raw = _NOTHING
 
@@ -66,25 +66,26 @@ class LargeChange(msgspec.Struct):
 class LargeTransaction(msgspec.Struct, rename="kebab"):
     """A large body."""
 
-    table_changes: list[LargeChange]
+    table_changes: list[LargeTableChange]
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
     """POST transactions/commit."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
-        operations = await _large(request, data)
+        operations = await _decode_large_body(request, data)
     else:
         changes = request.decode(data, CommitTransaction).table_changes
         operations = [
-            TableCommitted(_path(each.identifier), Change(each.requirements, each.updates)) for each in _some(changes)
+            TableCommitOperation(_path(each.identifier), CommitChange(each.requirements, each.updates))
+            for each in _check_change_count(changes)
         ]
-    await transact(ctx, scope, operations)
+    await transaction_execute(ctx, scope, operations)
     return no_content()
 
 
-def _some(changes: list[T]) -> list[T]:
+def _check_change_count(changes: list[T]) -> list[T]:
     """Refuse none, and too many before they are decoded. Raises BadRequest."""
     if not changes:
         raise BadRequest("Field 'table-changes' is empty: name at least one table")
@@ -95,11 +96,11 @@ def _some(changes: list[T]) -> list[T]:
     return changes
 
 
-async def _large(request: Request, data: bytes) -> list[TableCommitted]:
+async def _decode_large_body(request: Request, data: bytes) -> list[TableCommitOperation]:
     """Decode a large body change by change, so that others have their turn."""
     operations, decoded = [], 0
-    for each in _some(request.glance(data, LargeTransaction).table_changes):
-        operations.append(TableCommitted(_path(each.identifier), _change(request, each)))
+    for each in _check_change_count(request.glance(data, LargeTransaction).table_changes):
+        operations.append(TableCommitOperation(_path(each.identifier), _change(request, each)))
         decoded += _size(each)
         if decoded > REQUEST_BYTES_MAX:
             decoded = 0
@@ -107,19 +108,19 @@ async def _large(request: Request, data: bytes) -> list[TableCommitted]:
     return operations
 
 
-def _path(identifier: Identifier) -> Levels:
+def _path(identifier: TableChangeIdentifier) -> Levels:
     return (*iceberg.decode_body(identifier.namespace), check_part(identifier.name))
 
 
-def _size(change: LargeChange) -> int:
+def _size(change: LargeTableChange) -> int:
     return len(bytes(change.requirements)) + len(bytes(change.updates))
 
 
-def _change(request: Request, change: LargeChange) -> Change:
+def _change(request: Request, change: LargeTableChange) -> CommitChange:
     """Decode a change; what is large is left to a chore, but for what makes it a create."""
     few = bytes(change.requirements)
     if _size(change) <= REQUEST_BYTES_MAX:
-        return Change(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))
+        return CommitChange(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))
     seen = request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else []
     raw = msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
-    return Change(seen, [], raw)
+    return CommitChange(seen, [], raw)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.iceberg.pages import asked_of, join_page
-from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
+from limnos.http.iceberg.pages import join_page, page_request_of
+from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
 from limnos.http.iceberg.tables import RenameTable
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import IllegalName, NotFound
@@ -23,14 +23,14 @@ from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services.catalog import views
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.request.chores import REQUEST_BYTES_MAX
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 QUOTES_NAMES = b"PyIceberg/"
 """How the User-Agent of the client begins that percent-quotes the name in bodies about views (decision record 0009)."""
@@ -46,14 +46,14 @@ class CreateView(msgspec.Struct, rename="kebab"):
     properties: dict[str, str] | None = None
 
 
-class LargeCreate(msgspec.Struct):
+class LargeViewCreate(msgspec.Struct):
     """What is looked at of the body of a large create before a chore gets it."""
 
     name: str
     location: str | None = None
 
 
-class NewName(msgspec.Struct):
+class NewViewName(msgspec.Struct):
     """What is looked at of a create or register that is answered again."""
 
     name: str
@@ -67,7 +67,7 @@ class ReplaceView(msgspec.Struct):
     identifier: object = None
 
 
-class LargeReplace(msgspec.Struct):
+class LargeViewReplace(msgspec.Struct):
     """The body of a large replace, checked to be JSON and not made into objects."""
 
     requirements: msgspec.Raw = msgspec.Raw(b"[]")
@@ -83,84 +83,88 @@ class RegisterView(msgspec.Struct, rename="kebab"):
 
 async def views_list(request: Request, ctx: Context) -> Response:
     """GET views of a namespace."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
-    asked = asked_of(request)
-    page = await ctx.read(scope, lambda scene: views.views_list(scene, namespace, asked))
+    asked = page_request_of(request)
+    page = await ctx.read(scope, lambda request_view: views.views_list(request_view, namespace, asked))
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
     return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
     """POST views: make one."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
-        large = request.glance(data, LargeCreate)
+        large = request.glance(data, LargeViewCreate)
         wanted = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
     else:
         body = request.decode(data, CreateView)
         name = new_view_name(request, body.name)
         wanted = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
     made = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
-    return _loaded(made.document)
+    return _load_response(made.document)
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
     """POST register-view: make a view of an existing metadata file."""
-    scope, params = split(request, ctx, 1)
+    scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     made = await iceberg_views.view_register(
         ctx, scope, namespace=levels_of(params[0]), name=new_view_name(request, body.name),
         metadata_location=body.metadata_location,
     )  # fmt: skip
-    return _loaded(made.document)
+    return _load_response(made.document)
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
     """GET a view."""
-    scope, params = split(request, ctx, 2)
-    namespace, name, through = levels_of(params[0]), name_of(params[1]), through_of(request)
-    return _loaded(await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name, through)))
+    scope, params = split_path(request, ctx, 2)
+    namespace, name, through = levels_of(params[0]), name_of(params[1]), referencing_views_of(request)
+    return _load_response(
+        await ctx.read(scope, lambda request_view: views.view_load(request_view, namespace, name, through))
+    )
 
 
 async def view_exists(request: Request, ctx: Context) -> Response:
     """HEAD a view."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
-    await ctx.read(scope, lambda scene: views.view_exists(scene, namespace, name))
+    await ctx.read(scope, lambda request_view: views.view_exists(request_view, namespace, name))
     return no_content()
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
     """POST a view: apply updates to it."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     data = await request.body()
     namespace, name = levels_of(params[0]), name_of(params[1])
     if len(data) > REQUEST_BYTES_MAX:
-        request.glance(data, LargeReplace)
-        asked = iceberg_views.Asked(namespace, name, [], [], data)
+        request.glance(data, LargeViewReplace)
+        asked = iceberg_views.ViewReplaceRequest(namespace, name, [], [], data)
     else:
         body = request.decode(data, ReplaceView)
-        asked = iceberg_views.Asked(namespace, name, body.requirements, body.updates)
-    return _loaded((await iceberg_views.view_replace(ctx, scope, asked)).document)
+        asked = iceberg_views.ViewReplaceRequest(namespace, name, body.requirements, body.updates)
+    return _load_response((await iceberg_views.view_replace(ctx, scope, asked)).document)
 
 
-async def view_shown(request: Request, ctx: Context, view_id: int) -> Response:
+async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Response:
     """Answer a create or register again, with the view as it is now. Raises NotFound when its name means it no more."""
-    scope, params = split(request, ctx, 1)
-    name = new_view_name(request, request.glance(await request.body(), NewName).name)
-    return _loaded(await _kept(ctx, scope, levels_of(params[0]), name, view_id=view_id))
+    scope, params = split_path(request, ctx, 1)
+    name = new_view_name(request, request.glance(await request.body(), NewViewName).name)
+    return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name, view_id=view_id))
 
 
-async def replace_shown(request: Request, ctx: Context, view_id: int) -> Response:
+async def replay_view_replace(request: Request, ctx: Context, view_id: int) -> Response:
     """Answer a replace again, with the view as it is now. Raises NotFound when its name means it no more."""
-    scope, params = split(request, ctx, 2)
-    return _loaded(await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), view_id=view_id))
+    scope, params = split_path(request, ctx, 2)
+    return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name_of(params[1]), view_id=view_id))
 
 
-async def _kept(ctx: Context, scope: Scope, namespace: Levels, name: str, *, view_id: int) -> Document:
-    document = await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name))
+async def _reload_view(
+    ctx: Context, scope: RequestScope, namespace: Levels, name: str, *, view_id: int
+) -> MetadataDocument:
+    document = await ctx.read(scope, lambda request_view: views.view_load(request_view, namespace, name))
     if document.node_id != view_id:
         told = f"View does not exist: {iceberg.render((*namespace, name))}: another one has its name now"
         raise NotFound(told, kind="view")
@@ -169,14 +173,14 @@ async def _kept(ctx: Context, scope: Scope, namespace: Levels, name: str, *, vie
 
 async def view_drop(request: Request, ctx: Context) -> Response:
     """DELETE a view."""
-    scope, params = split(request, ctx, 2)
+    scope, params = split_path(request, ctx, 2)
     await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
     """POST rename: another name, another namespace, or both."""
-    scope, _ = split(request, ctx, 0)
+    scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (
         (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
@@ -194,7 +198,7 @@ def new_view_name(request: Request, name: str) -> str:
     return check_part(name)
 
 
-def _loaded(document: Document) -> Response:
+def _load_response(document: MetadataDocument) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b',"config":{}}'))
     return Response(200, body, (JSON,))

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from limnos.http.door import Door
+from limnos.http.head_admission import HeadAdmission
 from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.errors import error_response
-from limnos.http.lance.idents import body_path
-from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, PARAMETERS, REPEATED, Operation
+from limnos.http.lance.identifiers import body_path
+from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, PARAMETERS, REPEATED, ProtocolOperation
 from limnos.http.lance.protocol import ROOT, LanceRouter
 from limnos.http.parameters import check_parameters
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, json_response
 from limnos.http.routing import Route
-from limnos.model.errors import BadRequest, LimnosError, NotFound, Unsupported
+from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.names import lance
 from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_form, unquote_strict
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from limnos.http.request import Receive
     from limnos.names.path import Levels
-    from limnos.services.lance.folders import Folders
+    from limnos.services.lance.directory_tables import FolderTables
 
     Call = Callable[..., object]
     Scope = MutableMapping[str, object]
@@ -52,7 +52,7 @@ _STATUS: Final = {
 }  # fmt: skip
 
 
-def _routes() -> Iterator[Route[Operation]]:
+def _routes() -> Iterator[Route[ProtocolOperation]]:
     for each in OPERATIONS:
         name = f"lance-{each.call.replace('_', '-')}"
         yield Route(each.method, each.path, each, name)
@@ -60,17 +60,17 @@ def _routes() -> Iterator[Route[Operation]]:
             yield Route(each.method, each.path.replace("/{id}", ""), each, name)
 
 
-class Adapter:
+class LanceAdapter:
     """Serves what `call` answers: it takes a method of the interface, fields, and the bytes of rows as `data`.
 
     With `folders` what is asked of rows is answered by those.
     """
 
-    def __init__(self, call: Call, *, folders: Folders | None = None) -> None:
+    def __init__(self, call: Call, *, folders: FolderTables | None = None) -> None:
         self._call = call
         self._folders = folders
-        self._router: LanceRouter[Operation] = LanceRouter(ROOT, tuple(_routes()))
-        self._door = Door()
+        self._router: LanceRouter[ProtocolOperation] = LanceRouter(ROOT, tuple(_routes()))
+        self._door = HeadAdmission()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
 
     async def __call__(self, scope: Scope, *ways: Receive | Send) -> None:
@@ -121,7 +121,7 @@ class Adapter:
             routes, params = found
             name = "unknown-method"
             if method not in routes:
-                raise Unsupported("This address exists, but not for this method")
+                raise UnsupportedOperation("This address exists, but not for this method")
             operation, name = routes[method].handler, routes[method].operation
             limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
             query = cast("bytes", scope["query_string"])
@@ -131,17 +131,17 @@ class Adapter:
                 return await ROWS[operation.call](request, self._folders)
             return await self._answered(request, operation)
         except (LimnosError, InvalidName) as error:
-            return _told(error, request_id, operation=name)
+            return _adapter_error_response(error, request_id, operation=name)
         except Exception as error:
             log.exception("unexpected failure", operation=name, request_id=request_id)
             hidden = LimnosError(f"Something unexpected happened, see the log: {type(error).__name__}")
-            return _told(hidden, request_id, operation=name)
+            return _adapter_error_response(hidden, request_id, operation=name)
 
-    async def _answered(self, request: Request, operation: Operation) -> Response:
+    async def _answered(self, request: Request, operation: ProtocolOperation) -> Response:
         body = await request.body() if request.method != "GET" else b""
         delimiter = lance.check_delimiter(request.query("delimiter") or lance.DELIMITER_DEFAULT)
-        fields = {**_identity(request), **_queried(request), **_sent(body, operation)}
-        fields |= _named(request, operation, fields=fields, delimiter=delimiter)
+        fields = {**_identity(request), **_query_fields(request), **_body_fields(body, operation)}
+        fields |= _path_fields(request, operation, fields=fields, delimiter=delimiter)
         data = {"data": body} if operation.takes == "rows" else {}
         call = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: self._call(operation.call, fields, **data)
@@ -149,7 +149,7 @@ class Adapter:
         return _response(await call, operation, delimiter=delimiter)
 
 
-def _told(error: LimnosError | InvalidName, request_id: str, *, operation: str) -> Response:
+def _adapter_error_response(error: LimnosError | InvalidName, request_id: str, *, operation: str) -> Response:
     number = getattr(error, "number", None)
     if number is None:
         return error_response(error, request_id=request_id, operation=operation)
@@ -166,7 +166,7 @@ def _identity(request: Request) -> dict[str, object]:
     return {"identity": found} if found else {}
 
 
-def _queried(request: Request) -> dict[str, object]:
+def _query_fields(request: Request) -> dict[str, object]:
     """Read query parameters as the fields that they stand for. Raises BadRequest."""
     found: dict[str, object] = {}
     for pair in filter(None, request.query_string.split(b"&")):
@@ -177,11 +177,11 @@ def _queried(request: Request) -> dict[str, object]:
         if key in REPEATED:
             found[key] = [*cast("list[str]", found.get(key, [])), text]
         elif text:
-            found[key] = _typed(key, text)
+            found[key] = _parse_value(key, text)
     return found
 
 
-def _typed(key: str, text: str) -> object:
+def _parse_value(key: str, text: str) -> object:
     if key in NUMBERS:
         if not text.isascii() or not text.isdigit() or len(text) > 10:
             raise BadRequest(f"{key} is a number from 0 on, not {text[:20]}")
@@ -193,7 +193,7 @@ def _typed(key: str, text: str) -> object:
     return Request.decode(text.encode(), dict[str, str]) if key in MAPS else text
 
 
-def _sent(body: bytes, operation: Operation) -> dict[str, object]:
+def _body_fields(body: bytes, operation: ProtocolOperation) -> dict[str, object]:
     if operation.takes == "rows" or not body.strip():
         return {}
     found = Request.decode(body, dict[str, object])
@@ -204,7 +204,9 @@ def _sent(body: bytes, operation: Operation) -> dict[str, object]:
     )
 
 
-def _named(request: Request, operation: Operation, *, fields: dict[str, object], delimiter: str) -> dict[str, object]:
+def _path_fields(
+    request: Request, operation: ProtocolOperation, *, fields: dict[str, object], delimiter: str
+) -> dict[str, object]:
     """Read what the path names: an object, and an index of it. Raises BadRequest, InvalidName."""
     if "{id}" not in operation.path:
         return {}
@@ -216,7 +218,7 @@ def _named(request: Request, operation: Operation, *, fields: dict[str, object],
     return {"id": list(path), **index}
 
 
-def _response(found: object, operation: Operation, *, delimiter: str) -> Response:
+def _response(found: object, operation: ProtocolOperation, *, delimiter: str) -> Response:
     told = found if isinstance(found, dict) else {}
     match operation.answers:
         case "nothing":
@@ -230,11 +232,11 @@ def _response(found: object, operation: Operation, *, delimiter: str) -> Respons
         case "metadata":
             return json_response(told.get("metadata") or {})
         case "ids":
-            told = {**told, "tables": [_joined(each, delimiter) for each in told.get("tables") or []]}
+            told = {**told, "tables": [_join_identifier(each, delimiter) for each in told.get("tables") or []]}
     return Response(operation.status, msgspec.json.encode(told), (JSON,))
 
 
-def _joined(text: str, delimiter: str) -> str:
+def _join_identifier(text: str, delimiter: str) -> str:
     """Spell an identifier with the delimiter of the request; an implementation's own text stays as it is."""
     if not text.startswith("["):
         return text

@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.http.lance import changes, indices, queries, rows
-from limnos.http.lance.idents import path_of
+from limnos.http.lance.identifiers import path_of
 from limnos.http.lance.namespaces import word_of
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
-from limnos.services.lance.creating import MODES
+from limnos.services.lance.table_creation import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.lance.folders import Folders
+    from limnos.services.lance.directory_tables import FolderTables
 
-    Handler = Callable[[Request, Folders], Awaitable[Response]]
+    Handler = Callable[[Request, FolderTables], Awaitable[Response]]
 
 
-async def table_create(request: Request, folders: Folders) -> Response:
+async def table_create(request: Request, folders: FolderTables) -> Response:
     """Make a table of the rows in the body. Where it lies is said by the directory's layout."""
     levels = path_of(request)
     mode = word_of(request.query("mode"), MODES, field="mode")

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of, place_at
-from limnos.http.lance.tables import AboutTable, DeclareTable, stored
-from limnos.http.lance.versions import CreateVersion, DeleteVersions, shown
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_at
+from limnos.http.lance.tables import DeclareTable, TableBody, encode_location
+from limnos.http.lance.versions import CreateVersion, DeleteVersions, encode_version
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance.tables import LanceTable
-from limnos.services.lance.versions import Shown
+from limnos.services.lance.versions import VersionView
 from limnos.services.transactions import lance_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.http.lance.idents import Place
+    from limnos.http.lance.identifiers import LanceObjectPath
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
-    from limnos.services.transactions.lance_batches import Operation, Result
+    from limnos.services.request.request_view import RequestScope
+    from limnos.services.transactions.lance_batches import LanceBatchOperation, LanceBatchResult
 
 
 class CreateVersions(msgspec.Struct):
@@ -34,47 +34,47 @@ class CreateVersions(msgspec.Struct):
     entries: list[CreateVersion]
 
 
-class Operations(msgspec.Struct):
+class BatchOperation(msgspec.Struct):
     """One operation of a batch: just one of these is there."""
 
     declare_table: DeclareTable | None = None
     create_table_version: CreateVersion | None = None
     delete_table_versions: DeleteVersions | None = None
-    deregister_table: AboutTable | None = None
+    deregister_table: TableBody | None = None
 
 
 class CommitTables(msgspec.Struct):
     """The body of a batch."""
 
-    operations: list[Operations]
+    operations: list[BatchOperation]
 
 
 async def versions_create(request: Request, ctx: Context) -> Response:
     """Commit a version to each of several tables, or to none."""
     body = request.decode(await body_of(request), CreateVersions)
     places = [_place(request, ctx, named=each) for each in body.entries]
-    asked: list[Operation] = [
-        lance_batches.CreateVersion(place.levels, each.asked())
+    asked: list[LanceBatchOperation] = [
+        lance_batches.CreateVersionOperation(place.levels, each.asked())
         for each, place in zip(body.entries, places, strict=True)
     ]
-    done = await _committed(ctx, places, asked=asked)
-    return json_response({"versions": [shown(each) for each in done if isinstance(each, Shown)]})
+    done = await _commit_batch(ctx, places, asked=asked)
+    return json_response({"versions": [encode_version(each) for each in done if isinstance(each, VersionView)]})
 
 
 async def tables_commit(request: Request, ctx: Context) -> Response:
     """Declare tables, commit and delete versions, and deregister tables: all of it or nothing."""
     body = request.decode(await body_of(request), CommitTables)
-    named = [_only(each) for each in body.operations]
+    named = [_single_operation(each) for each in body.operations]
     places = [_place(request, ctx, named=each) for _, each in named]
     asked = [_operation(each, place) for (_, each), place in zip(named, places, strict=True)]
-    done = await _committed(ctx, places, asked=asked)
+    done = await _commit_batch(ctx, places, asked=asked)
     results = [
         {word: _result(word, place, result=one)} for (word, _), place, one in zip(named, places, done, strict=True)
     ]  # fmt: skip
     return json_response({"results": results})
 
 
-def _only(operation: Operations) -> tuple[str, Named]:
+def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
     """Return the one thing that an operation does. Raises BadRequest."""
     found = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
     if len(found) != 1:
@@ -82,35 +82,37 @@ def _only(operation: Operations) -> tuple[str, Named]:
     return found[0]
 
 
-def _place(request: Request, ctx: Context, *, named: Named) -> Place:
+def _place(request: Request, ctx: Context, *, named: IdentifiedBody) -> LanceObjectPath:
     if not named.id:
         raise BadRequest("Each entry names its table: send its whole identifier as id")
     return place_at(request, ctx, path=named.id)
 
 
-def _operation(asked: Named, place: Place) -> Operation:
+def _operation(asked: IdentifiedBody, place: LanceObjectPath) -> LanceBatchOperation:
     levels = place.levels
     if isinstance(asked, DeclareTable):
-        return lance_batches.Declare(levels, asked.location or None, asked.properties or {})
+        return lance_batches.DeclareOperation(levels, asked.location or None, asked.properties or {})
     if isinstance(asked, CreateVersion):
-        return lance_batches.CreateVersion(levels, asked.asked())
+        return lance_batches.CreateVersionOperation(levels, asked.asked())
     if isinstance(asked, DeleteVersions):
-        return lance_batches.DeleteVersions(levels, asked.branch or "", asked.spans())
-    return lance_batches.Deregister(levels)
+        return lance_batches.DeleteVersionsOperation(levels, asked.branch or "", asked.spans())
+    return lance_batches.DeregisterOperation(levels)
 
 
-async def _committed(ctx: Context, places: Sequence[Place], *, asked: Sequence[Operation]) -> Sequence[Result]:
-    scopes: set[Scope] = {place.scope for place in places}
+async def _commit_batch(
+    ctx: Context, places: Sequence[LanceObjectPath], *, asked: Sequence[LanceBatchOperation]
+) -> Sequence[LanceBatchResult]:
+    scopes: set[RequestScope] = {place.scope for place in places}
     if len(scopes) > 1:
         raise BadRequest("Tables of several catalogs are not committed together: send a request for each catalog")
     return await lance_batches.tables_commit(ctx, scopes.pop(), operations=asked) if scopes else []
 
 
-def _result(word: str, place: Place, *, result: Result) -> dict[str, object]:
-    if isinstance(result, Shown):
-        return {"version": shown(result)}
+def _result(word: str, place: LanceObjectPath, *, result: LanceBatchResult) -> dict[str, object]:
+    if isinstance(result, VersionView):
+        return {"version": encode_version(result)}
     if isinstance(result, LanceTable):
         if word == "declare_table":
-            return {**stored(result), "managed_versioning": result.record.managed}
-        return {"id": place.path, **stored(result)}
+            return {**encode_location(result), "managed_versioning": result.record.managed}
+        return {"id": place.path, **encode_location(result)}
     return {"deleted_count": result}

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of
-from limnos.http.lance.whose import rows_at, transaction_at
+from limnos.http.lance.identifiers import IdentifiedBody, body_of
+from limnos.http.lance.row_targets import find_rows, find_transaction
 from limnos.http.response import json_response
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.services.lance.describing import At
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance import questions
-from limnos.sources.lance.questions import FieldsTold, Sized, TransactionTold, Written
+from limnos.sources.lance.questions import FieldMetadataResult, LanceWriteResult, TableSize, TransactionSummary
 
 if TYPE_CHECKING:
-    from limnos.http.lance.whose import Where
+    from limnos.http.lance.row_targets import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.lance.rows import LanceRows
-    from limnos.sources.lance.questions import Question
+    from limnos.sources.lance.questions import LanceQuestion
 
 T = TypeVar("T")
 SUCCEEDED: Final = "SUCCEEDED"
 _ENTERPRISE: Final = "only LanceDB Enterprise has columns that are computed later: give an expression"
 
 
-class UpdateTable(Named, kw_only=True):
+class UpdateTable(IdentifiedBody, kw_only=True):
     """The body of an update: columns with the expressions that they are set to."""
 
     updates: list[tuple[str, str]]
@@ -37,14 +37,14 @@ class UpdateTable(Named, kw_only=True):
     branch: str | None = None
 
 
-class DeleteRows(Named, kw_only=True):
+class DeleteRows(IdentifiedBody, kw_only=True):
     """The body of a delete."""
 
     predicate: str
     branch: str | None = None
 
 
-class RestoreTable(Named, kw_only=True):
+class RestoreTable(IdentifiedBody, kw_only=True):
     """The body of a restore."""
 
     version: int
@@ -59,7 +59,7 @@ class FieldUpdate(msgspec.Struct):
     replace: bool | None = None
 
 
-class UpdateFields(Named, kw_only=True):
+class UpdateFields(IdentifiedBody, kw_only=True):
     """The body of a change of fields' metadata."""
 
     updates: list[FieldUpdate]
@@ -75,7 +75,7 @@ class NewColumn(msgspec.Struct):
     virtual_column: object = None
 
 
-class AddColumns(Named, kw_only=True):
+class AddColumns(IdentifiedBody, kw_only=True):
     """The body of added columns."""
 
     new_columns: list[NewColumn]
@@ -92,102 +92,102 @@ class Alteration(msgspec.Struct):
     virtual_column: object = None
 
 
-class AlterColumns(Named, kw_only=True):
+class AlterColumns(IdentifiedBody, kw_only=True):
     """The body of a change of columns."""
 
     alterations: list[Alteration]
     branch: str | None = None
 
 
-class DropColumns(Named, kw_only=True):
+class DropColumns(IdentifiedBody, kw_only=True):
     """The body of dropped columns."""
 
     columns: list[str]
     branch: str | None = None
 
 
-class OnBranch(Named):
+class BranchBody(IdentifiedBody):
     """A body that says no more than the branch."""
 
     branch: str | None = None
 
 
-async def changed(
-    rows: LanceRows, *, question: Question, shape: type[T], branch: str | None = None, version: int | None = None
+async def change_table(
+    rows: LanceRows, *, question: LanceQuestion, shape: type[T], branch: str | None = None, version: int | None = None
 ) -> T:  # fmt: skip
     """Have a table's files changed."""
-    at = At(version, branch=branch or None)
+    at = VersionReference(version, branch=branch or None)
     return await rows.changed(question, at=at, shape=shape)
 
 
 async def rows_update(request: Request, where: Where) -> Response:
     """Set columns in the rows for which a predicate holds; `rows_updated` is LanceDB's word for the same."""
     body = request.decode(await body_of(request), UpdateTable)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     updates = dict(body.updates)
     if not updates or len(updates) != len(body.updates):
         raise BadRequest("An update sets columns, each of them once: send updates as [[column, expression], …]")
     question = questions.Update("", {}, updates=updates, predicate=body.predicate)
-    done = await changed(rows, question=question, shape=Written, branch=body.branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
 
 
 async def rows_delete(request: Request, where: Where) -> Response:
     """Delete the rows for which a predicate holds."""
     body = request.decode(await body_of(request), DeleteRows)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     if not body.predicate.strip():
         raise BadRequest("A delete says which rows go: send a predicate, or 'true' for all of them")
     question = questions.Delete("", {}, predicate=body.predicate)
-    done = await changed(rows, question=question, shape=Written, branch=body.branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"num_deleted_rows": done.deleted, **_version(done)})
 
 
-def _version(done: Written) -> dict[str, object]:
+def _version(done: LanceWriteResult) -> dict[str, object]:
     return {"version": done.version, "transaction_id": done.transaction_id}
 
 
 async def table_restore(request: Request, where: Where) -> Response:
     """Make an earlier version the latest again."""
     body = request.decode(await body_of(request), RestoreTable)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     question = questions.Restore("", {})
-    done = await changed(rows, question=question, shape=Written, branch=body.branch, version=body.version)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch, version=body.version)
     return json_response(_version(done))
 
 
 async def schema_metadata_update(request: Request, where: Where) -> Response:
     """Give the schema this metadata in place of what it has: a bare object, here and in the answer."""
     values = request.decode(await body_of(request), dict[str, str])
-    rows = rows_at(request, where)
+    rows = find_rows(request, where)
     question = questions.SchemaMetadata("", {}, values=values)
-    told = await changed(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
+    told = await change_table(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
     return json_response(told)
 
 
 async def field_metadata_update(request: Request, where: Where) -> Response:
     """Change the metadata of fields, and answer what they have then."""
     body = request.decode(await body_of(request), UpdateFields)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     if not body.updates:
         raise BadRequest("Name a field at least, with its metadata, as updates")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
     question = questions.FieldMetadata("", {}, updates=updates)
-    told = await changed(rows, question=question, shape=FieldsTold, branch=body.branch)
+    told = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)
     return json_response({"version": told.version, "fields": told.fields})
 
 
 async def columns_add(request: Request, where: Where) -> Response:
     """Add columns that have what expressions give."""
     body = request.decode(await body_of(request), AddColumns)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}
     if any(each.computed is not None or each.virtual_column is not None for each in body.new_columns):
-        raise Unsupported(f"Not served: {_ENTERPRISE}")
+        raise UnsupportedOperation(f"Not served: {_ENTERPRISE}")
     if not columns or len(columns) != len(body.new_columns):
         raise BadRequest("Each new column has a name of its own and an expression: send both")
-    done = await changed(
-        rows, question=questions.AddColumns("", {}, columns=columns), shape=Written, branch=body.branch
+    done = await change_table(
+        rows, question=questions.AddColumns("", {}, columns=columns), shape=LanceWriteResult, branch=body.branch
     )
     return json_response(_version(done))
 
@@ -195,36 +195,36 @@ async def columns_add(request: Request, where: Where) -> Response:
 async def columns_alter(request: Request, where: Where) -> Response:
     """Rename columns, change their types, or whether they may be empty."""
     body = request.decode(await body_of(request), AlterColumns)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     if any(each.virtual_column is not None for each in body.alterations):
-        raise Unsupported(f"Not served: {_ENTERPRISE}")
+        raise UnsupportedOperation(f"Not served: {_ENTERPRISE}")
     if not body.alterations:
         raise BadRequest("Say what changes of which column, as alterations")
     changes = [
         questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
     ]
     question = questions.AlterColumns("", {}, alterations=changes)
-    done = await changed(rows, question=question, shape=Written, branch=body.branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response(_version(done))
 
 
 async def columns_drop(request: Request, where: Where) -> Response:
     """Take columns away."""
     body = request.decode(await body_of(request), DropColumns)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     if not body.columns:
         raise BadRequest("Name the columns to drop")
     question = questions.DropColumns("", {}, columns=body.columns)
-    done = await changed(rows, question=question, shape=Written, branch=body.branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response(_version(done))
 
 
 async def table_stats(request: Request, where: Where) -> Response:
     """Answer how large a table is."""
-    body = request.decode(await body_of(request), OnBranch)
-    rows = rows_at(request, where, body=body)
-    at, question = At(branch=body.branch), questions.Stats("", {})
-    told = await rows.told(question, at=at, shape=Sized)
+    body = request.decode(await body_of(request), BranchBody)
+    rows = find_rows(request, where, body=body)
+    at, question = VersionReference(branch=body.branch), questions.Stats("", {})
+    told = await rows.told(question, at=at, shape=TableSize)
     fragments = {"num_fragments": told.num_fragments, "num_small_fragments": told.num_small_fragments}
     return json_response(
         {
@@ -236,7 +236,7 @@ async def table_stats(request: Request, where: Where) -> Response:
 
 async def transaction_describe(request: Request, where: Where) -> Response:
     """Answer what became of a transaction: its identifier is its table's, and behind that its own."""
-    body = request.decode(await body_of(request), Named)
+    body = request.decode(await body_of(request), IdentifiedBody)
     told = await _transaction(request, where, body=body)
     return json_response({"status": SUCCEEDED, "properties": _properties(told)})
 
@@ -249,7 +249,7 @@ class TransactionAction(msgspec.Struct):
     unsetPropertyAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
 
 
-class AlterTransaction(Named, kw_only=True):
+class AlterTransaction(IdentifiedBody, kw_only=True):
     """The body of a change of a transaction."""
 
     actions: list[TransactionAction]
@@ -266,18 +266,18 @@ async def transaction_alter(request: Request, where: Where) -> Response:
             )
         status = str((action.setStatusAction or {}).get("status", ""))
         if action.setPropertyAction or action.unsetPropertyAction or (status and status.upper() != SUCCEEDED):
-            raise Unsupported(
+            raise UnsupportedOperation(
                 "A transaction of a Lance table is there when it was committed, and stays as it is: restore an earlier version"
             )
     return json_response({"status": SUCCEEDED, "properties": _properties(told)})
 
 
-async def _transaction(request: Request, where: Where, *, body: Named) -> TransactionTold:
-    rows, uuid = transaction_at(request, where, body=body)
-    return await rows.told(questions.Transaction("", {}, uuid=uuid), at=At(), shape=TransactionTold)
+async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) -> TransactionSummary:
+    rows, uuid = find_transaction(request, where, body=body)
+    return await rows.told(questions.Transaction("", {}, uuid=uuid), at=VersionReference(), shape=TransactionSummary)
 
 
-def _properties(told: TransactionTold) -> dict[str, str]:
+def _properties(told: TransactionSummary) -> dict[str, str]:
     return {
         "operation": told.operation, "uuid": told.uuid, "version": str(told.version), "read_version": str(told.read_version)
     }  # fmt: skip

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.refusals import hidden_metalake, lacks_credential, plain
+from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
 from limnos.http.response import json_response
 from limnos.model import errors
-from limnos.model.errors import LimnosError, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
@@ -44,22 +44,22 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.InvalidTable, 409, BAD_STATE),
     (errors.SchemaMismatch, 400, 20),
     (errors.BadRequest, 400, INVALID),
-    (errors.Unprocessable, 400, INVALID),
+    (errors.PropertyConflict, 400, INVALID),
     (errors.CommitConflict, 409, CONFLICT),
     (errors.RunConflict, 409, CONFLICT),
-    (errors.Forbidden, 403, DENIED),
+    (errors.PermissionDenied, 403, DENIED),
     (errors.NotInUse, 403, DENIED),
-    (errors.Unauthenticated, 401, UNAUTHENTICATED),
+    (errors.AuthenticationFailed, 401, UNAUTHENTICATED),
     (errors.MissingFile, 409, BAD_STATE),
     (errors.TooSlow, 408, INVALID),
     (errors.TooLarge, 413, INVALID),
     (errors.WrongMediaType, 415, INVALID),
-    (errors.Misdirected, 421, INVALID),
+    (errors.MisdirectedRequest, 421, INVALID),
     (errors.HeadTooLarge, 431, INVALID),
-    (errors.Throttled, 429, 21),
+    (errors.TooManyAttempts, 429, 21),
     (errors.StorageMisconfigured, 400, INVALID),
     (errors.StorageFailed, 503, UNAVAILABLE),
-    (errors.Unavailable, 503, UNAVAILABLE),
+    (errors.ServiceUnavailable, 503, UNAVAILABLE),
 )
 _BEGINS: Final = re.compile(
     r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not exist|already exists))"
@@ -70,9 +70,9 @@ _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-ro
 
 def error_response(failure: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
     """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
-    error = Unauthenticated(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
+    error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
-    told = plain(str(error))
+    told = unescape_percent(str(error))
     body = {"error": _BEGINS.sub("", told, count=1), "code": code, "detail": told, "instance": request_id}
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if status in (429, 503):
@@ -92,7 +92,7 @@ def classify(error: LimnosError | InvalidName, operation: str) -> tuple[int, int
         return 404, _NOT_FOUND.get(error.kind, UNSUPPORTED)
     if isinstance(error, errors.AlreadyExists):
         return 409, _TAKEN.get(error.kind, 2 if operation in _SPACES else 5)
-    if isinstance(error, errors.Unsupported):
+    if isinstance(error, errors.UnsupportedOperation):
         return (405 if operation == "unknown-method" else 406), UNSUPPORTED
     for kind, status, code in _TABLE:
         if isinstance(error, kind):

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.lance.changes import OnBranch, changed
-from limnos.http.lance.idents import Named, body_of, is_remote
-from limnos.http.lance.pages import asked_of, decoded, page
+from limnos.http.lance.changes import BranchBody, change_table
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, is_remote
+from limnos.http.lance.pages import decode_token, page, page_request_of
 from limnos.http.lance.queries import METRICS
-from limnos.http.lance.whose import rows_at
+from limnos.http.lance.row_targets import find_rows
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
 from limnos.names.percent import unquote_strict
-from limnos.services.lance.describing import At
+from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance import questions
-from limnos.sources.lance.questions import Index, IndexCovers, Written
+from limnos.sources.lance.questions import IndexCoverage, LanceIndex, LanceWriteResult
 
 if TYPE_CHECKING:
-    from limnos.http.lance.whose import Where
+    from limnos.http.lance.row_targets import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
 
@@ -34,7 +34,7 @@ _REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "Labe
 """What LanceDB's clients call types of indices."""
 
 
-class CreateIndex(Named, kw_only=True):
+class CreateIndex(IdentifiedBody, kw_only=True):
     """The body of a new index."""
 
     column: str | list[str]
@@ -62,7 +62,7 @@ class CreateIndex(Named, kw_only=True):
     ascii_folding: bool | None = None
 
 
-class ListIndices(Named):
+class ListIndices(IdentifiedBody):
     """The body of a list of indices."""
 
     version: int | None = None
@@ -71,7 +71,7 @@ class ListIndices(Named):
     limit: int | None = None
 
 
-class IndexStats(Named):
+class IndexStatsRequest(IdentifiedBody):
     """The body of a question about an index; its name is in the path, too."""
 
     version: int | None = None
@@ -81,17 +81,17 @@ class IndexStats(Named):
 
 async def index_create(request: Request, where: Where) -> Response:
     """Build an index on a column; the answer comes when it is there."""
-    return await _created(request, where, kinds=(*VECTOR, *SCALAR))
+    return await _create_index(request, where, kinds=(*VECTOR, *SCALAR))
 
 
 async def scalar_index_create(request: Request, where: Where) -> Response:
     """Build an index on a column of values or words."""
-    return await _created(request, where, kinds=SCALAR)
+    return await _create_index(request, where, kinds=SCALAR)
 
 
-async def _created(request: Request, where: Where, *, kinds: tuple[str, ...]) -> Response:
+async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...]) -> Response:
     body = request.decode(await body_of(request), CreateIndex)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     kind = body.index_type.upper()
     if kind not in kinds:
         raise BadRequest(f"index_type is one of {', '.join(kinds)}, not {body.index_type[:40]}")
@@ -101,7 +101,7 @@ async def _created(request: Request, where: Where, *, kinds: tuple[str, ...]) ->
     question = questions.CreateIndex(
         "", {}, column=columns[0], index_type=kind, name=body.name or None, replace=_replaces(request, body), details=_details_of(body, kind)
     )  # fmt: skip
-    done = await changed(rows, question=question, shape=Written, branch=body.branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})
 
 
@@ -135,34 +135,34 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
 async def indices_list(request: Request, where: Where) -> Response:
     """List the indices of a table."""
     body = request.decode(await body_of(request), ListIndices)
-    rows = rows_at(request, where, body=body)
-    asked = asked_of(request)
-    after = asked.after or (decoded(body.page_token) if body.page_token else "")
+    rows = find_rows(request, where, body=body)
+    asked = page_request_of(request)
+    after = asked.after or (decode_token(body.page_token) if body.page_token else "")
     size = asked.size if asked.size is not None else body.limit
     if size is not None and size < 0:
         raise BadRequest(f"limit is a number from 0 on, not {size}")
-    question, at = questions.ListIndices("", {}), At(body.version, branch=body.branch)
-    found = await rows.told(question, at=at, shape=list[Index])
+    question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
+    found = await rows.told(question, at=at, shape=list[LanceIndex])
     rest = [each for each in found if each.index_name > after]
     shown = rest if size is None else rest[:size]
     last = shown[-1].index_name if shown and len(shown) < len(rest) else None
-    return json_response(page("indexes", [_shown(each, remote=is_remote(request)) for each in shown], last=last))
+    return json_response(page("indexes", [_encode_index(each, remote=is_remote(request)) for each in shown], last=last))
 
 
-def _shown(index: Index, *, remote: bool) -> dict[str, object]:
+def _encode_index(index: LanceIndex, *, remote: bool) -> dict[str, object]:
     told: dict[str, object] = msgspec.to_builtins(index)
     return told | {"index_type": _REMOTE.get(index.index_type, index.index_type)} if remote else told
 
 
 async def index_stats(request: Request, where: Where) -> Response:
     """Answer how far an index covers the rows."""
-    body = request.decode(await body_of(request), IndexStats)
-    rows = rows_at(request, where, body=body)
+    body = request.decode(await body_of(request), IndexStatsRequest)
+    rows = find_rows(request, where, body=body)
     name = _name_of(request)
     if body.index_name is not None and body.index_name != name:
         raise BadRequest("The path and the body name two indices: send one of them")
-    question, at = questions.IndexStats("", {}, name=name), At(body.version, branch=body.branch)
-    told = await rows.told(question, at=at, shape=IndexCovers)
+    question, at = questions.IndexStats("", {}, name=name), VersionReference(body.version, branch=body.branch)
+    told = await rows.told(question, at=at, shape=IndexCoverage)
     kind = _REMOTE.get(told.index_type, told.index_type) if is_remote(request) else told.index_type
     answer: dict[str, object] = {**msgspec.to_builtins(told), "index_type": kind}
     return json_response({key: value for key, value in answer.items() if value is not None})
@@ -170,11 +170,11 @@ async def index_stats(request: Request, where: Where) -> Response:
 
 async def index_drop(request: Request, where: Where) -> Response:
     """Take an index away."""
-    body = request.decode(await body_of(request), OnBranch)
-    rows = rows_at(request, where, body=body)
+    body = request.decode(await body_of(request), BranchBody)
+    rows = find_rows(request, where, body=body)
     question = questions.DropIndex("", {}, name=_name_of(request))
     branch = body.branch or request.query("branch")
-    done = await changed(rows, question=question, shape=Written, branch=branch)
+    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})
 
 

@@ -7,41 +7,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from limnos.http.lance.idents import Named, body_of, place_of
-from limnos.http.lance.pages import asked_of, page
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
+from limnos.http.lance.pages import page, page_request_of
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.services.catalog.catalogs import catalogs_list
-from limnos.services.lance.lists import space_shown, spaces_list, tables_list
 from limnos.services.lance.namespaces import lance_namespace_create, lance_namespace_drop
+from limnos.services.lance.table_lists import lance_namespace_load, lance_namespaces_list, tables_list
 from limnos.services.request.browsing import catalog_names
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.services.request.pages import Asked
+    from limnos.services.request.name_pages import PageRequest
 
 CREATE_MODES = ("create", "existok", "overwrite")
 DROP_MODES = ("fail", "skip")
 BEHAVIORS = ("restrict", "cascade")
 
 
-class CreateNamespace(Named):
+class CreateNamespace(IdentifiedBody):
     """The body of a create."""
 
     mode: str | None = None
     properties: dict[str, str] | None = None
 
 
-class DropNamespace(Named):
+class DropNamespace(IdentifiedBody):
     """The body of a drop."""
 
     mode: str | None = None
     behavior: str | None = None
 
 
-class AboutNamespace(Named):
+class NamespaceBody(IdentifiedBody):
     """The body of a request that only names a namespace."""
 
 
@@ -71,14 +71,14 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
     """List the names of what lies directly in a namespace: of the root the catalogs that hold something for the caller."""
-    place, asked = place_of(request, ctx), asked_of(request)
+    place, asked = place_of(request, ctx), page_request_of(request)
     if place.is_root:
         return json_response(await _catalogs(ctx, place.scope, asked=asked))
-    found = await spaces_list(ctx, place.scope, levels=place.levels, asked=asked)
+    found = await lance_namespaces_list(ctx, place.scope, levels=place.levels, asked=asked)
     return json_response(page("namespaces", found.names, last=found.last if asked.size != 0 else None))
 
 
-async def _catalogs(ctx: Context, scope: Scope, *, asked: Asked) -> dict[str, object]:
+async def _catalogs(ctx: Context, scope: RequestScope, *, asked: PageRequest) -> dict[str, object]:
     found = await catalog_names(ctx, cast("str", scope.metalake))
     names = [name for name in found if name > asked.after]
     shown = names if asked.size is None else names[: asked.size]
@@ -88,12 +88,12 @@ async def _catalogs(ctx: Context, scope: Scope, *, asked: Asked) -> dict[str, ob
 async def namespace_describe(request: Request, ctx: Context) -> Response:
     """Answer a namespace's properties, as far as the caller may see them."""
     data = await body_of(request)
-    body = request.decode(data, AboutNamespace)
+    body = request.decode(data, NamespaceBody)
     place = place_of(request, ctx, body=body)
     if place.is_root:
         await ctx.read(place.scope, catalogs_list)
         return json_response({"properties": {}})
-    return json_response({"properties": await space_shown(ctx, place.scope, levels=place.levels)})
+    return json_response({"properties": await lance_namespace_load(ctx, place.scope, levels=place.levels)})
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
@@ -122,7 +122,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
 
 async def namespace_tables(request: Request, ctx: Context) -> Response:
     """List the names of the Lance tables directly in a namespace; without `include_declared` only those with data."""
-    place, asked = place_of(request, ctx), asked_of(request)
+    place, asked = place_of(request, ctx), page_request_of(request)
     declared = request.query_flag("include_declared", default=True)
     if place.is_root:
         await ctx.read(place.scope, catalogs_list)

@@ -7,78 +7,80 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-Takes = Literal["fields", "rows", "map"]
-Answers = Literal["fields", "nothing", "count", "text", "data", "metadata", "ids"]
+RequestBodyForm = Literal["fields", "rows", "map"]
+ResponseForm = Literal["fields", "nothing", "count", "text", "data", "metadata", "ids"]
 
 
-class Operation(NamedTuple):
+class ProtocolOperation(NamedTuple):
     """An operation. `takes`: fields as JSON, rows as an Arrow stream, or a bare map; `answers`: fields unless told."""
 
     method: str
     path: str
     call: str
-    answers: Answers = "fields"
-    takes: Takes = "fields"
+    answers: ResponseForm = "fields"
+    takes: RequestBodyForm = "fields"
     status: int = 200
 
 
 _SPACE, _TABLE, _VIEW = "/namespace/{id}", "/table/{id}", "/materialized_view/{id}"
 OPERATIONS: Final = (
-    Operation("POST", f"{_SPACE}/create", "create_namespace"),
-    Operation("GET", f"{_SPACE}/list", "list_namespaces"),
-    Operation("POST", f"{_SPACE}/describe", "describe_namespace"),
-    Operation("POST", f"{_SPACE}/drop", "drop_namespace"),
-    Operation("POST", f"{_SPACE}/exists", "namespace_exists", "nothing"),
-    Operation("GET", f"{_SPACE}/table/list", "list_tables"),
-    Operation("GET", "/table", "list_all_tables", "ids"),
-    Operation("POST", f"{_TABLE}/register", "register_table"),
-    Operation("POST", f"{_TABLE}/describe", "describe_table"),
-    Operation("POST", f"{_TABLE}/exists", "table_exists", "nothing"),
-    Operation("POST", f"{_TABLE}/drop", "drop_table"),
-    Operation("POST", f"{_TABLE}/deregister", "deregister_table"),
-    Operation("POST", f"{_TABLE}/declare", "declare_table"),
-    Operation("POST", f"{_TABLE}/create-empty", "declare_table"),
-    Operation("POST", f"{_TABLE}/create", "create_table", takes="rows"),
-    Operation("POST", f"{_TABLE}/rename", "rename_table"),
-    Operation("POST", f"{_TABLE}/restore", "restore_table"),
-    Operation("POST", f"{_TABLE}/schema_metadata/update", "update_table_schema_metadata", "metadata", takes="map"),
-    Operation("POST", f"{_TABLE}/update_field_metadata", "update_field_metadata"),
-    Operation("POST", f"{_TABLE}/stats", "get_table_stats"),
-    Operation("POST", f"{_TABLE}/insert", "insert_into_table", takes="rows"),
-    Operation("POST", f"{_TABLE}/merge_insert", "merge_insert_into_table", takes="rows"),
-    Operation("POST", f"{_TABLE}/update", "update_table"),
-    Operation("POST", f"{_TABLE}/delete", "delete_from_table"),
-    Operation("POST", f"{_TABLE}/query", "query_table", "data"),
-    Operation("POST", f"{_TABLE}/count_rows", "count_table_rows", "count"),
-    Operation("POST", f"{_TABLE}/explain_plan", "explain_table_query_plan", "text"),
-    Operation("POST", f"{_TABLE}/analyze_plan", "analyze_table_query_plan", "text"),
-    Operation("POST", f"{_TABLE}/add_columns", "alter_table_add_columns"),
-    Operation("POST", f"{_TABLE}/alter_columns", "alter_table_alter_columns"),
-    Operation("POST", f"{_TABLE}/drop_columns", "alter_table_drop_columns"),
-    Operation("POST", f"{_TABLE}/backfill_column", "alter_table_backfill_columns", status=202),
-    Operation("POST", f"{_TABLE}/create_index", "create_table_index"),
-    Operation("POST", f"{_TABLE}/create_scalar_index", "create_table_scalar_index"),
-    Operation("POST", f"{_TABLE}/index/list", "list_table_indices"),
-    Operation("POST", f"{_TABLE}/index/{{index_name}}/stats", "describe_table_index_stats"),
-    Operation("POST", f"{_TABLE}/index/{{index_name}}/drop", "drop_table_index"),
-    Operation("POST", f"{_TABLE}/tags/list", "list_table_tags"),
-    Operation("POST", f"{_TABLE}/tags/version", "get_table_tag_version"),
-    Operation("POST", f"{_TABLE}/tags/create", "create_table_tag"),
-    Operation("POST", f"{_TABLE}/tags/update", "update_table_tag"),
-    Operation("POST", f"{_TABLE}/tags/delete", "delete_table_tag"),
-    Operation("POST", f"{_TABLE}/branches/list", "list_table_branches"),
-    Operation("POST", f"{_TABLE}/branches/create", "create_table_branch"),
-    Operation("POST", f"{_TABLE}/branches/delete", "delete_table_branch"),
-    Operation("POST", f"{_TABLE}/version/list", "list_table_versions"),
-    Operation("POST", f"{_TABLE}/version/create", "create_table_version"),
-    Operation("POST", f"{_TABLE}/version/describe", "describe_table_version"),
-    Operation("POST", f"{_TABLE}/version/delete", "batch_delete_table_versions"),
-    Operation("POST", "/table/version/batch-create", "batch_create_table_versions"),
-    Operation("POST", "/table/batch-commit", "batch_commit_tables"),
-    Operation("POST", "/transaction/{id}/describe", "describe_transaction"),
-    Operation("POST", "/transaction/{id}/alter", "alter_transaction"),
-    Operation("POST", f"{_VIEW}/create", "create_materialized_view", status=201),
-    Operation("POST", f"{_VIEW}/refresh", "refresh_materialized_view", status=202),
+    ProtocolOperation("POST", f"{_SPACE}/create", "create_namespace"),
+    ProtocolOperation("GET", f"{_SPACE}/list", "list_namespaces"),
+    ProtocolOperation("POST", f"{_SPACE}/describe", "describe_namespace"),
+    ProtocolOperation("POST", f"{_SPACE}/drop", "drop_namespace"),
+    ProtocolOperation("POST", f"{_SPACE}/exists", "namespace_exists", "nothing"),
+    ProtocolOperation("GET", f"{_SPACE}/table/list", "list_tables"),
+    ProtocolOperation("GET", "/table", "list_all_tables", "ids"),
+    ProtocolOperation("POST", f"{_TABLE}/register", "register_table"),
+    ProtocolOperation("POST", f"{_TABLE}/describe", "describe_table"),
+    ProtocolOperation("POST", f"{_TABLE}/exists", "table_exists", "nothing"),
+    ProtocolOperation("POST", f"{_TABLE}/drop", "drop_table"),
+    ProtocolOperation("POST", f"{_TABLE}/deregister", "deregister_table"),
+    ProtocolOperation("POST", f"{_TABLE}/declare", "declare_table"),
+    ProtocolOperation("POST", f"{_TABLE}/create-empty", "declare_table"),
+    ProtocolOperation("POST", f"{_TABLE}/create", "create_table", takes="rows"),
+    ProtocolOperation("POST", f"{_TABLE}/rename", "rename_table"),
+    ProtocolOperation("POST", f"{_TABLE}/restore", "restore_table"),
+    ProtocolOperation(
+        "POST", f"{_TABLE}/schema_metadata/update", "update_table_schema_metadata", "metadata", takes="map"
+    ),
+    ProtocolOperation("POST", f"{_TABLE}/update_field_metadata", "update_field_metadata"),
+    ProtocolOperation("POST", f"{_TABLE}/stats", "get_table_stats"),
+    ProtocolOperation("POST", f"{_TABLE}/insert", "insert_into_table", takes="rows"),
+    ProtocolOperation("POST", f"{_TABLE}/merge_insert", "merge_insert_into_table", takes="rows"),
+    ProtocolOperation("POST", f"{_TABLE}/update", "update_table"),
+    ProtocolOperation("POST", f"{_TABLE}/delete", "delete_from_table"),
+    ProtocolOperation("POST", f"{_TABLE}/query", "query_table", "data"),
+    ProtocolOperation("POST", f"{_TABLE}/count_rows", "count_table_rows", "count"),
+    ProtocolOperation("POST", f"{_TABLE}/explain_plan", "explain_table_query_plan", "text"),
+    ProtocolOperation("POST", f"{_TABLE}/analyze_plan", "analyze_table_query_plan", "text"),
+    ProtocolOperation("POST", f"{_TABLE}/add_columns", "alter_table_add_columns"),
+    ProtocolOperation("POST", f"{_TABLE}/alter_columns", "alter_table_alter_columns"),
+    ProtocolOperation("POST", f"{_TABLE}/drop_columns", "alter_table_drop_columns"),
+    ProtocolOperation("POST", f"{_TABLE}/backfill_column", "alter_table_backfill_columns", status=202),
+    ProtocolOperation("POST", f"{_TABLE}/create_index", "create_table_index"),
+    ProtocolOperation("POST", f"{_TABLE}/create_scalar_index", "create_table_scalar_index"),
+    ProtocolOperation("POST", f"{_TABLE}/index/list", "list_table_indices"),
+    ProtocolOperation("POST", f"{_TABLE}/index/{{index_name}}/stats", "describe_table_index_stats"),
+    ProtocolOperation("POST", f"{_TABLE}/index/{{index_name}}/drop", "drop_table_index"),
+    ProtocolOperation("POST", f"{_TABLE}/tags/list", "list_table_tags"),
+    ProtocolOperation("POST", f"{_TABLE}/tags/version", "get_table_tag_version"),
+    ProtocolOperation("POST", f"{_TABLE}/tags/create", "create_table_tag"),
+    ProtocolOperation("POST", f"{_TABLE}/tags/update", "update_table_tag"),
+    ProtocolOperation("POST", f"{_TABLE}/tags/delete", "delete_table_tag"),
+    ProtocolOperation("POST", f"{_TABLE}/branches/list", "list_table_branches"),
+    ProtocolOperation("POST", f"{_TABLE}/branches/create", "create_table_branch"),
+    ProtocolOperation("POST", f"{_TABLE}/branches/delete", "delete_table_branch"),
+    ProtocolOperation("POST", f"{_TABLE}/version/list", "list_table_versions"),
+    ProtocolOperation("POST", f"{_TABLE}/version/create", "create_table_version"),
+    ProtocolOperation("POST", f"{_TABLE}/version/describe", "describe_table_version"),
+    ProtocolOperation("POST", f"{_TABLE}/version/delete", "batch_delete_table_versions"),
+    ProtocolOperation("POST", "/table/version/batch-create", "batch_create_table_versions"),
+    ProtocolOperation("POST", "/table/batch-commit", "batch_commit_tables"),
+    ProtocolOperation("POST", "/transaction/{id}/describe", "describe_transaction"),
+    ProtocolOperation("POST", "/transaction/{id}/alter", "alter_transaction"),
+    ProtocolOperation("POST", f"{_VIEW}/create", "create_materialized_view", status=201),
+    ProtocolOperation("POST", f"{_VIEW}/refresh", "refresh_materialized_view", status=202),
 )
 NUMBERS: Final = frozenset({"limit"})
 FLAGS: Final = frozenset(

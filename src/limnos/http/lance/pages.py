@@ -11,7 +11,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.services.request.pages import Asked
+from limnos.services.request.name_pages import PageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +22,10 @@ LIMIT_MAX = 1_000_000
 _DIGITS_MAX = 10
 
 
-def asked_of(request: Request) -> Asked:
+def page_request_of(request: Request) -> PageRequest:
     """Read which page is asked for. Raises BadRequest."""
     token = request.query("page_token")
-    return Asked(decoded(token) if token else "", _limit(request.query("limit")))
+    return PageRequest(decode_token(token) if token else "", _limit(request.query("limit")))
 
 
 def _limit(text: str | None) -> int | None:
@@ -36,12 +36,12 @@ def _limit(text: str | None) -> int | None:
     return min(int(text), LIMIT_MAX)
 
 
-def encoded(name: str) -> str:
+def encode_token(name: str) -> str:
     """Spell the name to go on after."""
     return base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()
 
 
-def decoded(token: str) -> str:
+def decode_token(token: str) -> str:
     """Read it again. Raises BadRequest."""
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
@@ -52,4 +52,4 @@ def decoded(token: str) -> str:
 def page(field: str, names: Sequence[object], *, last: str | None) -> dict[str, object]:
     """Build the body of a list."""
     told: dict[str, object] = {field: names}
-    return told if last is None else {**told, "page_token": encoded(last)}
+    return told if last is None else {**told, "page_token": encode_token(last)}

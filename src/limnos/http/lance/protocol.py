@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from limnos.access.actions import Action
 from limnos.http.lance import batches, changes, indices, namespaces, queries, references, rows, tables, versions
 from limnos.http.lance.errors import error_response
-from limnos.http.lance.idents import is_remote, place_of
-from limnos.http.lance.unserved import unserved
+from limnos.http.lance.identifiers import is_remote, place_of
+from limnos.http.lance.unsupported_operations import unsupported_routes
 from limnos.http.routing import H, Route, Router
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
@@ -180,7 +180,7 @@ ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 _TAKEN: Final = ("tag", "branch", "index")
 
 
-def _plainly(handler: Handler) -> Handler:
+def _with_plain_errors(handler: Handler) -> Handler:
     """LanceDB's clients take any 404 about a table for one that is missing, and ask again and again on a 409: they are told a wrong request."""
 
     async def answer(request: Request, ctx: Context) -> Response:
@@ -210,7 +210,7 @@ def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> Named
     return error.with_message(f"{found[0]}{path[0]}.{error.message[found.end() :]}")
 
 
-def _rootless(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
+def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
     """The routes of a namespace without an identifier: with the delimiter `.` clients' libraries take the root's out of the path."""
     return tuple(
         route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
@@ -224,16 +224,16 @@ class LanceRouter(Router[H]):
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
         """Return the routes at a path, by method, and its parameters; None when nothing is there."""
-        settled = _settled(segments)
+        settled = _normalize_segments(segments)
         return None if settled is None else super().find(settled)
 
     def reach(self, segments: list[bytes]) -> int:
         """Return how many leading segments lead somewhere."""
-        settled = _settled(segments)
+        settled = _normalize_segments(segments)
         return 0 if settled is None else super().reach(settled)
 
 
-def _settled(segments: list[bytes]) -> list[bytes] | None:
+def _normalize_segments(segments: list[bytes]) -> list[bytes] | None:
     """Return a path's segments as the routes have them; None for one that is not meant for this protocol."""
     first = segments[0]
     if first == b"lance":
@@ -258,13 +258,15 @@ class LanceProtocol:
             each._replace(
                 query=(*each.query, *OWN_PARAMETERS),
                 deadline_s=data_timeout_s if each.operation in slow else each.deadline_s,
-                handler=_plainly(each.handler),
+                handler=_with_plain_errors(each.handler),
             )
             for each in ROUTES
         ]
-        self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(routes), *unserved()))
+        self.router: Router[Handler] = LanceRouter(
+            ROOT, routes, refusing=(*_without_root(routes), *unsupported_routes())
+        )
 
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Say what a path names: the metalake, a catalog, or a namespace or table of it."""
         place = place_of(request, ctx)
         if not place.levels:

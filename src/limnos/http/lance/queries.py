@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of
-from limnos.http.lance.whose import rows_at
+from limnos.http.lance.identifiers import IdentifiedBody, body_of
+from limnos.http.lance.row_targets import find_rows
 from limnos.http.response import json_response, stream_response
 from limnos.model.errors import BadRequest
-from limnos.services.lance.describing import At
+from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance.questions import Query
 
 if TYPE_CHECKING:
-    from limnos.http.lance.whose import Where
+    from limnos.http.lance.row_targets import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
 
@@ -28,52 +28,52 @@ EVERY: Final = 1 << 31
 METRICS: Final = ("l2", "cosine", "dot", "hamming")
 
 
-class Vectors(msgspec.Struct):
+class QueryVectors(msgspec.Struct):
     """Vectors as the protocol has them; without any there is no search for them."""
 
     single_vector: list[float] | None = None
     multi_vector: list[list[float]] | None = None
 
 
-class Columns(msgspec.Struct):
+class QueryColumns(msgspec.Struct):
     """Columns as the protocol has them: by their names, or as expressions under new names."""
 
     column_names: list[str] | None = None
     column_aliases: dict[str, str] | None = None
 
 
-class Words(msgspec.Struct):
+class QueryWords(msgspec.Struct):
     """Words to look for, in some columns or all; LanceDB's clients may have a structure in their place."""
 
     query: str | dict[str, object]
     columns: list[str] | None = None
 
 
-class Structure(msgspec.Struct):
+class FullTextStructure(msgspec.Struct):
     """A full-text query of parts."""
 
     query: dict[str, object]
 
 
-class FullText(msgspec.Struct):
+class FullTextQueryBody(msgspec.Struct):
     """A full-text query: as words, or of parts; or LanceDB's, which is not wrapped."""
 
-    string_query: Words | None = None
-    structured_query: Structure | None = None
+    string_query: QueryWords | None = None
+    structured_query: FullTextStructure | None = None
     query: str | dict[str, object] | None = None
     columns: list[str] | None = None
 
 
-class QueryBody(Named):
+class QueryBody(IdentifiedBody):
     """The body of a query."""
 
-    vector: list[float | list[float]] | Vectors | None = None
+    vector: list[float | list[float]] | QueryVectors | None = None
     k: int | None = None
     offset: int | None = None
     columns: list[str | list[str]] | dict[str, object] | None = None
     filter: str | None = None
     prefilter: bool | None = None
-    full_text_query: FullText | None = None
+    full_text_query: FullTextQueryBody | None = None
     vector_column: str | None = None
     distance_type: str | None = None
     nprobes: int | None = None
@@ -91,12 +91,12 @@ class QueryBody(Named):
     branch: str | None = None
 
     @property
-    def at(self) -> At:
+    def at(self) -> VersionReference:
         """The state of the table that is meant."""
-        return At(self.version, self.tag, self.branch)
+        return VersionReference(self.version, self.tag, self.branch)
 
 
-class ExplainBody(Named, kw_only=True):
+class ExplainBody(IdentifiedBody, kw_only=True):
     """The body of a question how a query is done."""
 
     query: QueryBody
@@ -107,7 +107,7 @@ class ExplainBody(Named, kw_only=True):
 async def table_query(request: Request, where: Where) -> Response:
     """Answer rows as an Arrow file, which is sent while it is made."""
     body = request.decode(await body_of(request), QueryBody)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     pieces = await rows.query(query_of(body), at=body.at)
     return stream_response(pieces, (ARROW_FILE,))
 
@@ -115,7 +115,7 @@ async def table_query(request: Request, where: Where) -> Response:
 async def query_explain(request: Request, where: Where) -> Response:
     """Answer how a query would be done, as text."""
     body = request.decode(await body_of(request), ExplainBody)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     at = body.query.at if body.query.branch or not body.branch else body.query.at._replace(branch=body.branch)
     told = await rows.explain(query_of(body.query), at=at, verbose=bool(body.verbose))
     return json_response(told)
@@ -124,7 +124,7 @@ async def query_explain(request: Request, where: Where) -> Response:
 async def query_analyze(request: Request, where: Where) -> Response:
     """Do a query, and answer how it went, as text."""
     body = request.decode(await body_of(request), QueryBody)
-    rows = rows_at(request, where, body=body)
+    rows = find_rows(request, where, body=body)
     told = await rows.explain(query_of(body), at=body.at, runs=True)
     return json_response(told)
 
@@ -149,7 +149,7 @@ def query_of(body: QueryBody) -> Query:
 
 def _vectors_of(body: QueryBody) -> list[list[float]]:
     given = body.vector
-    if isinstance(given, Vectors):
+    if isinstance(given, QueryVectors):
         if given.multi_vector:
             return given.multi_vector
         return [given.single_vector] if given.single_vector else []
@@ -178,7 +178,7 @@ def _named_columns(given: dict[str, object]) -> tuple[list[str] | None, dict[str
     try:
         if not given.keys() <= {"column_names", "column_aliases"}:
             return None, msgspec.convert(given, dict[str, str])
-        found = msgspec.convert(given, Columns)
+        found = msgspec.convert(given, QueryColumns)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The columns cannot be read: {error}") from None
     if found.column_names is not None and found.column_aliases is not None:
@@ -197,7 +197,7 @@ def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
     if words is None:
         if given.query is None:
             raise BadRequest("A full_text_query is a string_query or a structured_query")
-        words = Words(given.query, given.columns)
+        words = QueryWords(given.query, given.columns)
     return {"query": words.query}, words.columns or []
 
 

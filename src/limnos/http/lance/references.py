@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.lance.idents import Named, body_of, is_remote, place_of
-from limnos.http.lance.pages import asked_of, encoded
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, is_remote, place_of
+from limnos.http.lance.pages import encode_token, page_request_of
 from limnos.http.response import Response, json_response
 from limnos.services.lance import references as lance_references
-from limnos.services.lance.references import Target, names_of
+from limnos.services.lance.references import ReferenceTarget, names_of
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.sources.lance.questions import BranchSeen, TagSeen
+    from limnos.sources.lance.questions import BranchReference, TagReference
 
 
-class AboutReferences(Named):
+class ReferenceListBody(IdentifiedBody):
     """The body of a list; clients send none."""
 
 
-class AboutTag(Named, kw_only=True):
+class TagBody(IdentifiedBody, kw_only=True):
     """The body of a request about one tag."""
 
     tag: str
 
 
-class PutTag(Named, kw_only=True):
+class PutTag(IdentifiedBody, kw_only=True):
     """The body of a new tag, or of one that is to mean another version."""
 
     tag: str
@@ -37,7 +37,7 @@ class PutTag(Named, kw_only=True):
     branch: str | None = None
 
 
-class CreateBranch(Named, kw_only=True):
+class CreateBranch(IdentifiedBody, kw_only=True):
     """The body of a new branch."""
 
     name: str
@@ -45,7 +45,7 @@ class CreateBranch(Named, kw_only=True):
     from_version: int | None = None
 
 
-class AboutBranch(Named, kw_only=True):
+class BranchNameBody(IdentifiedBody, kw_only=True):
     """The body of a request about one branch."""
 
     name: str
@@ -53,24 +53,24 @@ class AboutBranch(Named, kw_only=True):
 
 async def tags_list(request: Request, ctx: Context) -> Response:
     """List a table's tags, by name."""
-    body = request.decode(await body_of(request), AboutReferences)
-    place, asked = place_of(request, ctx, body=body), asked_of(request)
+    body = request.decode(await body_of(request), ReferenceListBody)
+    place, asked = place_of(request, ctx, body=body), page_request_of(request)
     found = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).tags
     names, last = names_of(found, after=asked.after, limit=asked.size)
-    shown = {name: _tag_shown(found[name]) for name in names}
+    shown = {name: _encode_tag(found[name]) for name in names}
     if is_remote(request):
         return json_response(shown)
-    return json_response({"tags": shown} | ({} if last is None else {"page_token": encoded(last)}))
+    return json_response({"tags": shown} | ({} if last is None else {"page_token": encode_token(last)}))
 
 
-def _tag_shown(tag: TagSeen) -> dict[str, object]:
+def _encode_tag(tag: TagReference) -> dict[str, object]:
     told = {"version": tag.version, "manifestSize": tag.manifest_size or 0, "branch": tag.branch}
     return {key: value for key, value in told.items() if value is not None}
 
 
 async def tag_version(request: Request, ctx: Context) -> Response:
     """Answer which version a tag means, and of which branch."""
-    body = request.decode(await body_of(request), AboutTag)
+    body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
     found = await lance_references.tag_find(ctx, place.scope, levels=place.levels, name=body.tag)
     return json_response({"version": found.version} | ({} if found.branch is None else {"branch": found.branch}))
@@ -89,7 +89,7 @@ async def tag_update(request: Request, ctx: Context) -> Response:
 async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
     body = request.decode(await body_of(request), PutTag)
     place = place_of(request, ctx, body=body)
-    target = Target(body.version, body.branch or "")
+    target = ReferenceTarget(body.version, body.branch or "")
     await lance_references.tag_put(
         ctx, place.scope, levels=place.levels, name=body.tag, target=target, replaces=replaces
     )
@@ -98,7 +98,7 @@ async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
 
 async def tag_delete(request: Request, ctx: Context) -> Response:
     """Delete a tag; the version stays."""
-    body = request.decode(await body_of(request), AboutTag)
+    body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
     await lance_references.tag_drop(ctx, place.scope, levels=place.levels, name=body.tag)
     return json_response({})
@@ -106,15 +106,15 @@ async def tag_delete(request: Request, ctx: Context) -> Response:
 
 async def branches_list(request: Request, ctx: Context) -> Response:
     """List a table's branches, by name; the main one is there always, and not among them."""
-    body = request.decode(await body_of(request), AboutReferences)
-    place, asked = place_of(request, ctx, body=body), asked_of(request)
+    body = request.decode(await body_of(request), ReferenceListBody)
+    place, asked = place_of(request, ctx, body=body), page_request_of(request)
     found = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).branches
     names, last = names_of(found, after=asked.after, limit=asked.size)
-    answer: dict[str, object] = {"branches": {name: _branch_shown(found[name]) for name in names}}
-    return json_response(answer if last is None else {**answer, "page_token": encoded(last)})
+    answer: dict[str, object] = {"branches": {name: _encode_branch(found[name]) for name in names}}
+    return json_response(answer if last is None else {**answer, "page_token": encode_token(last)})
 
 
-def _branch_shown(branch: BranchSeen) -> dict[str, object]:
+def _encode_branch(branch: BranchReference) -> dict[str, object]:
     told = {
         "parentVersion": branch.parent_version, "parentBranch": branch.parent_branch, "createAt": branch.created_at or 0,
         "manifestSize": branch.manifest_size or 0, "metadata": branch.metadata or None,
@@ -126,14 +126,14 @@ async def branch_create(request: Request, ctx: Context) -> Response:
     """Make a branch."""
     body = request.decode(await body_of(request), CreateBranch)
     place = place_of(request, ctx, body=body)
-    target = Target(body.from_version, body.from_branch or "")
+    target = ReferenceTarget(body.from_version, body.from_branch or "")
     await lance_references.branch_make(ctx, place.scope, levels=place.levels, name=body.name, target=target)
     return json_response({})
 
 
 async def branch_delete(request: Request, ctx: Context) -> Response:
     """Delete a branch with its files."""
-    body = request.decode(await body_of(request), AboutBranch)
+    body = request.decode(await body_of(request), BranchNameBody)
     place = place_of(request, ctx, body=body)
     await lance_references.branch_drop(ctx, place.scope, levels=place.levels, name=body.name)
     return json_response({})

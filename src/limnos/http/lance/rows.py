@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
 from limnos.http.lance.namespaces import word_of
-from limnos.http.lance.vended import answered, delegates_of, options_of
-from limnos.http.lance.whose import rows_at
+from limnos.http.lance.row_targets import find_rows
+from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
-from limnos.services.lance import creating as lance_creating
-from limnos.services.lance.creating import Wanted
-from limnos.services.lance.describing import At
+from limnos.services.lance import table_creation as lance_creating
+from limnos.services.lance.table_creation import TableCreateRequest
+from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance.questions import Count, Merge, Write
 
 if TYPE_CHECKING:
-    from limnos.http.lance.whose import Where
+    from limnos.http.lance.row_targets import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
@@ -34,7 +34,7 @@ INSERT_MODES = ("append", "overwrite")
 LOCATION, PROPERTIES = b"x-lance-table-location", b"x-lance-table-properties"
 
 
-class CountRows(Named):
+class CountRows(IdentifiedBody):
     """The body of a count."""
 
     version: int | None = None
@@ -53,14 +53,14 @@ async def table_create(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx)
     mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
-    wanted = Wanted(place.levels, mode, location, properties_of(request), delegates_of(request))
+    wanted = TableCreateRequest(place.levels, mode, location, properties_of(request), delegates_of(request))
     made = await lance_creating.table_create(
         ctx, place.scope, wanted=wanted, body=request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max)
     )
     told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
     if made.written is not None:
         told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
-    return answered({**told, **await options_of(request, ctx, place=place, table=made.table, made=True)})
+    return credentials_response({**told, **await options_of(request, ctx, place=place, table=made.table, made=True)})
 
 
 def properties_of(request: Request) -> dict[str, str]:
@@ -74,7 +74,7 @@ def properties_of(request: Request) -> dict[str, str]:
 
 async def rows_insert(request: Request, where: Where) -> Response:
     """Add the rows in the body to a table, or write them in place of all it has."""
-    rows = rows_at(request, where)
+    rows = find_rows(request, where)
     mode = word_of(request.query("mode"), INSERT_MODES, field="mode")
     question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
     body = request.stream(bytes_max=rows.body_bytes_max)
@@ -86,15 +86,15 @@ async def rows_insert(request: Request, where: Where) -> Response:
 async def rows_count(request: Request, where: Where) -> Response:
     """Answer how many rows there are, for which a predicate holds: a bare number."""
     body = request.decode(await body_of(request), CountRows)
-    rows = rows_at(request, where, body=body)
-    at = At(body.version, body.tag, body.branch)
+    rows = find_rows(request, where, body=body)
+    at = VersionReference(body.version, body.tag, body.branch)
     question = Count("", {}, predicate=body.predicate)
     return json_response(await rows.told(question, at=at, shape=int, reads=True))
 
 
 async def rows_merge(request: Request, where: Where) -> Response:
     """Merge the rows in the body into a table by key columns."""
-    rows = rows_at(request, where)
+    rows = find_rows(request, where)
     keys = [each for each in request.query_each("on") if each]
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
     updates_if = request.query("when_matched_update_all_filt") or None

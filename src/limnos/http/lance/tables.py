@@ -9,32 +9,40 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of, database_of, delimiter_of, is_remote, metalake_of, place_of
+from limnos.http.lance.identifiers import (
+    IdentifiedBody,
+    body_of,
+    database_of,
+    delimiter_of,
+    is_remote,
+    metalake_of,
+    place_of,
+)
 from limnos.http.lance.namespaces import word_of
-from limnos.http.lance.pages import asked_of, page
-from limnos.http.lance.vended import answered, delegates_of, options_of
+from limnos.http.lance.pages import page, page_request_of
+from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.parts import check_levels
-from limnos.services.lance import describing as lance_describing
+from limnos.services.lance import table_description as lance_describing
 from limnos.services.lance import tables as lance_tables
-from limnos.services.lance.describing import At
-from limnos.services.lance.lists import all_tables, tables_list
-from limnos.services.request.scene import Scope
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.table_lists import all_tables, tables_list
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.lance.idents import Place
+    from limnos.http.lance.identifiers import LanceObjectPath
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.lance.describing import Told
+    from limnos.services.lance.table_description import TableDescription
     from limnos.services.lance.tables import LanceTable
     from limnos.services.request.context import Context
 
 REGISTER_MODES = ("create", "overwrite")
 
 
-class DeclareTable(Named):
+class DeclareTable(IdentifiedBody):
     """The body of a declare."""
 
     location: str | None = None
@@ -42,7 +50,7 @@ class DeclareTable(Named):
     vend_credentials: bool | None = None
 
 
-class RegisterTable(Named, kw_only=True):
+class RegisterTable(IdentifiedBody, kw_only=True):
     """The body of a register."""
 
     location: str
@@ -50,7 +58,7 @@ class RegisterTable(Named, kw_only=True):
     properties: dict[str, str] | None = None
 
 
-class DescribeTable(Named):
+class DescribeTable(IdentifiedBody):
     """The body of a describe."""
 
     version: int | None = None
@@ -61,13 +69,13 @@ class DescribeTable(Named):
     vend_credentials: bool | None = None
 
 
-class TableExists(Named):
+class TableExistsRequest(IdentifiedBody):
     """The body of a question whether a table is there."""
 
     version: int | None = None
 
 
-class RenameTable(Named, kw_only=True):
+class RenameTable(IdentifiedBody, kw_only=True):
     """The body of a rename; LanceDB's remote clients have another word for the new namespace."""
 
     new_table_name: str
@@ -75,7 +83,7 @@ class RenameTable(Named, kw_only=True):
     new_namespace: list[str] | None = None
 
 
-class AboutTable(Named):
+class TableBody(IdentifiedBody):
     """The body of a request that only names a table."""
 
 
@@ -89,9 +97,9 @@ async def table_declare(request: Request, ctx: Context) -> Response:
         delegates=delegates_of(request, body.vend_credentials), dry=(dry := _is_dry(request)),
     )  # fmt: skip
     if dry:
-        return answered({**stored(made), "managed_versioning": made.record.managed})
+        return credentials_response({**encode_location(made), "managed_versioning": made.record.managed})
     opened = await options_of(request, ctx, place=place, table=made, wanted=body.vend_credentials, made=True)
-    return answered({**stored(made), "managed_versioning": made.record.managed, **opened})
+    return credentials_response({**encode_location(made), "managed_versioning": made.record.managed, **opened})
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -106,7 +114,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
         ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
         overwrite=overwrite, dry=_is_dry(request),
     )  # fmt: skip
-    return json_response(stored(made))
+    return json_response(encode_location(made))
 
 
 def _is_dry(request: Request) -> bool:
@@ -114,7 +122,7 @@ def _is_dry(request: Request) -> bool:
     return _flag(request, None, name="dry_run", default=False)
 
 
-def stored(table: LanceTable) -> dict[str, object]:
+def encode_location(table: LanceTable) -> dict[str, object]:
     """Return where a table lies, and its properties."""
     return {"location": table.location, "properties": dict(table.record.properties)}
 
@@ -126,13 +134,13 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx, body=body)
     detailed = _flag(request, body.load_detailed_metadata, name="load_detailed_metadata", default=True)
     looks = _flag(request, body.check_declared, name="check_declared", default=False)
-    at = At(body.version, body.tag, body.branch)
+    at = VersionReference(body.version, body.tag, body.branch)
     told = await lance_describing.table_describe(
         ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
     )
     opened = await options_of(request, ctx, place=place, table=told.table, wanted=body.vend_credentials)
-    shown = _described(place, told, hidden=len(database_of(request)), logical=is_remote(request))
-    return answered({**shown, **opened})
+    shown = _encode_description(place, told, hidden=len(database_of(request)), logical=is_remote(request))
+    return credentials_response({**shown, **opened})
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
@@ -147,7 +155,9 @@ def _flag(request: Request, stated: bool | None, *, name: str, default: bool) ->
     return text.lower() == "true"
 
 
-def _described(place: Place, told: Told, *, hidden: int, logical: bool) -> dict[str, object]:
+def _encode_description(
+    place: LanceObjectPath, told: TableDescription, *, hidden: int, logical: bool
+) -> dict[str, object]:
     table = told.table
     answer: dict[str, object] = {
         "table": place.path[-1],
@@ -171,7 +181,7 @@ def _described(place: Place, told: Told, *, hidden: int, logical: bool) -> dict[
 async def table_exists(request: Request, ctx: Context) -> Response:
     """Answer nothing, with 200, if the table is there, and has the version when one is named."""
     data = await body_of(request)
-    body = request.decode(data, TableExists)
+    body = request.decode(data, TableExistsRequest)
     place = place_of(request, ctx, body=body)
     await lance_describing.table_exists(ctx, place.scope, levels=place.levels, version=body.version)
     return Response(200, b"", ())
@@ -180,19 +190,19 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table with its files: they go when it cannot be brought back from the trash any more."""
     data = await body_of(request)
-    body = request.decode(data, AboutTable)
+    body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
     gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
-    return json_response({"id": place.path, **stored(gone)})
+    return json_response({"id": place.path, **encode_location(gone)})
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
     """Forget a table; its files stay where they are."""
     data = await body_of(request)
-    body = request.decode(data, AboutTable)
+    body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
     gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
-    return json_response({"id": place.path, **stored(gone)})
+    return json_response({"id": place.path, **encode_location(gone)})
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
@@ -200,14 +210,14 @@ async def table_rename(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, RenameTable)
     place = place_of(request, ctx, body=body)
-    target = _renamed(request, place, body=body)
+    target = _parse_new_levels(request, place, body=body)
     if not place.levels:
         raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
     await lance_tables.table_rename(ctx, place.scope, source=place.levels, target=target)
     return json_response({})
 
 
-def _renamed(request: Request, place: Place, *, body: RenameTable) -> Levels:
+def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameTable) -> Levels:
     """Return a table's new levels below its catalog. Raises BadRequest for a place in another one."""
     stated = body.new_namespace_id if body.new_namespace_id is not None else body.new_namespace
     above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
@@ -220,12 +230,12 @@ def _renamed(request: Request, place: Place, *, body: RenameTable) -> Levels:
 
 async def tables_all(request: Request, ctx: Context) -> Response:
     """List the whole identifiers of all tables that the caller sees; for LanceDB's clients the names of those directly in a database."""
-    asked, delimiter = asked_of(request), delimiter_of(request)
+    asked, delimiter = page_request_of(request), delimiter_of(request)
     declared = request.query_flag("include_declared", default=True)
     database = database_of(request)
     metalake = metalake_of(request, ctx)
     if database:
-        names = await tables_list(ctx, Scope(metalake, database[0]), levels=(), asked=asked, declared=declared)
+        names = await tables_list(ctx, RequestScope(metalake, database[0]), levels=(), asked=asked, declared=declared)
         return json_response(page("tables", names.names, last=names.last if asked.size != 0 else None))
     after = _after(asked.after)
     found: list[Levels] = []

@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of, place_of
-from limnos.http.lance.pages import asked_of, encoded
+from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
+from limnos.http.lance.pages import encode_token, page_request_of
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance import commits as lance_commits
 from limnos.services.lance import deletions as lance_deletions
 from limnos.services.lance import versions as lance_versions
 from limnos.services.lance.commits import NewVersion
-from limnos.services.lance.deletions import Span
-from limnos.services.lance.versions import Window
+from limnos.services.lance.deletions import VersionSpan
+from limnos.services.lance.versions import VersionWindow
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.lance.versions import Shown
+    from limnos.services.lance.versions import VersionView
     from limnos.services.request.context import Context
 
 SCHEMES = ("v1", "v2")
 
 
-class AboutVersions(Named):
+class VersionListBody(IdentifiedBody):
     """The body of a list; clients send none, and say all in the query."""
 
     branch: str | None = None
 
 
-class CreateVersion(Named, kw_only=True):
+class CreateVersion(IdentifiedBody, kw_only=True):
     """The body of a commit."""
 
     version: int
@@ -53,7 +53,7 @@ class CreateVersion(Named, kw_only=True):
         return NewVersion(self.version, self.manifest_path, self.manifest_size, self.e_tag, metadata, self.branch or "")
 
 
-class DescribeVersion(Named):
+class DescribeVersion(IdentifiedBody):
     """The body of a describe; without a version the newest is meant."""
 
     version: int | None = None
@@ -67,38 +67,38 @@ class VersionRange(msgspec.Struct):
     end_version: int
 
 
-class DeleteVersions(Named, kw_only=True):
+class DeleteVersions(IdentifiedBody, kw_only=True):
     """The body of a deletion."""
 
     ranges: list[VersionRange]
     branch: str | None = None
 
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[VersionSpan, ...]:
         """Return what is to go."""
-        return tuple(Span(each.start_version, each.end_version) for each in self.ranges)
+        return tuple(VersionSpan(each.start_version, each.end_version) for each in self.ranges)
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
     """List the versions of a table or of a branch of it, the oldest first unless `descending` is asked for."""
-    body = request.decode(await body_of(request), AboutVersions)
+    body = request.decode(await body_of(request), VersionListBody)
     place = place_of(request, ctx, body=body)
     branch = body.branch or request.query("branch") or ""
     found, last = await lance_versions.versions_list(
         ctx, place.scope, levels=place.levels, branch=branch, window=_window(request)
     )
-    answer: dict[str, object] = {"versions": [shown(each) for each in found]}
-    return json_response(answer if last is None else {**answer, "page_token": encoded(str(last))})
+    answer: dict[str, object] = {"versions": [encode_version(each) for each in found]}
+    return json_response(answer if last is None else {**answer, "page_token": encode_token(str(last))})
 
 
-def _window(request: Request) -> Window:
-    asked = asked_of(request)
+def _window(request: Request) -> VersionWindow:
+    asked = page_request_of(request)
     if asked.after and not (asked.after.isascii() and asked.after.isdigit() and len(asked.after) < 20):
         raise BadRequest("The page_token is not one that this server gave: start again without it")
     after = int(asked.after) if asked.after else None
-    return Window(after, asked.size, request.query_flag("descending", default=False))
+    return VersionWindow(after, asked.size, request.query_flag("descending", default=False))
 
 
-def shown(version: Shown) -> dict[str, object]:
+def encode_version(version: VersionView) -> dict[str, object]:
     """Build a version's body."""
     known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
     told: dict[str, object] = {"version": version.version, "manifest_path": version.path}
@@ -112,7 +112,7 @@ async def version_create(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), CreateVersion)
     place = place_of(request, ctx, body=body)
     made = await lance_commits.version_create(ctx, place.scope, levels=place.levels, asked=body.asked())
-    return json_response({"version": shown(made)})
+    return json_response({"version": encode_version(made)})
 
 
 async def versions_delete(request: Request, ctx: Context) -> Response:
@@ -132,4 +132,4 @@ async def version_describe(request: Request, ctx: Context) -> Response:
     found = await lance_versions.version_describe(
         ctx, place.scope, levels=place.levels, branch=body.branch or "", version=body.version
     )
-    return json_response({"version": shown(found)})
+    return json_response({"version": encode_version(found)})

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.model.errors import BadRequest, CommitConflict, NotFound
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.engine.metadata import MAIN, Metadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.engine.metadata import MAIN, TableMetadata, is_classic, metadata_of, metadata_there
 from limnos.pipeline.engine.parser import Java
-from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.outcomes import StepBranch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Parts, Step
+    from limnos.pipeline.declaration import Parts, StepDeclaration
 
 BASE_MARK = "limnos.base"
 """In the summary of each snapshot that a step writes: the head of `main` from which its branch was begun, or `none`."""
@@ -30,7 +30,7 @@ _RETAIN_DAYS = 7
 _RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
 
 
-class Statement(Enum):
+class WriteKind(Enum):
     """Kinds of write, by the node that stands at the root of their analysed plan."""
 
     APPEND = "AppendData"
@@ -40,17 +40,22 @@ class Statement(Enum):
     MERGE_DELTA = "WriteDelta"
 
 
-_NODES = frozenset(kind.value for kind in Statement)
+_NODES = frozenset(kind.value for kind in WriteKind)
 _PREFIX = "branch_"
 _EXPLAINED = re.compile(
     r"(?P<node>\w+) RelationV2\[.*\] (?P<name>(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*)(?:,|$)"
 )
-MERGES = frozenset({Statement.MERGE, Statement.MERGE_DELTA})
+MERGES = frozenset({WriteKind.MERGE, WriteKind.MERGE_DELTA})
 
 
 def begin(
-    spark: SparkSession, step: Step, *, branch: str, at: int | None = None, found: Metadata | None = None
-) -> Branch:
+    spark: SparkSession,
+    step: StepDeclaration,
+    *,
+    branch: str,
+    at: int | None = None,
+    found: TableMetadata | None = None,
+) -> StepBranch:
     """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
     A branch of that name that is there already begins anew. `found` is what the table was a moment ago, where that is known:
@@ -68,7 +73,7 @@ def begin(
     return _branch(found, table=step.table, name=branch, base=base, head=start)
 
 
-def head(spark: SparkSession, branch: Branch) -> int | None:
+def head(spark: SparkSession, branch: StepBranch) -> int | None:
     """The branch's newest snapshot now; None: it is gone."""
     found = metadata_of(spark, branch.table)
     return None if found is None else found.head(branch.name)
@@ -82,7 +87,7 @@ def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
         spark.sql(f"ALTER TABLE {engine.render_spark(table)} DROP BRANCH IF EXISTS {engine.render_spark((name,))}")
 
 
-def left_over(spark: SparkSession, table: Parts) -> tuple[str, ...]:
+def leftover_branches(spark: SparkSession, table: Parts) -> tuple[str, ...]:
     """The branches of runs that a table has, by name, sorted."""
     found = metadata_of(spark, table)
     return () if found is None else tuple(sorted(name for name in found.refs if _RUN_BRANCH.fullmatch(name)))
@@ -94,17 +99,17 @@ def run_of(name: str) -> str:
     return name if found is None else found["run"]
 
 
-def target(branch: Branch) -> str:
+def branch_identifier(branch: StepBranch) -> str:
     """The branch as SQL writes it."""
     return engine.render_spark((*branch.table, f"{_PREFIX}{branch.name}"))
 
 
-def base_mark(branch: Branch) -> dict[str, str]:
+def base_mark(branch: StepBranch) -> dict[str, str]:
     """What each snapshot on the branch says of its base, so that a later attempt can go on from it."""
     return {BASE_MARK: _NO_BASE if branch.base is None else str(branch.base)}
 
 
-def run_on_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds: frozenset[Statement]) -> None:
+def run_on_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
     """Run a statement, proven to write `branch` in one of the `kinds`; where plans can be had, it is the proven plan that runs.
 
     Raises BadRequest before anything is written.
@@ -113,29 +118,31 @@ def run_on_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds:
         require_branch(spark, statement, branch=branch, kinds=kinds)
         spark.sql(statement)
         return
-    plan = _analysed(spark, statement)
+    plan = _analyse_statement(spark, statement)
     _require(_target(plan), branch=branch, kinds=kinds)
     spark._jsparkSession.sessionState().executePlan(plan, _mode(spark).ALL()).commandExecuted()  # noqa: SLF001 - plans are Spark's own
 
 
-def require_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds: frozenset[Statement]) -> None:
+def require_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
     """Prove by its analysed plan, without running it, that a statement writes `branch` in one of the `kinds`.
 
     Raises BadRequest: it would write elsewhere or in another way, so it must not run.
     """
-    found = _target(_analysed(spark, statement)) if is_classic(spark) else _written_by_text(spark, statement)
+    found = (
+        _target(_analyse_statement(spark, statement)) if is_classic(spark) else _written_table_of_text(spark, statement)
+    )
     _require(found, branch=branch, kinds=kinds)
 
 
-def _require(found: _Target, *, branch: Branch, kinds: frozenset[Statement]) -> None:
+def _require(found: _WriteTarget, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
     if found.node not in {kind.value for kind in kinds}:
-        raise BadRequest(f"A write of {target(branch)} was refused before it ran: its plan is {found.node}.")
+        raise BadRequest(f"A write of {branch_identifier(branch)} was refused before it ran: its plan is {found.node}.")
     if found.name != (*branch.table, f"{_PREFIX}{branch.name}") or found.branch != branch.name:
         where = engine.render_spark(found.name)
-        raise BadRequest(f"A write of {target(branch)} was refused before it ran: its plan writes {where}.")
+        raise BadRequest(f"A write of {branch_identifier(branch)} was refused before it ran: its plan writes {where}.")
 
 
-def _base_of(found: Metadata, *, table: Parts, at: int) -> int | None:
+def _base_of(found: TableMetadata, *, table: Parts, at: int) -> int | None:
     snapshot = found.snapshot(at)
     name = engine.render_spark(table)
     if snapshot is None:
@@ -156,8 +163,8 @@ def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | No
     spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
 
 
-def _branch(found: Metadata, *, table: Parts, name: str, base: int | None, head: int | None) -> Branch:
-    return Branch(
+def _branch(found: TableMetadata, *, table: Parts, name: str, base: int | None, head: int | None) -> StepBranch:
+    return StepBranch(
         table=table,
         name=name,
         uuid=found.table_uuid,
@@ -168,7 +175,7 @@ def _branch(found: Metadata, *, table: Parts, name: str, base: int | None, head:
     )
 
 
-class _Target(NamedTuple):
+class _WriteTarget(NamedTuple):
     """What a statement would write: root node of its plan, name of the table, and the branch Iceberg resolved."""
 
     node: str
@@ -181,32 +188,32 @@ def _mode(spark: SparkSession) -> Java:
     return machine.org.apache.spark.sql.execution.CommandExecutionMode
 
 
-def _analysed(spark: SparkSession, statement: str) -> Java:
+def _analyse_statement(spark: SparkSession, statement: str) -> Java:
     session: Java = spark._jsparkSession.sessionState()  # noqa: SLF001 - plans are Spark's own
     return session.executePlan(session.sqlParser().parsePlan(statement), _mode(spark).SKIP()).analyzed()
 
 
-def _target(plan: Java) -> _Target:
+def _target(plan: Java) -> _WriteTarget:
     """What an analysed plan would write."""
     node: str = plan.getClass().getSimpleName()
     if node not in _NODES:
-        return _Target(node)
+        return _WriteTarget(node)
     relation = plan.table()
     identifier = relation.identifier().get()
     table = relation.table()
     if table.getClass().getSimpleName() == "RowLevelOperationTable":
         table = table.table()
     name = (relation.catalog().get().name(), *identifier.namespace(), identifier.name())
-    return _Target(node, name, table.branch())
+    return _WriteTarget(node, name, table.branch())
 
 
-def _written_by_text(spark: SparkSession, statement: str) -> _Target:
+def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
     """The same where plans are seen as text only (Spark Connect): the first line of the analysed one."""
     text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
     analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
     found = _EXPLAINED.match(line)
     if found is None:
-        return _Target(line.split(" ", 1)[0] or "not to be told")
+        return _WriteTarget(line.split(" ", 1)[0] or "not to be told")
     name = engine.parse_spark(found["name"])
-    return _Target(found["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)
+    return _WriteTarget(found["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)

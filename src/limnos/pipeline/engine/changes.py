@@ -42,14 +42,14 @@ _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10
 _DECIMAL_DIGITS_MAX = 38
 
 
-class Added(NamedTuple):
+class AddedColumn(NamedTuple):
     """A column or nested field that the table lacks."""
 
     path: Route
     type: DataType
 
 
-class Widened(NamedTuple):
+class WidenedColumn(NamedTuple):
     """A column whose type has to grow."""
 
     path: Route
@@ -58,24 +58,24 @@ class Widened(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ColumnChanges:
     """What would have to become of a table's columns. `missing` are those that the frame lacks; `lossy` don't fit."""
 
-    added: tuple[Added, ...] = ()
-    widened: tuple[Widened, ...] = ()
+    added: tuple[AddedColumn, ...] = ()
+    widened: tuple[WidenedColumn, ...] = ()
     missing: tuple[Route, ...] = ()
-    lossy: tuple[Widened, ...] = ()
+    lossy: tuple[WidenedColumn, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.widened or self.missing or self.lossy)
 
 
-def dotted(path: Route) -> str:
+def dotted_path(path: Route) -> str:
     """A path as a declaration writes it."""
     return ".".join(path)
 
 
-def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> Changes:
+def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> ColumnChanges:
     """What differs between a table's columns and a frame's, by name, letters' case aside."""
     return _together(_struct_changes(table, frame, above=above))
 
@@ -100,7 +100,7 @@ def require_single_names(schema: StructType) -> None:
 def ddl(kind: DataType) -> str:
     """A type as SQL writes it, names quoted."""
     if isinstance(kind, StructType):
-        return f"struct<{', '.join(f'{quoted(each.name)}: {ddl(each.dataType)}' for each in kind.fields)}>"
+        return f"struct<{', '.join(f'{quote_column(each.name)}: {ddl(each.dataType)}' for each in kind.fields)}>"
     if isinstance(kind, ArrayType):
         return f"array<{ddl(kind.elementType)}>"
     if isinstance(kind, MapType):
@@ -108,18 +108,18 @@ def ddl(kind: DataType) -> str:
     return kind.simpleString()
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     """A column's name in Spark's quotes."""
     return engine.render_spark((name,))
 
 
-def fitted(frame: DataFrame, schema: StructType) -> DataFrame:
+def fit_frame(frame: DataFrame, schema: StructType) -> DataFrame:
     """The frame in the form of a table's columns: their order and types, NULL for what it lacks."""
     return frame.select(*fitted_columns(frame, schema))
 
 
 def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
-    """The expressions that `fitted` selects."""
+    """The expressions that `fit_frame` selects."""
     own = {each.name.lower(): each for each in frame.schema.fields}
     return [_fitted_column(own.get(each.name.lower()), each) for each in schema.fields]
 
@@ -171,22 +171,22 @@ def _decimal_holds(old: DecimalType, new: DataType) -> bool:
     return type(new) in _DIGITS and _DIGITS[type(new)] <= old.precision - old.scale
 
 
-def _struct_changes(table: StructType, frame: StructType, *, above: Route) -> Iterator[Changes]:
+def _struct_changes(table: StructType, frame: StructType, *, above: Route) -> Iterator[ColumnChanges]:
     theirs = {each.name.lower(): each for each in frame.fields}
     for column in table.fields:
         path = (*above, column.name)
         found = theirs.pop(column.name.lower(), None)
         if found is None:
-            yield Changes(missing=(path,))
+            yield ColumnChanges(missing=(path,))
         else:
             yield _type_changes(column.dataType, found.dataType, path=path)
     for column in frame.fields:
         if column.name.lower() in theirs:
             path = (*above, column.name)
-            yield Changes(added=(Added(path, _stored(column.dataType, path)),))
+            yield ColumnChanges(added=(AddedColumn(path, _stored_type(column.dataType, path)),))
 
 
-def _type_changes(old: DataType, new: DataType, *, path: Route) -> Changes:
+def _type_changes(old: DataType, new: DataType, *, path: Route) -> ColumnChanges:
     if isinstance(old, StructType) and isinstance(new, StructType):
         return _together(_struct_changes(old, new, above=path))
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
@@ -194,19 +194,19 @@ def _type_changes(old: DataType, new: DataType, *, path: Route) -> Changes:
     if isinstance(old, MapType) and isinstance(new, MapType):
         keys = _type_changes(old.keyType, new.keyType, path=(*path, "key"))
         if keys:
-            return Changes(lossy=(Widened((*path, "key"), old.keyType, new.keyType),))
+            return ColumnChanges(lossy=(WidenedColumn((*path, "key"), old.keyType, new.keyType),))
         return _type_changes(old.valueType, new.valueType, path=(*path, "value"))
     if fits(old, new):
-        return Changes()
+        return ColumnChanges()
     wider = widening(old, new)
     if wider is None:
-        return Changes(lossy=(Widened(path, old, new),))
-    return Changes(widened=(Widened(path, old, wider),))
+        return ColumnChanges(lossy=(WidenedColumn(path, old, new),))
+    return ColumnChanges(widened=(WidenedColumn(path, old, wider),))
 
 
-def _together(several: Iterator[Changes] | Sequence[Changes]) -> Changes:
+def _together(several: Iterator[ColumnChanges] | Sequence[ColumnChanges]) -> ColumnChanges:
     every = tuple(several)
-    return Changes(
+    return ColumnChanges(
         added=tuple(each for part in every for each in part.added),
         widened=tuple(each for part in every for each in part.widened),
         missing=tuple(each for part in every for each in part.missing),
@@ -215,20 +215,20 @@ def _together(several: Iterator[Changes] | Sequence[Changes]) -> Changes:
 
 
 def _stored_field(column: StructField, path: Route) -> StructField:
-    return StructField(column.name, _stored(column.dataType, path), nullable=True)
+    return StructField(column.name, _stored_type(column.dataType, path), nullable=True)
 
 
-def _stored(kind: DataType, path: Route) -> DataType:
+def _stored_type(kind: DataType, path: Route) -> DataType:
     """A type as Iceberg keeps it."""
     if isinstance(kind, StructType):
         return StructType([_stored_field(each, (*path, each.name)) for each in kind.fields])
     if isinstance(kind, ArrayType):
-        return ArrayType(_stored(kind.elementType, (*path, "element")), containsNull=True)
+        return ArrayType(_stored_type(kind.elementType, (*path, "element")), containsNull=True)
     if isinstance(kind, MapType):
-        value = _stored(kind.valueType, (*path, "value"))
-        return MapType(_stored(kind.keyType, (*path, "key")), value, valueContainsNull=True)
+        value = _stored_type(kind.valueType, (*path, "value"))
+        return MapType(_stored_type(kind.keyType, (*path, "key")), value, valueContainsNull=True)
     if isinstance(kind, NullType):
-        name = dotted(path)
+        name = dotted_path(path)
         raise BadRequest(f"Column {name!r} is always NULL and so has no type: write CAST(NULL AS string) or another.")
     if isinstance(kind, (ByteType, ShortType)):
         return IntegerType()
@@ -238,10 +238,10 @@ def _stored(kind: DataType, path: Route) -> DataType:
 def _fitted_column(own: StructField | None, wanted: StructField) -> Column:
     if own is None:
         return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
-    return _fitted(f.col(quoted(own.name)), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
+    return _fit_column_value(f.col(quote_column(own.name)), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
 
 
-def _fitted(value: Column, *, own: DataType, wanted: DataType) -> Column:
+def _fit_column_value(value: Column, *, own: DataType, wanted: DataType) -> Column:
     if own == wanted:
         return value
     if isinstance(own, StructType) and isinstance(wanted, StructType):
@@ -250,14 +250,14 @@ def _fitted(value: Column, *, own: DataType, wanted: DataType) -> Column:
         return f.when(value.isNotNull(), f.struct(*fields))
     if isinstance(own, ArrayType) and isinstance(wanted, ArrayType):
         item, target = own.elementType, wanted.elementType
-        return f.transform(value, lambda each: _fitted(each, own=item, wanted=target))
+        return f.transform(value, lambda each: _fit_column_value(each, own=item, wanted=target))
     if isinstance(own, MapType) and isinstance(wanted, MapType):
         kept, target = own.valueType, wanted.valueType
-        return f.transform_values(value, lambda _, each: _fitted(each, own=kept, wanted=target))
+        return f.transform_values(value, lambda _, each: _fit_column_value(each, own=kept, wanted=target))
     return value.cast(ddl(wanted))
 
 
 def _fitted_field(value: Column, own: StructField | None, *, wanted: StructField) -> Column:
     if own is None:
         return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
-    return _fitted(value.getField(own.name), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
+    return _fit_column_value(value.getField(own.name), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)

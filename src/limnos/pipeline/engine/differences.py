@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.outcomes import StepBranch
 
 _SIDE = "_side"
 _TIMES = "_times"
@@ -27,7 +27,7 @@ SAMPLE_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class BranchDifference:
     """How a branch differs from `main`. Without keys nothing is `changed`: such a row is one removed and one added."""
 
     table: str
@@ -39,17 +39,17 @@ class Difference:
     sample: tuple[dict[str, object], ...] = ()
 
 
-def difference(spark: SparkSession, branch: Branch, *, keys: Sequence[str] = (), rows: int = 0) -> Difference:
+def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] = (), rows: int = 0) -> BranchDifference:
     """Compare the branch's head with what `main` was when the run began; `rows` of what differs are shown."""
     name = engine.render_spark(branch.table)
     if branch.head is None or branch.head == branch.base:
-        return Difference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
+        return BranchDifference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
     new = spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.head}")
     old = new.limit(0) if branch.base is None else spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.base}")
     shared = [column for column in new.columns if column in set(old.columns)]
     unequal = _unequal(new, old, shared=shared)
     added, removed, changed = _counts(unequal, keys=keys)
-    return Difference(
+    return BranchDifference(
         table=".".join(branch.table),
         added=added,
         removed=removed,
@@ -62,13 +62,14 @@ def difference(spark: SparkSession, branch: Branch, *, keys: Sequence[str] = (),
 
 def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:
     """Rows that stand on one side more often than on the other, and by how many: positive on the branch."""
-    columns = [F.col(_quoted(column)) for column in shared]
+    columns = [F.col(_quote_column(column)) for column in shared]
     both = new.select(*columns, F.lit(1).alias(_SIDE)).unionByName(old.select(*columns, F.lit(-1).alias(_SIDE)))
     types = {field.name: field.dataType for field in new.schema.fields}
     compared = [
-        _comparable(F.col(_quoted(column)), types[column]).alias(f"_{index}") for index, column in enumerate(shared)
+        _comparable(F.col(_quote_column(column)), types[column]).alias(f"_{index}")
+        for index, column in enumerate(shared)
     ]
-    shown = [F.first(_quoted(column)).alias(column) for column in shared]
+    shown = [F.first(_quote_column(column)).alias(column) for column in shared]
     grouped = both.groupBy(*compared).agg(*shown, F.sum(_SIDE).alias(_TIMES))
     return grouped.where(F.col(_TIMES) != 0).select(*columns, _TIMES)
 
@@ -92,7 +93,7 @@ def _counts(unequal: DataFrame, *, keys: Sequence[str]) -> tuple[int, int, int |
     if not keys:
         row = unequal.agg(added, removed).collect()[0]
         return int(row["added"] or 0), int(row["removed"] or 0), None
-    by_key = unequal.groupBy(*(F.col(_quoted(key)) for key in keys)).agg(added, removed)
+    by_key = unequal.groupBy(*(F.col(_quote_column(key)) for key in keys)).agg(added, removed)
     changed = F.least("added", "removed").alias("changed")
     row = (
         by_key.select("added", "removed", changed).agg(F.sum("added"), F.sum("removed"), F.sum("changed")).collect()[0]
@@ -114,5 +115,5 @@ def _sample(unequal: DataFrame, rows: int) -> tuple[dict[str, object], ...]:
     )
 
 
-def _quoted(column: str) -> str:
+def _quote_column(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType
 
-from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.naming import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +46,8 @@ class KeyCounts:
 def key_counts(frame: DataFrame, keys: Sequence[str], *, also: Sequence[str] = ()) -> KeyCounts:
     """Count rows and keys of `frame`; rows with NULL in a column of `also` count as without a key."""
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
-    places, blocks = _divided([(f.col(quoted((key,))), types[key.lower()]) for key in keys])
-    is_known = reduce(and_, [f.col(quoted((each,))).isNotNull() for each in (*keys, *also)])
+    places, blocks = _divide_keys([(f.col(quote_identifier((key,))), types[key.lower()]) for key in keys])
+    is_known = reduce(and_, [f.col(quote_identifier((each,))).isNotNull() for each in (*keys, *also)])
     seen = f.when(is_known, _bit(places))
     counted = frame.groupBy(*[block.alias(_KEY.format(number)) for number, block in enumerate(blocks)]).agg(
         f.count(f.lit(1)).alias(_ROWS), f.count(seen).alias(_KNOWN), f.bit_or(seen).alias(_SEEN)
@@ -61,7 +61,7 @@ def _bit(place: Column) -> Column:
     return f.call_function("shiftleft", f.lit(1).cast("long"), place.cast("int"))
 
 
-def _divided(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
+def _divide_keys(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
     """The place among 64 that the low bits of whole keys make together, and what is left of each key to group by."""
     whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
     width = _BITS // len(whole) if whole else 0

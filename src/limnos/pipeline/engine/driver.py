@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from limnos.model.errors import LimnosError
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
-from limnos.pipeline.engine.raised import failure_of
-from limnos.pipeline.engine.reading import pinned, reads
-from limnos.pipeline.engine.sessions import Sessions, active
+from limnos.pipeline.engine.pinned_reads import pin_tables, reads
+from limnos.pipeline.engine.session_pool import SparkSessions, active
 from limnos.pipeline.engine.sources import has_changed
+from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
-from limnos.pipeline.run.stop import Stopped
+from limnos.pipeline.run.stop import RunStopped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts, Pipeline, Step
-    from limnos.pipeline.outcomes import Outcome, Pin
+    from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+    from limnos.pipeline.outcomes import ReadPin, StepOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._spark = spark
         self._classic = is_classic(spark)
-        self._sessions = Sessions(spark, is_stopped=is_stopped)
+        self._sessions = SparkSessions(spark, is_stopped=is_stopped)
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
         self._told: dict[str, TaskCounts] = {}
@@ -72,31 +72,31 @@ class SparkEngine:
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """The tables that each step reads, by the step's name."""
-        with _asked(self._spark):
+        with _spark_errors_before_run(self._spark):
             return reads_of(self._spark, pipeline)
 
-    def pins(self, tables: Iterable[Parts]) -> dict[Parts, Pin]:
+    def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """The snapshot of each table as it is now, and of those that views name. Raises NotFound, Unsupported."""
-        with _asked(self._spark):
-            return pinned(self._spark, sorted(tables))
+        with _spark_errors_before_run(self._spark):
+            return pin_tables(self._spark, sorted(tables))
 
-    def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
+    def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Those whose pinned state cannot be had any longer."""
-        with _asked(self._spark):
+        with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
 
-    def changed(self, pipeline: Pipeline, pins: Mapping[str, Pin], *, directory: Path) -> Mapping[str, bool | None]:
+    def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """For each pinned source by its name: whether it has other content by now; None where only reading it tells."""
-        with _asked(self._spark):
+        with _spark_errors_before_run(self._spark):
             return {
                 source.name: has_changed(self._spark, source, pinned=pins[source.name], directory=directory)
                 for source in pipeline.sources
                 if source.name in pins
             }
 
-    def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
+    def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
         """Carry one step out, on its branch, in a session that no other step uses meanwhile."""
-        with self._session(step) as spark, _told():
+        with self._session(step) as spark, _spark_errors_in_step():
             return carry_out(spark, step, context=context)
 
     def tasks(self, step: str) -> TaskCounts:
@@ -106,7 +106,7 @@ class SparkEngine:
         if spark is None or not self._classic:
             return self._told.get(step, TaskCounts())
         try:
-            return _counted(spark, step)
+            return _count_tasks(spark, step)
         except Exception:
             logger.debug("no task counts from Spark", exc_info=True)
             return TaskCounts()
@@ -122,7 +122,7 @@ class SparkEngine:
         """End the sessions beside the given one."""
         self._sessions.close()
 
-    def _is_there(self, table: Parts, pins: Mapping[Parts, Pin]) -> bool:
+    def _is_there(self, table: Parts, pins: Mapping[Parts, ReadPin]) -> bool:
         known = pins if pins[table].fingerprint is not None else {table: pins[table]}
         try:
             return table in reads(self._spark, known)
@@ -130,7 +130,7 @@ class SparkEngine:
             return False
 
     @contextmanager
-    def _session(self, step: Step) -> Iterator[SparkSession]:
+    def _session(self, step: StepDeclaration) -> Iterator[SparkSession]:
         with self._sessions.lent() as spark:
             with self._lock:
                 self._busy[step.name] = spark
@@ -166,7 +166,7 @@ class SparkEngine:
 
 
 @contextmanager
-def _asked(spark: SparkSession) -> Iterator[None]:
+def _spark_errors_before_run(spark: SparkSession) -> Iterator[None]:
     """Raise what Spark raises before a run's first step as a failure of ours; what is wrong with the pipeline is told as it is."""
     try:
         with active(spark):
@@ -178,17 +178,17 @@ def _asked(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _spark_errors_in_step() -> Iterator[None]:
     """Raise what Spark raises as a failure of ours."""
     try:
         yield
-    except (StepError, Stopped, KeyboardInterrupt):
+    except (StepError, RunStopped, KeyboardInterrupt):
         raise
     except Exception as error:
         raise failure_of(error) from error
 
 
-def _counted(spark: SparkSession, group: str) -> TaskCounts:
+def _count_tasks(spark: SparkSession, group: str) -> TaskCounts:
     tracker = spark.sparkContext.statusTracker()
     done = total = 0
     for job_id in tracker.getJobIdsForGroup(group):

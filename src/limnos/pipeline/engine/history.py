@@ -18,22 +18,22 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
-from limnos.pipeline.engine.changes import ddl, fitted_columns, quoted
+from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
+from limnos.pipeline.engine.changes import ddl, fitted_columns, quote_column
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
-from limnos.pipeline.engine.session import named
-from limnos.pipeline.engine.staging import staged
+from limnos.pipeline.engine.session import temporary_view
+from limnos.pipeline.engine.staging import staged_rows
 
 if TYPE_CHECKING:
     import datetime as dt
 
     from pyspark.sql import Column, DataFrame
 
-    from limnos.pipeline.declaration import Step
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.outcomes import StepBranch
 
 _AT = "_limnos_at"
 _END = "_limnos_end"
@@ -46,7 +46,7 @@ _DELETE, _PUT = "delete", "put"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
+class _HistoryColumns:
     """Columns of a history: its keys, what it keeps, what it tracks of that, and its own three."""
 
     keys: tuple[str, ...]
@@ -60,7 +60,7 @@ class _Shape:
 
 
 def keep_history(
-    step: Step, frame: DataFrame, *, branch: Branch, schema: StructType, run_at: dt.datetime | None
+    step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType, run_at: dt.datetime | None
 ) -> None:
     """Bring the states of the source's keys into `branch`. `run_at` is the run's time, from which states without one hold.
 
@@ -70,11 +70,13 @@ def keep_history(
     if run_at is None and (step.write.as_of is None or step.write.delete_missing):
         raise BadRequest(f"Step {step.name}: a history without `as_of` needs the run's time.")
     now = f.lit(run_at).cast(ddl(shape.time))
-    with staged(_source(step, frame, shape=shape)) as source:
-        _bring(step, source, shape=shape, now=now, branch=branch)
+    with staged_rows(_source(step, frame, shape=shape)) as source:
+        _bring_source(step, source, shape=shape, now=now, branch=branch)
 
 
-def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch: Branch) -> None:
+def _bring_source(
+    step: StepDeclaration, source: DataFrame, *, shape: _HistoryColumns, now: Column, branch: StepBranch
+) -> None:
     timed = step.write.as_of is not None
     counts = key_counts(source, shape.keys, also=(_AT,) if timed else ())
     if not counts.are_keys:
@@ -83,34 +85,36 @@ def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch:
         return
     if branch.base is None:  # the table has no rows yet
         events = source if timed else source.withColumn(_AT, now)
-        wanted = _states(events, shape) if counts.are_keys else _intervals(events.withColumn(_RANK, f.lit(2)), shape)
-        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=Statement.APPEND)
+        wanted = (
+            _key_timelines(events, shape) if counts.are_keys else _intervals(events.withColumn(_RANK, f.lit(2)), shape)
+        )
+        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=WriteKind.APPEND)
         return
-    have = source.sparkSession.table(target(branch)).where(_column(shape.start).isNotNull())
-    events = _unknown(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
+    have = source.sparkSession.table(branch_identifier(branch)).where(_column(shape.start).isNotNull())
+    events = _changed_events(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
     if step.write.delete_missing:
         events = events.unionByName(_missing(source, have, shape=shape, now=now))
-    with staged(events) as new:
+    with staged_rows(events) as new:
         if not new.isEmpty():
-            _merge(_touched(have, new, shape=shape), new, shape=shape, branch=branch)
+            _merge(_affected_rows(have, new, shape=shape), new, shape=shape, branch=branch)
 
 
-def _states(events: DataFrame, shape: _Shape) -> DataFrame:
+def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     """The timelines of keys that have one event each: what it says holds from then on; an end alone is nothing."""
     own = {shape.start: f.col(_AT), shape.end: f.lit(None).cast(ddl(shape.time)), shape.current: f.lit(True)}
     return events.where(~f.col(_END)).withColumns(own)
 
 
-def _merge(found: DataFrame, events: DataFrame, *, shape: _Shape, branch: Branch) -> None:
-    with staged(found) as touched, staged(_changes(touched, events, shape=shape)) as changes:
+def _merge(found: DataFrame, events: DataFrame, *, shape: _HistoryColumns, branch: StepBranch) -> None:
+    with staged_rows(found) as touched, staged_rows(_changes(touched, events, shape=shape)) as changes:
         if changes.isEmpty():
             return
-        with named(changes) as view:
+        with temporary_view(changes) as view:
             statement = _statement(shape, branch=branch, view=view)
             run_on_branch(changes.sparkSession, statement, branch=branch, kinds=MERGES)
 
 
-def _shape(step: Step, schema: StructType) -> _Shape:
+def _shape(step: StepDeclaration, schema: StructType) -> _HistoryColumns:
     write = step.write
     own = {each.lower() for each in (write.valid_from, write.valid_to, write.current)}
     keys = {each.lower() for each in write.keys}
@@ -124,7 +128,7 @@ def _shape(step: Step, schema: StructType) -> _Shape:
                 "the columns to follow with `tracked`."
             )
     time = schema[write.valid_from].dataType
-    return _Shape(
+    return _HistoryColumns(
         keys=tuple(each for each in schema.names if each.lower() in keys),
         values=values,
         tracked=tracked,
@@ -137,14 +141,14 @@ def _shape(step: Step, schema: StructType) -> _Shape:
 
 
 def _column(name: str) -> Column:
-    return f.col(quoted(name))
+    return f.col(quote_column(name))
 
 
 def _columns(names: tuple[str, ...]) -> list[Column]:
     return [_column(each) for each in names]
 
 
-def _source(step: Step, frame: DataFrame, *, shape: _Shape) -> DataFrame:
+def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """Events of the source: keys, values, time (NULL: now) and whether the key ends."""
     write = step.write
     kept = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
@@ -153,7 +157,7 @@ def _source(step: Step, frame: DataFrame, *, shape: _Shape) -> DataFrame:
     return frame.select(*fitted_columns(frame, kept), at.cast(ddl(shape.time)).alias(_AT), ends.alias(_END))
 
 
-def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) -> DataFrame:
+def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
     """Events that hold from now, or from what is the key's newest moment if its clock was ahead; unchanged keys left out."""
     newest = f.greatest(f.max(_column(shape.start)), f.max(_column(shape.end)))
     last = have.groupBy(*_columns(shape.keys)).agg(newest.alias(_OLD))
@@ -164,23 +168,23 @@ def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Colu
     return _without(timed, current, by=(*shape.keys, *shape.values), shape=shape)
 
 
-def _unknown(source: DataFrame, have: DataFrame, *, shape: _Shape) -> DataFrame:
+def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """The events that say another thing than the table does: a state that began at its moment, as it was, is no news."""
     began = have.withColumn(_AT, _column(shape.start))
     return _without(source, began, by=(*shape.keys, *shape.values, _AT), shape=shape)
 
 
-def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _Shape) -> DataFrame:
+def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _HistoryColumns) -> DataFrame:
     """The events but those of states that a row has already, where states can be compared."""
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
         return events
     condition = ~f.col(f"s.{_END}")
     for each in by:
-        condition = condition & f.col(f"s.{quoted(each)}").eqNullSafe(f.col(f"t.{quoted(each)}"))
+        condition = condition & f.col(f"s.{quote_column(each)}").eqNullSafe(f.col(f"t.{quote_column(each)}"))
     return events.alias("s").join(rows.select(*_columns(by)).alias("t"), condition, "left_anti")
 
 
-def _missing(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) -> DataFrame:
+def _missing(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
     """The ends of keys that are current and that the source lacks."""
     current = have.where(_column(shape.end).isNull())
     lost = current.join(source.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_anti")
@@ -191,12 +195,12 @@ def _missing(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) 
     )
 
 
-def _touched(have: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
+def _affected_rows(have: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """All rows of the keys that something happened to."""
     return have.join(events.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_semi")
 
 
-def _changes(touched: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
+def _changes(touched: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """Rows to put and to delete so that the table has the timelines that old and new events make together."""
     kept = _columns((*shape.keys, *shape.values))
     states = touched.select(*kept, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
@@ -208,11 +212,11 @@ def _changes(touched: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFra
     return _differences(touched, wanted, shape=shape)
 
 
-def _intervals(events: DataFrame, shape: _Shape) -> DataFrame:
+def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     moment = Window.partitionBy(*_columns(shape.keys), _AT).orderBy(f.col(_RANK).desc())
     events = events.withColumn(_OLD, f.row_number().over(moment)).where(f.col(_OLD) == 1)
     line = Window.partitionBy(*_columns(shape.keys)).orderBy(_AT)
-    state = f.struct(f.col(_END), *[_tracked(each, shape) for each in shape.tracked])
+    state = f.struct(f.col(_END), *[_tracked_column(each, shape) for each in shape.tracked])
     # An end has no state: two ends in a row are one, whatever the rows said that told them.
     state = f.when(~f.col(_END), state)
     before = f.lag(_STATE).over(line)
@@ -230,7 +234,7 @@ def _intervals(events: DataFrame, shape: _Shape) -> DataFrame:
     return groups.select(*_columns(shape.keys), *values, _column(shape.start), ends, ends.isNull().alias(shape.current))
 
 
-def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _Shape) -> DataFrame:
+def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     names = tuple(shape.schema.names)
     old = touched.select(f.struct(*_columns(names)).alias("o"), *_columns((*shape.keys, shape.start)))
     new = wanted.select(f.struct(*_columns(names)).alias("n"), *_columns((*shape.keys, shape.start)))
@@ -251,7 +255,7 @@ def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _Shape) -> Dat
     return both.select(*_columns((*shape.keys, shape.start)), *kept, do.alias(_DO))
 
 
-def _tracked(name: str, shape: _Shape) -> Column:
+def _tracked_column(name: str, shape: _HistoryColumns) -> Column:
     return _comparable(_column(name), shape.schema[name].dataType).alias(name)
 
 
@@ -264,14 +268,16 @@ def _comparable(value: Column, kind: DataType) -> Column:
     return f.array_sort(f.map_entries(value)) if isinstance(kind, MapType) else value
 
 
-def _statement(shape: _Shape, *, branch: Branch, view: str) -> str:
+def _statement(shape: _HistoryColumns, *, branch: StepBranch, view: str) -> str:
     names = tuple(shape.schema.names)
-    match = " AND ".join(f"t.{quoted(each)} = s.{quoted(each)}" for each in (*shape.keys, shape.start))
-    put = ", ".join(f"{quoted(each)} = s.{quoted(each)}" for each in names if each not in {*shape.keys, shape.start})
+    match = " AND ".join(f"t.{quote_column(each)} = s.{quote_column(each)}" for each in (*shape.keys, shape.start))
+    put = ", ".join(
+        f"{quote_column(each)} = s.{quote_column(each)}" for each in names if each not in {*shape.keys, shape.start}
+    )
     return (
-        f"MERGE INTO {target(branch)} AS t USING {view} AS s ON {match} "
+        f"MERGE INTO {branch_identifier(branch)} AS t USING {view} AS s ON {match} "
         f"WHEN MATCHED AND s.{_DO} = '{_DELETE}' THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {put} "
-        f"WHEN NOT MATCHED AND s.{_DO} = '{_PUT}' THEN INSERT ({', '.join(map(quoted, names))}) "
-        f"VALUES ({', '.join(f's.{quoted(each)}' for each in names)})"
+        f"WHEN NOT MATCHED AND s.{_DO} = '{_PUT}' THEN INSERT ({', '.join(map(quote_column, names))}) "
+        f"VALUES ({', '.join(f's.{quote_column(each)}' for each in names)})"
     )

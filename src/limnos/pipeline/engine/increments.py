@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from limnos.names import engine
-from limnos.pipeline.engine.changes import quoted
+from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.merging import comparable
-from limnos.pipeline.engine.metadata import Metadata, Snapshot, metadata_there
+from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, metadata_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +62,7 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
         empty = _as_of(spark, table, snapshot=since).where(f.lit(False))
         return Increment(frame=empty, only_new=True, is_empty=True)
     if all(each.operation in _ADDING for each in between):
-        return Increment(frame=_appended(spark, table, since=since, until=until), only_new=True)
+        return Increment(frame=_appended_rows(spark, table, since=since, until=until), only_new=True)
     start = found.snapshot(since)
     if found.format_version >= _LINEAGE_VERSION and start is not None and start.first_row_id is not None:
         return Increment(frame=_by_lineage(spark, table, until=until, after=start.sequence_number))
@@ -79,9 +79,9 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
     return Increment(frame=frame)
 
 
-def _between(found: Metadata, *, since: int, until: int | None) -> tuple[Sequence[Snapshot], str | None]:
+def _between(found: TableMetadata, *, since: int, until: int | None) -> tuple[Sequence[TableSnapshot], str | None]:
     """The snapshots after `since` up to `until`, newest first; or why there is no such chain."""
-    chain: list[Snapshot] = []
+    chain: list[TableSnapshot] = []
     for each in found.ancestors(until):
         if each.snapshot_id == since:
             return chain, None
@@ -98,7 +98,7 @@ def _as_of(spark: SparkSession, table: Parts, *, snapshot: int) -> DataFrame:
     return spark.sql(f"SELECT * FROM {engine.render_spark(table)} VERSION AS OF {snapshot}")
 
 
-def _appended(spark: SparkSession, table: Parts, *, since: int, until: int | None) -> DataFrame:
+def _appended_rows(spark: SparkSession, table: Parts, *, since: int, until: int | None) -> DataFrame:
     reader = spark.read.option("start-snapshot-id", str(since)).option("end-snapshot-id", str(until))
     return reader.table(engine.render_spark(table))
 
@@ -115,17 +115,17 @@ def _by_changelog(spark: SparkSession, table: Parts, *, since: int, until: int |
     view = f"limnos_changes_{uuid.uuid4().hex}"
     catalog, below = engine.render_spark(table[:1]), engine.render_spark(table[1:])
     spark.sql(
-        f"CALL {catalog}.system.create_changelog_view(table => '{_escaped(below)}', changelog_view => '{view}', "
+        f"CALL {catalog}.system.create_changelog_view(table => '{_escape_text(below)}', changelog_view => '{view}', "
         f"options => map('start-snapshot-id', '{since}', 'end-snapshot-id', '{until}'), net_changes => true)"
     )
     changes = spark.table(view)
     kept = [
-        f.col(quoted(each))
+        f.col(quote_column(each))
         for each in changes.columns
         if not each.startswith("_change") and each != "_commit_snapshot_id"
     ]
     return changes.where(f.col("_change_type") == "INSERT").select(*kept)
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Load, PythonStep, Sql
-from limnos.pipeline.engine.incremental import Chosen, choose, not_incremental, whole_of
-from limnos.pipeline.engine.opening import Opened, Opening
-from limnos.pipeline.engine.reading import branch_pin, frame_of, full_name, pinned, reads, with_reads
-from limnos.pipeline.engine.relations import Query, queried
+from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
+from limnos.pipeline.engine.pinned_reads import branch_pin, frame_of, full_name, pin_tables, reads, with_reads
+from limnos.pipeline.engine.relations import QueryNames, query_names
+from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts, Pipeline, Step
-    from limnos.pipeline.engine.reading import Read
+    from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+    from limnos.pipeline.engine.pinned_reads import PinnedRead
     from limnos.pipeline.engine.sources import MalformedRows
-    from limnos.pipeline.outcomes import Pin
+    from limnos.pipeline.outcomes import ReadPin
 
 _CATALOG = "spark.sql.catalog."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class StepInputs:
     """The rows of a step before they are written, and what they were made from. `release` when they are written."""
 
     frame: DataFrame
-    pins: Mapping[Parts, Pin]
+    pins: Mapping[Parts, ReadPin]
     """Of tables by their path, of sources by their name alone."""
     whole: bool = False
     """The step is incremental, and these are all rows."""
     nothing_new: bool = False
     malformed: tuple[MalformedRows, ...] = ()
-    opened: tuple[Opened, ...] = ()
+    opened: tuple[OpenedSource, ...] = ()
 
     def release(self) -> None:
         """Give back what sources hold."""
@@ -55,10 +55,10 @@ class Inputs:
 
 def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
     """The tables that each step reads, those below views among them, by the step's name. Raises InvalidPipeline, NotFound."""
-    found = tables(all_reads(pipeline, queries=lambda sql: queried(spark, sql), catalogs=catalogs_of(spark)))
+    found = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
     made = {step.table for step in pipeline.steps}
     outside = {table for each in found.values() for table in each} - made
-    below = {table: frozenset(pinned(spark, [table])) for table in outside}
+    below = {table: frozenset(pin_tables(spark, [table])) for table in outside}
     return {
         name: frozenset(one for table in each for one in (table, *below.get(table, ()))) for name, each in found.items()
     }
@@ -70,9 +70,9 @@ def catalogs_of(spark: SparkSession) -> frozenset[str]:
     return frozenset(key for key in keys if "." not in key)
 
 
-def inputs_of(spark: SparkSession, step: Step, *, context: StepContext, watched: bool = False) -> Inputs:
+def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool = False) -> StepInputs:
     """The step's rows; `watched` where the step writes them as they are, once. Raises BadRequest, and what Spark raises."""
-    return _Reading(spark, step, context=context, watched=watched).inputs()
+    return _InputReader(spark, step, context=context, watched=watched).inputs()
 
 
 def values_of(context: StepContext) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def values_of(context: StepContext) -> dict[str, Any]:
     return arguments(context.pipeline, context.parameters, run=context.run, at=context.at)
 
 
-def standing(spark: SparkSession, context: StepContext) -> Callable[[Parts], str]:
+def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], str]:
     """What stands in SQL for a table: its name, at the snapshot that this run reads."""
 
     def text(parts: Parts) -> str:
@@ -90,21 +90,21 @@ def standing(spark: SparkSession, context: StepContext) -> Callable[[Parts], str
     return text
 
 
-class _Reading:
+class _InputReader:
     """A step's inputs while they are opened."""
 
-    def __init__(self, spark: SparkSession, step: Step, *, context: StepContext, watched: bool) -> None:
+    def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool) -> None:
         self.spark = spark
         self.step = step
         self.context = context
         self.values = values_of(context)
-        self.opening = Opening(spark, step, context=context, values=self.values, watched=watched)
+        self.opening = SourceOpener(spark, step, context=context, values=self.values, watched=watched)
         text = step.body.text if isinstance(step.body, Sql) else None
-        self.query = Query(relations=(), parameters=frozenset()) if text is None else queried(spark, text)
+        self.query = QueryNames(relations=(), parameters=frozenset()) if text is None else query_names(spark, text)
         self.names = self._names()
         self.pins = _pins(self._tables(), context)
 
-    def inputs(self) -> Inputs:
+    def inputs(self) -> StepInputs:
         """The whole, or for an incremental step what is new where that can be told."""
         if not self.step.incremental:
             return self._made(reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
@@ -123,20 +123,20 @@ class _Reading:
                     return made
             for each in found:
                 each.release()
-        whole = whole_of(self.spark, pins=self.pins, reason=reason)
+        whole = read_whole(self.spark, pins=self.pins, reason=reason)
         return self._made(whole.found, self.opening.opened(self.names, new=False), whole=True)
 
     def _made(
         self,
-        found: Mapping[Parts, Read],
-        sources: tuple[Opened, ...],
+        found: Mapping[Parts, PinnedRead],
+        sources: tuple[OpenedSource, ...],
         *,
-        chosen: Chosen | None = None,
+        chosen: ReadChoice | None = None,
         whole: bool = False,
-    ) -> Inputs:
+    ) -> StepInputs:
         tables = {table: read.pin for table, read in found.items() if table in self.pins}
         nothing_new = chosen is not None and chosen.nothing_new and all(each.nothing_new for each in sources)
-        return Inputs(
+        return StepInputs(
             frame=self._frame(found, sources),
             pins={**tables, **{(each.name,): each.read.pin for each in sources}},
             whole=whole,
@@ -145,7 +145,7 @@ class _Reading:
             opened=sources,
         )
 
-    def _frame(self, found: Mapping[Parts, Read], sources: tuple[Opened, ...]) -> DataFrame:
+    def _frame(self, found: Mapping[Parts, PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
         body = self.step.body
         if isinstance(body, Load):
             return sources[0].read.frame
@@ -160,7 +160,7 @@ class _Reading:
             name: frame_of(self.spark, found[self._full(given)]) if isinstance(given, tuple) else opened[given]
             for name, given in body.inputs.items()
         }
-        return _called(self.spark, body, step=self.step, frames=frames, values=self.values)
+        return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
     def _mentioned(self) -> list[Parts]:
         """The names that the step's body says, as it says them."""
@@ -182,7 +182,7 @@ class _Reading:
         return full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
 
 
-def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, Pin]:
+def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
     """Pins of the tables that a step names; of what views name as well, where there is a view among them."""
     made = {table: branch_pin(branch) for table, branch in context.made.items()}
     known = {**context.pins, **made}
@@ -190,8 +190,13 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, Pin]:
     return known if any(pin.fingerprint is not None for pin in found.values()) else found
 
 
-def _called(
-    spark: SparkSession, body: PythonStep, *, step: Step, frames: Mapping[str, object], values: Mapping[str, object]
+def _call_function(
+    spark: SparkSession,
+    body: PythonStep,
+    *,
+    step: StepDeclaration,
+    frames: Mapping[str, object],
+    values: Mapping[str, object],
 ) -> DataFrame:
     """What the function returns, given its frames, and parameters and the session where it asks for them by name."""
     function = body.callable

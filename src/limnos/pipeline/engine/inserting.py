@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from limnos.pipeline.engine.branches import Statement, require_branch, run_on_branch, target
+from limnos.pipeline.engine.branches import WriteKind, branch_identifier, require_branch, run_on_branch
 from limnos.pipeline.engine.metadata import is_classic
-from limnos.pipeline.engine.session import named, settings
+from limnos.pipeline.engine.session import settings, temporary_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.outcomes import StepBranch
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
-def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+def insert(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
     """Insert the frame's columns by position in one statement, proven to write the branch."""
     spark = frame.sparkSession
-    verb = "INTO" if kind is Statement.APPEND else "OVERWRITE"
-    mode = "dynamic" if kind is Statement.OVERWRITE_PARTITIONS else "static"
-    with named(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
-        statement = f"INSERT {verb} {target(branch)} SELECT * FROM {view}"
+    verb = "INTO" if kind is WriteKind.APPEND else "OVERWRITE"
+    mode = "dynamic" if kind is WriteKind.OVERWRITE_PARTITIONS else "static"
+    with temporary_view(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
+        statement = f"INSERT {verb} {branch_identifier(branch)} SELECT * FROM {view}"
         if is_classic(spark):
             run_on_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
         else:
@@ -35,12 +35,12 @@ def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
             _insert_connected(frame, branch=branch, kind=kind)
 
 
-def _insert_connected(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+def _insert_connected(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
     """The same by the frame's own writer: over Connect, what a frame observes is only told to the call that runs its plan."""
-    writer = frame.writeTo(target(branch))
-    if kind is Statement.APPEND:
+    writer = frame.writeTo(branch_identifier(branch))
+    if kind is WriteKind.APPEND:
         writer.append()
-    elif kind is Statement.OVERWRITE:
+    elif kind is WriteKind.OVERWRITE:
         writer.overwrite(f.lit(True))
     else:
         writer.overwritePartitions()

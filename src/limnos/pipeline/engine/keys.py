@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Action, RuleKind
-from limnos.pipeline.engine.changes import quoted
+from limnos.pipeline.declaration import ExpectationAction, RuleKind
+from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.distinct import key_counts
-from limnos.pipeline.outcomes import Finding
+from limnos.pipeline.outcomes import ExpectationFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,15 +29,15 @@ _COUNT = "_limnos_count"
 _EMPTY = "_limnos_empty"
 
 
-class KeysBroken(BadRequest):
+class KeyViolation(BadRequest):
     """Rows that can't be merged by their keys. `finding` says how many and which."""
 
-    def __init__(self, message: str, *, finding: Finding) -> None:
+    def __init__(self, message: str, *, finding: ExpectationFinding) -> None:
         super().__init__(message)
         self.finding = finding
 
 
-def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
+def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
     """Count the rows whose key is NULL or is another row's as well."""
     counts = key_counts(frame, keys)
     if not counts.are_keys:
@@ -45,9 +45,9 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
     return _finding(f"every row has a key ({', '.join(keys)}) of its own", checked=counts.rows)
 
 
-def _broken(frame: DataFrame, keys: Sequence[str]) -> Finding:
+def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
     """Look again, at each key, and tell of the worst."""
-    columns = [f.col(quoted(each)) for each in keys]
+    columns = [f.col(quote_column(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
     counted = counted.withColumn(_EMPTY, reduce(or_, [each.isNull() for each in columns]))
     bad = f.col(_EMPTY) | (f.col(_COUNT) > 1)
@@ -66,11 +66,11 @@ def _broken(frame: DataFrame, keys: Sequence[str]) -> Finding:
     return _finding(message, checked=found["rows"], broken=found["broken"], sample=sample)
 
 
-def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None = None) -> Finding:
-    return Finding(
+def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None = None) -> ExpectationFinding:
+    return ExpectationFinding(
         rule="key",
         kind=RuleKind.KEY.value,
-        action=Action.FAIL.value,
+        action=ExpectationAction.FAIL.value,
         broken=broken,
         checked=checked,
         tolerated=0.0,
@@ -91,10 +91,10 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
     plan = java.queryExecution().optimizedPlan()
     wanted = {key.lower() for key in keys}
     own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in wanted}
-    return any(_attributes(known) <= own for known in _each(_counted(plan).distinctKeys()))
+    return any(_attributes(known) <= own for known in _each(_plan_below_observation(plan).distinctKeys()))
 
 
-def _counted(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
+def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
     """What stands below rows that are observed: an observation lets through every row as it is, but Spark then forgets what it knows."""
     below = plan
     while below.getClass().getSimpleName() == "Project":
@@ -118,11 +118,11 @@ def _each(found: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
 
 
 def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
-    """Raise KeysBroken unless every row has a key of its own. `distinct`: that none is there twice is known."""
-    if distinct and frame.where(reduce(or_, [f.col(quoted(each)).isNull() for each in keys])).isEmpty():
+    """Raise KeyViolation unless every row has a key of its own. `distinct`: that none is there twice is known."""
+    if distinct and frame.where(reduce(or_, [f.col(quote_column(each)).isNull() for each in keys])).isEmpty():
         return
     finding = keys_finding(frame, keys)
     if not finding.held:
-        raise KeysBroken(
+        raise KeyViolation(
             f"Step {step}: {finding.message}. Nothing was written: make the query give each key once.", finding=finding
         )

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from limnos.client import Client
-from limnos.model.errors import BadRequest, Unavailable
-from limnos.pipeline.run.patience import Patience
-from limnos.pipeline.run.stop import Stop
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.stop import StopSignal
 from limnos.spark.session import PROVIDER, authorization, config_for, session
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class ServerConnection:
     """The server, the metalake and the caller that a session speaks for."""
 
     uri: str
@@ -65,7 +65,7 @@ class Door:
 
 @contextmanager
 def spark_for(
-    door: Door,
+    door: ServerConnection,
     *,
     master: str = "local[*]",
     connect: str | None = None,
@@ -78,15 +78,15 @@ def spark_for(
     that is away is asked for `away_s` seconds.
     """
     with door.client() as client:
-        listed = Patience(away_s, stop=Stop()).on(client.catalogs.list)
+        listed = RetryPolicy(away_s, stop=StopSignal()).on(client.catalogs.list)
         catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
 
     with _quiet():
         spark = (
-            _started(door, catalogs, master=master, config=config)
+            _start_session(door, catalogs, master=master, config=config)
             if connect is None
-            else _connected(door, catalogs, address=connect, config=config)
+            else _connect_session(door, catalogs, address=connect, config=config)
         )
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
         logging.CRITICAL
@@ -100,7 +100,9 @@ def spark_for(
         spark.stop()
 
 
-def _started(door: Door, catalogs: Sequence[str], *, master: str, config: Mapping[str, str] | None) -> SparkSession:
+def _start_session(
+    door: ServerConnection, catalogs: Sequence[str], *, master: str, config: Mapping[str, str] | None
+) -> SparkSession:
     return session(
         door.uri,
         metalake=door.metalake,
@@ -114,7 +116,9 @@ def _started(door: Door, catalogs: Sequence[str], *, master: str, config: Mappin
     )
 
 
-def _connected(door: Door, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None) -> SparkSession:
+def _connect_session(
+    door: ServerConnection, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None
+) -> SparkSession:
     """A session of a running Spark Connect server, which has Iceberg's runtime and extensions on its own classpath."""
     if not address.startswith("sc://"):
         raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")
@@ -131,7 +135,7 @@ def _connected(door: Door, catalogs: Sequence[str], *, address: str, config: Map
     try:
         spark: SparkSession = SparkSession.builder.remote(address).create()
     except Exception as error:
-        raise Unavailable(f"No Spark Connect server answers at {address}: {error}") from error
+        raise ServiceUnavailable(f"No Spark Connect server answers at {address}: {error}") from error
     wanted = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
     for key, value in {**wanted, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
         spark.conf.set(key, value)
@@ -145,7 +149,7 @@ def _require_listener(address: str) -> None:
         with socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_CONNECT_WITHIN_S):
             return
     except (OSError, ValueError) as error:
-        raise Unavailable(
+        raise ServiceUnavailable(
             f"No Spark Connect server answers at {address}: {error}. Start it, or use `--master`."
         ) from error
 

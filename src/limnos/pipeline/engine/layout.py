@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.names import InvalidName, engine
-from limnos.pipeline.engine.metadata import Metadata
+from limnos.pipeline.engine.metadata import TableMetadata
 
 _CALL = re.compile(r"\s*(?P<name>[A-Za-z_]+)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
 _SORT = re.compile(
@@ -36,7 +36,7 @@ _TRANSFORMS: Mapping[str, str] = {
 _WITH_NUMBER = frozenset({"bucket", "truncate"})
 
 
-class Term(NamedTuple):
+class PartitionTerm(NamedTuple):
     """A transform of a column: `day`, `bucket[16]`, `identity`, and the path of the column."""
 
     transform: str
@@ -54,7 +54,7 @@ class Term(NamedTuple):
 class SortTerm(NamedTuple):
     """A term with its direction."""
 
-    term: Term
+    term: PartitionTerm
     direction: str = "asc"
     nulls: str = "nulls-first"
 
@@ -63,7 +63,7 @@ class SortTerm(NamedTuple):
         return f"{self.term.sql()} {self.direction.upper()} {self.nulls.replace('-', ' ').upper()}"
 
 
-def partition_term(text: str) -> Term:
+def partition_term(text: str) -> PartitionTerm:
     """Read one partition field of a declaration. Raises BadRequest with what may be written."""
     return _term(text, what="partition")
 
@@ -78,48 +78,48 @@ def sort_term(text: str) -> SortTerm:
     return SortTerm(_term(found["term"], what="sort"), direction, f"nulls-{nulls}")
 
 
-def partition_of(found: Metadata) -> tuple[Term, ...]:
+def partition_of(found: TableMetadata) -> tuple[PartitionTerm, ...]:
     """How a table partitions new rows."""
     names = column_paths(found)
     return tuple(
-        Term(each.transform, names.get(each.source_id, (each.name,)))
+        PartitionTerm(each.transform, names.get(each.source_id, (each.name,)))
         for each in found.spec.fields
         if each.transform != "void"
     )
 
 
-def sort_of(found: Metadata) -> tuple[SortTerm, ...]:
+def sort_of(found: TableMetadata) -> tuple[SortTerm, ...]:
     """How a table sorts new rows."""
     names = column_paths(found)
     return tuple(
-        SortTerm(Term(each.transform, names.get(each.source_id, ("?",))), each.direction, each.null_order)
+        SortTerm(PartitionTerm(each.transform, names.get(each.source_id, ("?",))), each.direction, each.null_order)
         for each in found.order.fields
     )
 
 
-def column_paths(found: Metadata) -> dict[int, tuple[str, ...]]:
+def column_paths(found: TableMetadata) -> dict[int, tuple[str, ...]]:
     """Paths of all columns and nested fields by their number."""
     top = [{"id": each.id, "name": each.name, "type": each.type} for each in found.schema.fields]
     return {number: path for number, path, _ in _paths(top)}
 
 
-def column_docs(found: Metadata) -> dict[tuple[str, ...], str | None]:
+def column_docs(found: TableMetadata) -> dict[tuple[str, ...], str | None]:
     """Comments of all columns and nested fields, by their paths in small letters."""
     top = [{"id": each.id, "name": each.name, "type": each.type, "doc": each.doc} for each in found.schema.fields]
     return {tuple(part.lower() for part in path): doc for _, path, doc in _paths(top)}
 
 
-def same_term(one: Term, other: Term) -> bool:
+def same_term(one: PartitionTerm, other: PartitionTerm) -> bool:
     """Whether two terms are the same, letters' case of columns aside."""
     return one.transform == other.transform and [each.lower() for each in one.column] == [
         each.lower() for each in other.column
     ]
 
 
-def _term(text: str, *, what: str) -> Term:
+def _term(text: str, *, what: str) -> PartitionTerm:
     call = _CALL.fullmatch(text)
     if call is None:
-        return Term("identity", _column(text, what=what))
+        return PartitionTerm("identity", _column(text, what=what))
     name = _TRANSFORMS.get(call["name"].lower())
     if name is None:
         raise BadRequest(
@@ -127,13 +127,13 @@ def _term(text: str, *, what: str) -> Term:
             "bucket(N, column) and truncate(N, column)."
         )
     if name not in _WITH_NUMBER:
-        return Term(name, _column(call["arguments"], what=what))
+        return PartitionTerm(name, _column(call["arguments"], what=what))
     one, comma, other = call["arguments"].partition(",")
     if other.strip().isdigit():
         one, other = other, one
     if not comma or not one.strip().isdigit():
         raise BadRequest(f"{what}: {text.strip()!r} needs a number and a column: {name}(16, column).")
-    return Term(f"{name}[{int(one)}]", _column(other, what=what))
+    return PartitionTerm(f"{name}[{int(one)}]", _column(other, what=what))
 
 
 def _column(text: str, *, what: str) -> tuple[str, ...]:

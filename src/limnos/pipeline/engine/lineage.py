@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from limnos.pipeline.engine.naming import BAD, FILE
-from limnos.pipeline.engine.plan_columns import Origin, trace
-from limnos.pipeline.lineage import Lineage, Source, table_source
+from limnos.pipeline.engine.plan_columns import ColumnOrigin, trace
+from limnos.pipeline.lineage import LineageSource, QueryLineage, table_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,36 +28,36 @@ _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
 """The last part of a name that addresses a state of a table."""
 
 
-def lineage_of(frame: DataFrame) -> Lineage:
+def lineage_of(frame: DataFrame) -> QueryLineage:
     """Read where a frame's columns come from. Ask before the frame is staged: held rows have forgotten it.
 
     Over Spark Connect no plan is to be had: nothing is known then, and `of_tables` says what the declaration does.
     """
     executed = getattr(frame, "_jdf", None)
     if executed is None:
-        return Lineage(inputs=(), columns={})
+        return QueryLineage(inputs=(), columns={})
     plan: Java = executed.queryExecution().analyzed()
     traced = trace(json.loads(plan.toJSON()), dict(_leaves(plan)))
-    inputs = tuple([each for each in traced.inputs if isinstance(each, Source)])
-    columns = {name: _told(found) for name, found in zip(frame.columns, traced.columns, strict=False)}
-    return Lineage(inputs=inputs, columns=columns, rows=_told(traced.rows))
+    inputs = tuple([each for each in traced.inputs if isinstance(each, LineageSource)])
+    columns = {name: _without_helper_columns(found) for name, found in zip(frame.columns, traced.columns, strict=False)}
+    return QueryLineage(inputs=inputs, columns=columns, rows=_without_helper_columns(traced.rows))
 
 
-def _told(origins: Iterable[Origin]) -> tuple[Origin, ...]:
+def _without_helper_columns(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
     """Leave out the columns that we put beside those of a file, by which its malformed rows are known."""
     return tuple(sorted([each for each in origins if each.column not in (BAD, FILE)], key=_order))
 
 
-def _order(origin: Origin) -> tuple[str, str, str, str, bool]:
+def _order(origin: ColumnOrigin) -> tuple[str, str, str, str, bool]:
     source = origin.source
-    place = (source.namespace, source.name) if isinstance(source, Source) else ("", str(source))
+    place = (source.namespace, source.name) if isinstance(source, LineageSource) else ("", str(source))
     return (*place, origin.column, origin.subtype, origin.direct)
 
 
 # ------------------------------------------------------------------------------------------------ leaves of the plan
 
 
-def _leaves(plan: Java) -> Iterator[tuple[int, Source]]:
+def _leaves(plan: Java) -> Iterator[tuple[int, LineageSource]]:
     """Name the leaves of a plan and of the queries inside its expressions, by the ids of their first columns."""
     for part in (plan, *_sequence(plan.subqueriesAll())):
         for leaf in _sequence(part.collectLeaves()):
@@ -73,7 +73,7 @@ def _sequence(found: Java) -> Iterator[Java]:
         yield iterator.next()
 
 
-def _source(leaf: Java) -> Source | None:
+def _source(leaf: Java) -> LineageSource | None:
     """Say what a leaf reads; None for rows that stand in the query itself."""
     kind = str(leaf.getClass().getSimpleName())
     if kind in _RELATIONS:
@@ -81,11 +81,11 @@ def _source(leaf: Java) -> Source | None:
     if kind == "LogicalRelation":
         return _files_or_database(leaf.relation())
     if kind == "HiveTableRelation":
-        return Source("hive", str(leaf.tableMeta().identifier().unquotedString()))
+        return LineageSource("hive", str(leaf.tableMeta().identifier().unquotedString()))
     return None
 
 
-def _relation(leaf: Java) -> Source | None:
+def _relation(leaf: Java) -> LineageSource | None:
     identifier, catalog = leaf.identifier(), leaf.catalog()
     if identifier.isEmpty() or catalog.isEmpty():
         return None
@@ -102,7 +102,7 @@ def _is_reference(table: Java, name: str) -> bool:
     return told == name or told.endswith(f".{name}")
 
 
-def _files_or_database(relation: Java) -> Source | None:
+def _files_or_database(relation: Java) -> LineageSource | None:
     kind = str(relation.getClass().getSimpleName())
     if kind == "HadoopFsRelation":
         roots = [str(path) for path in _sequence(relation.location().rootPaths())]
@@ -122,18 +122,18 @@ def _common(roots: Sequence[str]) -> str:
     return "/".join(shared)
 
 
-def _place(url: str) -> Source:
+def _place(url: str) -> LineageSource:
     """Name files as OpenLineage does: `file` and the path, or the bucket's address and the key."""
     parts = urlsplit(url)
     if parts.scheme in {"", "file"}:
-        return Source("file", f"/{parts.path.lstrip('/')}")
-    return Source(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/")
+        return LineageSource("file", f"/{parts.path.lstrip('/')}")
+    return LineageSource(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/")
 
 
-def _database(url: str, table: str) -> Source:
+def _database(url: str, table: str) -> LineageSource:
     """Name a table of a database; who reads it, and with which password, is no part of the name."""
     parts = urlsplit(url.removeprefix("jdbc:"))
     scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
     host = parts.netloc.rpartition("@")[2]
     database = parts.path.strip("/").partition(";")[0]
-    return Source(f"{scheme}://{host}", ".".join(part for part in (database, table) if part))
+    return LineageSource(f"{scheme}://{host}", ".".join(part for part in (database, table) if part))

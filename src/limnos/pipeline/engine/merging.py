@@ -11,38 +11,38 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
-from limnos.pipeline.engine.changes import fitted_columns, quoted
+from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
+from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import are_distinct, require_keys
-from limnos.pipeline.engine.session import named
-from limnos.pipeline.engine.staging import staged
+from limnos.pipeline.engine.session import temporary_view
+from limnos.pipeline.engine.staging import staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
-    from limnos.pipeline.declaration import Step
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.outcomes import StepBranch
 
 _DELETE = "_limnos_delete"
 
 
-def merge(step: Step, frame: DataFrame, *, branch: Branch, schema: StructType) -> None:
+def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
     """Merge the frame's rows into `branch`, which has just begun, by the step's keys. Raises KeysBroken before anything is written."""
     spark = frame.sparkSession
     gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
     rows = frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))
     distinct = are_distinct(rows, step.write.keys)
-    with staged(rows) as source, named(source) as view:
+    with staged_rows(rows) as source, temporary_view(source) as view:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so there is nothing to be matched
-            insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=Statement.APPEND)
+            insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=WriteKind.APPEND)
             return
         statement = _statement(step, schema, branch=branch, view=view)
         # A merge that only adds rows is planned as an append.
-        run_on_branch(spark, statement, branch=branch, kinds=MERGES | {Statement.APPEND})
+        run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
 
 
 def differs(columns: Sequence[str], schema: StructType) -> str:
@@ -50,7 +50,7 @@ def differs(columns: Sequence[str], schema: StructType) -> str:
     types = {each.name: each.dataType for each in schema.fields}
     if not all(comparable(types[each]) for each in columns):
         return "TRUE"
-    return f"NOT ({' AND '.join(f't.{quoted(each)} <=> s.{quoted(each)}' for each in columns)})"
+    return f"NOT ({' AND '.join(f't.{quote_column(each)} <=> s.{quote_column(each)}' for each in columns)})"
 
 
 def comparable(kind: DataType) -> bool:
@@ -62,19 +62,19 @@ def comparable(kind: DataType) -> bool:
     return not isinstance(kind, (MapType, VariantType))
 
 
-def _statement(step: Step, schema: StructType, *, branch: Branch, view: str) -> str:
+def _statement(step: StepDeclaration, schema: StructType, *, branch: StepBranch, view: str) -> str:
     write = step.write
     keys = {each.lower() for each in write.keys}
     others = [each for each in schema.names if each.lower() not in keys]
-    match = " AND ".join(f"t.{quoted(each)} = s.{quoted(each)}" for each in write.keys)
-    clauses = [f"MERGE INTO {target(branch)} AS t USING {view} AS s ON {match}"]
+    match = " AND ".join(f"t.{quote_column(each)} = s.{quote_column(each)}" for each in write.keys)
+    clauses = [f"MERGE INTO {branch_identifier(branch)} AS t USING {view} AS s ON {match}"]
     if write.delete_when is not None:
         clauses.append(f"WHEN MATCHED AND s.{_DELETE} THEN DELETE")
     if others:
-        settings = ", ".join(f"{quoted(each)} = s.{quoted(each)}" for each in others)
+        settings = ", ".join(f"{quote_column(each)} = s.{quote_column(each)}" for each in others)
         clauses.append(f"WHEN MATCHED AND {differs(others, schema)} THEN UPDATE SET {settings}")
-    names = ", ".join(map(quoted, schema.names))
-    values = ", ".join(f"s.{quoted(each)}" for each in schema.names)
+    names = ", ".join(map(quote_column, schema.names))
+    values = ", ".join(f"s.{quote_column(each)}" for each in schema.names)
     clauses.append(f"WHEN NOT MATCHED AND NOT s.{_DELETE} THEN INSERT ({names}) VALUES ({values})")
     if write.delete_missing:
         clauses.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")

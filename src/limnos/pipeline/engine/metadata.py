@@ -25,7 +25,7 @@ MAIN = "main"
 _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})
 
 
-class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
+class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
     """A state of a table. `operation` and marks of runs stand in its summary."""
 
     snapshot_id: int
@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
         return self.summary.get("operation", "append")
 
 
-class Reference(msgspec.Struct, frozen=True, rename="kebab"):
+class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
     """A branch or tag."""
 
     snapshot_id: int
@@ -51,7 +51,7 @@ class Reference(msgspec.Struct, frozen=True, rename="kebab"):
     max_ref_age_ms: int | None = None
 
 
-class Field(msgspec.Struct, frozen=True):
+class TableField(msgspec.Struct, frozen=True):
     """A column. Nested types are left as JSON."""
 
     id: int
@@ -61,10 +61,10 @@ class Field(msgspec.Struct, frozen=True):
     doc: str | None = None
 
 
-class Schema(msgspec.Struct, frozen=True, rename="kebab"):
+class TableSchema(msgspec.Struct, frozen=True, rename="kebab"):
     """Columns under a number."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[TableField, ...]
     schema_id: int = 0
 
 
@@ -85,61 +85,63 @@ class SortField(msgspec.Struct, frozen=True, rename="kebab"):
     null_order: str = "nulls-first"
 
 
-class Spec(msgspec.Struct, frozen=True, rename="kebab"):
+class PartitionSpec(msgspec.Struct, frozen=True, rename="kebab"):
     """A partition spec."""
 
     spec_id: int = 0
     fields: tuple[PartitionField, ...] = ()
 
 
-class Order(msgspec.Struct, frozen=True, rename="kebab"):
+class TableSortOrder(msgspec.Struct, frozen=True, rename="kebab"):
     """A sort order."""
 
     order_id: int = 0
     fields: tuple[SortField, ...] = ()
 
 
-class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
+class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
     """A table as its metadata describes it."""
 
     table_uuid: str
     format_version: int
     current_schema_id: int
-    schemas: tuple[Schema, ...]
+    schemas: tuple[TableSchema, ...]
     location: str = ""
-    partition_specs: tuple[Spec, ...] = ()
+    partition_specs: tuple[PartitionSpec, ...] = ()
     default_spec_id: int = 0
-    sort_orders: tuple[Order, ...] = ()
+    sort_orders: tuple[TableSortOrder, ...] = ()
     default_sort_order_id: int = 0
     properties: Mapping[str, str] = {}
-    snapshots: tuple[Snapshot, ...] = ()
-    refs: Mapping[str, Reference] = {}
+    snapshots: tuple[TableSnapshot, ...] = ()
+    refs: Mapping[str, TableReference] = {}
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> TableSchema:
         """The columns that the table has now."""
         return next(each for each in self.schemas if each.schema_id == self.current_schema_id)
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> PartitionSpec:
         """How new rows are partitioned."""
-        return next((each for each in self.partition_specs if each.spec_id == self.default_spec_id), Spec())
+        return next((each for each in self.partition_specs if each.spec_id == self.default_spec_id), PartitionSpec())
 
     @property
-    def order(self) -> Order:
+    def order(self) -> TableSortOrder:
         """How new rows are sorted."""
-        return next((each for each in self.sort_orders if each.order_id == self.default_sort_order_id), Order())
+        return next(
+            (each for each in self.sort_orders if each.order_id == self.default_sort_order_id), TableSortOrder()
+        )
 
     def head(self, ref: str = MAIN) -> int | None:
         """The newest snapshot of a branch; None: there is no such branch."""
         found = self.refs.get(ref)
         return None if found is None else found.snapshot_id
 
-    def snapshot(self, number: int | None) -> Snapshot | None:
+    def snapshot(self, number: int | None) -> TableSnapshot | None:
         """A snapshot that is still kept, by its id."""
         return next((each for each in self.snapshots if each.snapshot_id == number), None)
 
-    def ancestors(self, number: int | None) -> Iterator[Snapshot]:
+    def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
         """A snapshot and those it was made from, newest first, as far back as they are kept."""
         known = {each.snapshot_id: each for each in self.snapshots}
         found = known.get(number) if number is not None else None
@@ -148,7 +150,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
             found = known.get(found.parent_snapshot_id) if found.parent_snapshot_id is not None else None
 
 
-def metadata_of(spark: SparkSession, table: Parts) -> Metadata | None:
+def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
     """What `table` (catalog first) is now; None: nobody has made it, or the caller may not see it."""
     name = engine.render_spark(table)
     try:
@@ -157,10 +159,10 @@ def metadata_of(spark: SparkSession, table: Parts) -> Metadata | None:
         if error.getCondition() in _ABSENT:
             return None
         raise
-    return msgspec.json.decode(text, type=Metadata)
+    return msgspec.json.decode(text, type=TableMetadata)
 
 
-def metadata_there(spark: SparkSession, table: Parts) -> Metadata:
+def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
     """What `table` is now. Raises NotFound when it is not there."""
     found = metadata_of(spark, table)
     if found is None:

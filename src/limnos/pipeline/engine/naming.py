@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def quoted(parts: Iterable[str]) -> str:
+def quote_identifier(parts: Iterable[str]) -> str:
     """Parts as an identifier: `` `a.b`.`c` ``."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 

@@ -1,6 +1,6 @@
 """Spark's own SQL parser, from the session's Java machine, or from one that was started for parsing alone.
 
-Job: a `Grammar` that gives the parse tree of a text. A classic session lends its parser; over Spark Connect, and where
+Job: a `SparkGrammar` that gives the parse tree of a text. A classic session lends its parser; over Spark Connect, and where
 there is no session at all, a Java machine is started once per process, with Spark's archives on its class path and no
 Spark in it. May import `model.errors`, `spark` (Java) and py4j; what a tree means is the business of `relations`.
 """
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limnos.model.errors import Unsupported
+from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import install_hint
 from limnos.pipeline.problems import InvalidQuery
 
@@ -26,19 +26,19 @@ Java = Any
 
 _CATALYST = "org.apache.spark.sql.catalyst.parser"
 _LOCK = threading.Lock()
-_BARE: list[Grammar] = []
+_BARE: list[SparkGrammar] = []
 """The grammar of the bare Java machine, once there is one."""
 _POSITION = re.compile(r"\s*(SQLSTATE: \w+)?\s*(\(line \d+, pos \d+\))?\s*$")
 _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ParseTree:
     """A parsed statement: the context of the rule `singleStatement`, and the parser that made it."""
 
     root: Java
     parser: Java
-    grammar: Grammar
+    grammar: SparkGrammar
 
     def found(self, rule: str) -> list[Java]:
         """All contexts of a rule of Spark's grammar, or of a token, in the order of the text."""
@@ -50,13 +50,13 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Grammar:
+class SparkGrammar:
     """A Java machine that has Spark's parser. `jvm` is py4j's view of it."""
 
     jvm: Java
     sql_parser: Java
 
-    def tree(self, sql: str) -> Tree:
+    def tree(self, sql: str) -> ParseTree:
         """Parse one statement. Raises InvalidQuery with Spark's own words and the place."""
         rules = getattr(self.jvm, _CATALYST)
         antlr = self.jvm.org.antlr.v4.runtime
@@ -68,7 +68,7 @@ class Grammar:
             conf = self.jvm.org.apache.spark.sql.internal.SqlApiConf.get()
             rules.AbstractParser.configureParser(parser, sql, tokens, conf)
             parser.setErrorHandler(rules.SparkParserErrorStrategy())
-            return Tree(root=parser.singleStatement(), parser=parser, grammar=self)
+            return ParseTree(root=parser.singleStatement(), parser=parser, grammar=self)
         except Exception as error:
             raise _refusal(error) from error
 
@@ -85,19 +85,19 @@ class Grammar:
             raise _refusal(error) from error
 
 
-def grammar_of(spark: SparkSession | None) -> Grammar:
+def grammar_of(spark: SparkSession | None) -> SparkGrammar:
     """The session's parser if it has a Java machine of its own, else the bare one. Raises Unsupported, Unavailable."""
     session = getattr(spark, "_jsparkSession", None) if spark is not None else None
     if spark is None or session is None:
         return bare_grammar()
-    return Grammar(jvm=spark._jvm, sql_parser=session.sessionState().sqlParser())  # noqa: SLF001
+    return SparkGrammar(jvm=spark._jvm, sql_parser=session.sessionState().sqlParser())  # noqa: SLF001
 
 
-def bare_grammar() -> Grammar:
+def bare_grammar() -> SparkGrammar:
     """The parser of a Java machine without a Spark in it, started once; it ends with this process."""
     with _LOCK:
         if not _BARE:
-            _BARE.append(_started())
+            _BARE.append(_start_machine())
         return _BARE[0]
 
 
@@ -106,11 +106,11 @@ def archives() -> Path:
     spec = find_spec("pyspark")
     jars = Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
     if jars is None or not jars.is_dir():
-        raise Unsupported(f"Spark's parser is not installed: {install_hint('spark')}")
+        raise UnsupportedOperation(f"Spark's parser is not installed: {install_hint('spark')}")
     return jars
 
 
-def _started() -> Grammar:
+def _start_machine() -> SparkGrammar:
     jars = archives()
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
 
@@ -128,7 +128,7 @@ def _started() -> Grammar:
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=secret, auto_convert=True))
     jvm = gateway.jvm
-    return Grammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
+    return SparkGrammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
 
 
 def _refusal(error: Exception) -> Exception:

@@ -24,7 +24,7 @@ _CONDITIONS = {"condition": "FILTER", "groupingExpressions": "GROUP_BY", "order"
 """Fields of plans whose columns decide about rows, and how."""
 
 
-class Origin(NamedTuple):
+class ColumnOrigin(NamedTuple):
     """A column of a source that something comes from: `subtype` in OpenLineage's words, directly or not."""
 
     source: Hashable
@@ -33,17 +33,17 @@ class Origin(NamedTuple):
     direct: bool
 
 
-Origins = frozenset[Origin]
-Env = dict[int, Origins]
+Origins = frozenset[ColumnOrigin]
+ColumnEnvironment = dict[int, Origins]
 """By expression id: where a column comes from."""
 NOWHERE: Origins = frozenset()
 
 
-class Tree(NamedTuple):
+class PlanTree(NamedTuple):
     """A node with its children, of a plan or an expression."""
 
     node: Json
-    children: tuple[Tree, ...]
+    children: tuple[PlanTree, ...]
 
     @property
     def kind(self) -> str:
@@ -51,7 +51,7 @@ class Tree(NamedTuple):
         return str(self.node.get("class", "")).rpartition(".")[2]
 
 
-class Traced(NamedTuple):
+class PlanTrace(NamedTuple):
     """What a plan reads, where each of its columns comes from, in their order, and what decides about its rows."""
 
     inputs: tuple[Hashable, ...]
@@ -59,21 +59,21 @@ class Traced(NamedTuple):
     rows: Origins
 
 
-def trace(plan: Sequence[Json], leaves: Mapping[int, Hashable]) -> Traced:
+def trace(plan: Sequence[Json], leaves: Mapping[int, Hashable]) -> PlanTrace:
     """Trace a plan; `leaves` names the source of a leaf by the expression id of its first column."""
     tracer = _Tracer(leaves)
     env, output = tracer.plan(tree_of(plan), {})
     columns = tuple([env.get(one, NOWHERE) for one in output])
-    return Traced(tuple(tracer.inputs), columns, frozenset(tracer.rows))
+    return PlanTrace(tuple(tracer.inputs), columns, frozenset(tracer.rows))
 
 
-def tree_of(nodes: Sequence[Json]) -> Tree:
+def tree_of(nodes: Sequence[Json]) -> PlanTree:
     """Build the tree of a list in pre-order."""
     iterator = iter(nodes)
 
-    def build() -> Tree:
+    def build() -> PlanTree:
         node = next(iterator)
-        return Tree(node, tuple([build() for _ in range(int(node.get("num-children", 0)))]))
+        return PlanTree(node, tuple([build() for _ in range(int(node.get("num-children", 0)))]))
 
     return build()
 
@@ -82,7 +82,7 @@ def _is_tree(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "num-children" in value[0]
 
 
-def _trees(value: object) -> Iterator[Tree]:
+def _trees(value: object) -> Iterator[PlanTree]:
     """Find the expressions in a field, however deep its lists are."""
     if _is_tree(value):
         yield tree_of(value)  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def _ids(value: object) -> list[int]:
     return [one for tree in _trees(value) if (one := _id(tree.node)) is not None]
 
 
-def _raised(origins: Iterable[Origin], subtype: str) -> Origins:
+def _transformed_origins(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
     """Say that a column is made of others: what was aggregated once stays so."""
     return frozenset(
         [
@@ -113,7 +113,7 @@ def _raised(origins: Iterable[Origin], subtype: str) -> Origins:
     )
 
 
-def _indirect(origins: Iterable[Origin], subtype: str) -> Origins:
+def _indirect(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
     return frozenset([each._replace(subtype=subtype, direct=False) for each in origins])
 
 
@@ -123,11 +123,11 @@ class _Tracer:
     def __init__(self, leaves: Mapping[int, Hashable]) -> None:
         self.leaves = leaves
         self.inputs: dict[Hashable, None] = {}
-        self.rows: set[Origin] = set()
+        self.rows: set[ColumnOrigin] = set()
         self.shared: dict[int, list[Origins]] = {}
         """Columns of what WITH names, by its id."""
 
-    def plan(self, tree: Tree, outer: Env) -> tuple[Env, list[int]]:
+    def plan(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         """Trace a plan: where its columns, and those below it, come from, and which ones it gives."""
         if not tree.children:
             return self._leaf(tree, outer)
@@ -136,11 +136,11 @@ class _Tracer:
         if tree.kind == "UnionLoop":
             return self._loop(tree, outer)
         parts = [self.plan(child, outer) for child in tree.children]
-        env: Env = {key: origins for part, _ in parts for key, origins in part.items()}
+        env: ColumnEnvironment = {key: origins for part, _ in parts for key, origins in part.items()}
         output = self._combined(tree, env, outputs=[ids for _, ids in parts])
         return env, self._expressions(tree, env, outer=outer, output=output)
 
-    def _loop(self, tree: Tree, outer: Env) -> tuple[Env, list[int]]:
+    def _loop(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         """Trace a recursive part of WITH: round and round until nothing is added."""
         anchor, recursion = tree.children
         env, output = self.plan(anchor, outer)
@@ -155,7 +155,7 @@ class _Tracer:
         given = [int(each["id"]) for each in tree.node["outputAttrIds"]]
         return env | again | dict(zip(given, found, strict=False)), given
 
-    def _leaf(self, tree: Tree, outer: Env) -> tuple[Env, list[int]]:
+    def _leaf(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         attributes = [each.node for each in _trees(tree.node.get("output"))]
         ids = [_id(node) or 0 for node in attributes]
         shared = tree.node.get("cteId", tree.node.get("loopId"))
@@ -163,25 +163,25 @@ class _Tracer:
             known = self.shared.get(int(shared), [])
             return dict(zip(ids, known, strict=False)), ids
         source = self.leaves.get(ids[0]) if ids else None
-        env: Env = {}
+        env: ColumnEnvironment = {}
         if source is not None:
             self.inputs[source] = None
             env = {
-                one: frozenset([Origin(source, str(node["name"]), IDENTITY, True)])
+                one: frozenset([ColumnOrigin(source, str(node["name"]), IDENTITY, True)])
                 for one, node in zip(ids, attributes, strict=True)
             }
         else:
             ids = self._expressions(tree, env, outer=outer, output=ids)
         return env, ids
 
-    def _with(self, tree: Tree, outer: Env) -> tuple[Env, list[int]]:
+    def _with(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         for index in tree.node.get("cteDefs") or ():
             definition = tree.children[int(index)]
             env, output = self.plan(definition, outer)
             self.shared[int(definition.node["id"])] = [env.get(one, NOWHERE) for one in output]
         return self.plan(tree.children[int(tree.node["plan"])], outer)
 
-    def _combined(self, tree: Tree, env: Env, *, outputs: list[list[int]]) -> list[int]:
+    def _combined(self, tree: PlanTree, env: ColumnEnvironment, *, outputs: list[list[int]]) -> list[int]:
         """Return the columns that come up from the children; where rows of several are put together, their columns are, too."""
         kind = tree.kind
         if kind == "Union":
@@ -199,7 +199,9 @@ class _Tracer:
             return outputs[0]
         return [one for ids in outputs for one in ids]
 
-    def _expressions(self, tree: Tree, env: Env, *, outer: Env, output: list[int]) -> list[int]:
+    def _expressions(
+        self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment, output: list[int]
+    ) -> list[int]:
         """Trace the expressions of a node into `env`; returns its columns."""
         node, kind = tree.node, tree.kind
         made: dict[str, list[Origins]] = {}
@@ -217,7 +219,9 @@ class _Tracer:
             self.rows |= _indirect([one for found in made.get(name, ()) for one in found], word)
         return self._given(tree, env, made=made, output=output)
 
-    def _given(self, tree: Tree, env: Env, *, made: Mapping[str, list[Origins]], output: list[int]) -> list[int]:
+    def _given(
+        self, tree: PlanTree, env: ColumnEnvironment, *, made: Mapping[str, list[Origins]], output: list[int]
+    ) -> list[int]:
         """Return the columns that a node gives, and trace those that it makes without a name of their own."""
         node, kind = tree.node, tree.kind
         if kind == "Project":
@@ -228,7 +232,7 @@ class _Tracer:
             return [*output, *_ids(node.get("windowExpressions"))]
         if kind == "Generate":
             fresh = _ids(node.get("generatorOutput"))
-            env |= dict.fromkeys(fresh, _raised(_all(made.get("generator", ())), TRANSFORMATION))
+            env |= dict.fromkeys(fresh, _transformed_origins(_all(made.get("generator", ())), TRANSFORMATION))
             dropped = {int(each) for each in node.get("unrequiredChildIndex") or ()}
             return [*(one for at, one in enumerate(output) if at not in dropped), *fresh]
         if kind == "LateralJoin":
@@ -239,11 +243,11 @@ class _Tracer:
             for position, one in enumerate(given):
                 env[one] = frozenset().union(*flat[position::width])
         elif given:
-            below = _raised(_all([env.get(one, NOWHERE) for one in output]), TRANSFORMATION)
+            below = _transformed_origins(_all([env.get(one, NOWHERE) for one in output]), TRANSFORMATION)
             env |= {one: below for one in given if one not in env}
         return given or output
 
-    def _lateral(self, tree: Tree, env: Env) -> list[int]:
+    def _lateral(self, tree: PlanTree, env: ColumnEnvironment) -> list[int]:
         """Trace the right side of a lateral join, which sees the columns of the left one."""
         for each in _trees(tree.node.get("right")):
             right, output = self.plan(tree_of(each.node["plan"]), env)
@@ -251,7 +255,7 @@ class _Tracer:
             return output
         return []
 
-    def origins(self, tree: Tree, env: Env, *, outer: Env) -> Origins:
+    def origins(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
         """Say where the value of an expression comes from."""
         node, kind = tree.node, tree.kind
         if kind == "AttributeReference":
@@ -264,15 +268,15 @@ class _Tracer:
         if kind == "WindowExpression":
             function, spec = [self.origins(each, env, outer=outer) for each in tree.children]
             subtype = AGGREGATION if tree.children[0].kind == "AggregateExpression" else TRANSFORMATION
-            return _raised(function, subtype) | _indirect(spec, "WINDOW")
+            return _transformed_origins(function, subtype) | _indirect(spec, "WINDOW")
         found = [self.origins(each, env, outer=outer) for each in tree.children]
         if kind in {"CaseWhen", "If"}:
             return _chosen(kind, found)
         if kind in _DIRECTLY or (kind in _CASTS and _keeps_type(tree)):
             return _all(found)
-        return _raised(_all(found), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
+        return _transformed_origins(_all(found), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
 
-    def _subquery(self, tree: Tree, env: Env, *, outer: Env) -> Origins:
+    def _subquery(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
         """Trace a query within an expression; what it is compared with counts as well."""
         inner, output = self.plan(tree_of(tree.node["plan"]), {**outer, **env})
         if tree.kind == "LateralSubquery":
@@ -291,10 +295,10 @@ def _chosen(kind: str, found: Sequence[Origins]) -> Origins:
     if kind == "CaseWhen" and len(found) % 2 == 0:
         is_condition = [at % 2 == 0 for at in range(len(found))]
     pairs = list(zip(found, is_condition, strict=True))
-    values = _raised(_all([one for one, decides in pairs if not decides]), TRANSFORMATION)
+    values = _transformed_origins(_all([one for one, decides in pairs if not decides]), TRANSFORMATION)
     return values | _indirect(_all([one for one, decides in pairs if decides]), "CONDITIONAL")
 
 
-def _keeps_type(tree: Tree) -> bool:
+def _keeps_type(tree: PlanTree) -> bool:
     """Say whether a cast gives what it got."""
     return tree.children[0].node.get("dataType") == tree.node.get("dataType")

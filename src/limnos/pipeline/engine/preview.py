@@ -24,11 +24,11 @@ from limnos.pipeline.declaration import (
     PythonSource,
     PythonStep,
     Sql,
-    Step,
+    StepDeclaration,
     Stream,
     TableSource,
 )
-from limnos.pipeline.engine.relations import queried, spliced
+from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
 from limnos.pipeline.reads import table_of
 
@@ -47,7 +47,7 @@ _SAMPLES: Mapping[ParameterType, object] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class StepPreview:
     """What would become of one step's table. `refused` and `unknown` are reasons, and then there are no statements."""
 
     step: str
@@ -58,15 +58,15 @@ class Preview:
     unknown: str | None = None
 
 
-class _Unknown(Exception):
+class _UnknownColumns(Exception):
     """Columns that only a run can tell."""
 
 
 def preview(
-    spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[Step]], catalogs: frozenset[str]
-) -> dict[str, Preview]:
+    spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[StepDeclaration]], catalogs: frozenset[str]
+) -> dict[str, StepPreview]:
     """What each step would change of its table, by the step's name. The pipeline's functions must be bound, those of `levels` need not."""
-    work = _Work(spark, pipeline, catalogs=catalogs)
+    work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
         return {step.name: work.preview(bound[step.table]) for level in levels for step in level}
@@ -74,7 +74,7 @@ def preview(
         work.end()
 
 
-class _Work:
+class _Previewer:
     """The frames of steps and sources while they are found, as temporary views of names that nobody else has."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, *, catalogs: frozenset[str]) -> None:
@@ -89,22 +89,22 @@ class _Work:
         self._views: dict[Parts, str] = {}
         self._why: dict[Parts, str] = {}
 
-    def preview(self, step: Step) -> Preview:
+    def preview(self, step: StepDeclaration) -> StepPreview:
         try:
             frame = self._frame(step)
-        except _Unknown as error:
+        except _UnknownColumns as error:
             self._why[step.table] = f"{step.name}: {error}"
-            return Preview(step=step.name, unknown=str(error))
+            return StepPreview(step=step.name, unknown=str(error))
         except Exception as error:  # noqa: BLE001  (what Spark, or a step's function, says of the query)
             self._why[step.table] = f"{step.name} is refused"
-            return Preview(step=step.name, refused=_first_line(error))
+            return StepPreview(step=step.name, refused=_first_line(error))
         try:
             needed = preparation(self._spark, step, frame=frame)
         except Exception as error:  # noqa: BLE001  (refused by our rules, or by Spark)
             self._keep(step.table, frame)
-            return Preview(step=step.name, refused=_first_line(error))
+            return StepPreview(step=step.name, refused=_first_line(error))
         self._keep(step.table, frame)
-        return Preview(step=step.name, statements=needed.statements, drops=needed.columns_to_drop)
+        return StepPreview(step=step.name, statements=needed.statements, drops=needed.columns_to_drop)
 
     def end(self) -> None:
         for view in self._views.values():
@@ -116,7 +116,7 @@ class _Work:
         self._views[name] = view
         return view
 
-    def _frame(self, step: Step) -> DataFrame:
+    def _frame(self, step: StepDeclaration) -> DataFrame:
         body = step.body
         if isinstance(body, Load):
             return self._spark.table(self._text((body.source,)))
@@ -125,14 +125,14 @@ class _Work:
         return self._of_query(body)
 
     def _of_query(self, body: Sql) -> DataFrame:
-        query = queried(self._spark, body.text)
+        query = query_names(self._spark, body.text)
         texts = {one.parts: self._text(one.parts) for one in query.relations if not one.travels}
         args = {name: value for name, value in self._values.items() if name in query.parameters}
-        return self._spark.sql(spliced(body.text, query.relations, texts=texts), args=args or None)
+        return self._spark.sql(splice_names(body.text, query.relations, texts=texts), args=args or None)
 
     def _of_function(self, body: PythonStep) -> DataFrame:
         if body.callable is None:
-            raise _Unknown(f"{body.function} was not imported")
+            raise _UnknownColumns(f"{body.function} was not imported")
         frames: dict[str, Any] = {
             name: self._spark.table(self._text(given if isinstance(given, tuple) else (given,))).limit(0)
             for name, given in body.inputs.items()
@@ -147,7 +147,7 @@ class _Work:
         """What stands in a query for a name: a view of an empty frame, or the table itself."""
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
-            raise _Unknown(f"it reads what is not known: {self._why[name]}")
+            raise _UnknownColumns(f"it reads what is not known: {self._why[name]}")
         if name in self._views:
             return self._views[name]
         if len(name) > 1:
@@ -164,7 +164,7 @@ class _Work:
         schema = files.schema if isinstance(files, (Files, PythonSource)) else None
         if schema is None:
             self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
-            raise _Unknown(f"it reads what is not known: {self._why[(name,)]}")
+            raise _UnknownColumns(f"it reads what is not known: {self._why[(name,)]}")
         return self._keep((name,), self._spark.createDataFrame([], schema))
 
 

@@ -1,6 +1,6 @@
 """Which tables a query names, and where: found in the parse tree of Spark's own grammar.
 
-Job: `queried` gives for a step's SQL each name of a table with its span, and the parameters; `spliced` puts other texts
+Job: `query_names` gives for a step's SQL each name of a table with its span, and the parameters; `splice_names` puts other texts
 at the spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so a name
 can't hide in a corner of a plan. Spans count code points, as Python's strings do. Names bound by WITH are left out, by
 scope. May import `parser` and `names`; it must not know of catalogs, nor of what a name stands for.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from limnos.names import display, engine
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.engine.parser import Grammar, Java, Tree, grammar_of
+from limnos.pipeline.engine.parser import Java, ParseTree, SparkGrammar, grammar_of
 from limnos.pipeline.problems import InvalidQuery
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml"
 """Spark reads ``parquet.`/path` `` as a file, without a word in any catalog."""
 
 
-class Form(Enum):
+class NameForm(Enum):
     """How a name stands in the text, and so what may stand in its place: `{}` is the table's text."""
 
     NAME = "{}"
@@ -36,13 +36,13 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class NamedRelation:
     """A name of a table or source in a query: `sql[start:stop]`."""
 
     parts: Parts
     start: int
     stop: int
-    form: Form = Form.NAME
+    form: NameForm = NameForm.NAME
     travels: bool = False
     """The query says itself as of when: such a name is not pinned again, and depends on no step of a run."""
     alias_at: int | None = field(default=None, compare=False)
@@ -50,15 +50,15 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryNames:
     """What a query names: relations in the order of the text, and its parameters."""
 
-    relations: tuple[Relation, ...]
+    relations: tuple[NamedRelation, ...]
     parameters: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _With:
+class _WithClause:
     """A WITH clause: the span of the query it belongs to, and its names with the spans of their definitions."""
 
     start: int
@@ -78,7 +78,7 @@ class _With:
         return name in visible
 
 
-def queried(spark: SparkSession | None, sql: str) -> Query:
+def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     """Find what a query names. `spark` None: by a Java machine that is started for this.
 
     Raises InvalidQuery: not a query, or a name that only a running query would know.
@@ -93,16 +93,16 @@ def queried(spark: SparkSession | None, sql: str) -> Query:
     clauses = [_with(context, grammar, sql=sql) for context in tree.found("ctes")]
     found = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
     kept = [one for one in found if not _is_bound(one, clauses)]
-    return Query(relations=tuple(sorted(kept, key=lambda one: one.start)), parameters=parameters)
+    return QueryNames(relations=tuple(sorted(kept, key=lambda one: one.start)), parameters=parameters)
 
 
-def relations(spark: SparkSession | None, sql: str) -> tuple[Relation, ...]:
+def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]:
     """The names of tables and sources in a query, in the order of the text. Raises InvalidQuery."""
-    return queried(spark, sql).relations
+    return query_names(spark, sql).relations
 
 
-def spliced(
-    sql: str, relations: Sequence[Relation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts] = frozenset()
+def splice_names(
+    sql: str, relations: Sequence[NamedRelation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts] = frozenset()
 ) -> str:
     """Put the texts in place of the names: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
 
@@ -135,7 +135,7 @@ def _refuse_variables(sql: str) -> None:
         )
 
 
-def _require_query(tree: Tree) -> None:
+def _require_query(tree: ParseTree) -> None:
     """Raise InvalidQuery for all but a query: what writes, sets or calls has no place in a step."""
     statement = tree.root.statement()
     if statement is None or _kind(statement) != "StatementDefaultContext":
@@ -148,31 +148,31 @@ def _require_query(tree: Tree) -> None:
         raise _at(streams[0], "STREAM has no place in a step's SQL: declare a source with 'stream' and read it by name")
 
 
-def _parameters(tree: Tree) -> frozenset[str]:
+def _parameters(tree: ParseTree) -> frozenset[str]:
     nameless = tree.found("QUESTION")
     if nameless:
         raise _at(nameless[0].getParent(), "'?' has no name: declare a parameter and write :name")
     return frozenset(str(context.getText())[1:] for context in tree.found("namedParameterMarker"))
 
 
-def _with(context: Java, grammar: Grammar, *, sql: str) -> _With:
+def _with(context: Java, grammar: SparkGrammar, *, sql: str) -> _WithClause:
     query = context.getParent()
     named = [
         (grammar.name(_text(one.errorCapturingIdentifier(), sql))[0].lower(), *_span(one))
         for one in context.namedQuery()
     ]
     start, stop = _span(query)
-    return _With(start=start, stop=stop, recursive=context.RECURSIVE() is not None, named=tuple(named))
+    return _WithClause(start=start, stop=stop, recursive=context.RECURSIVE() is not None, named=tuple(named))
 
 
-def _is_bound(relation: Relation, clauses: Sequence[_With]) -> bool:
+def _is_bound(relation: NamedRelation, clauses: Sequence[_WithClause]) -> bool:
     if len(relation.parts) > 1:
         return False
     name = relation.parts[0].lower()
     return any(clause.binds(name, relation.start) for clause in clauses)
 
 
-def _relation(context: Java, grammar: Grammar, *, sql: str) -> Relation:
+def _relation(context: Java, grammar: SparkGrammar, *, sql: str) -> NamedRelation:
     parent = context.getParent()
     if context.multipartIdentifier() is None:
         raise _at(context, "IDENTIFIER(…) names a table only when the query runs: write the table's name")
@@ -182,11 +182,11 @@ def _relation(context: Java, grammar: Grammar, *, sql: str) -> Relation:
     kind = _kind(parent)
     if kind == "TableNameContext":
         alias = None if parent.tableAlias().strictIdentifier() is not None else _span(parent)[1]
-        return Relation(parts, start, stop, travels=parent.temporalClause() is not None, alias_at=alias)
+        return NamedRelation(parts, start, stop, travels=parent.temporalClause() is not None, alias_at=alias)
     if kind == "TableContext":
-        return Relation(parts, _span(parent)[0], stop, form=Form.STATEMENT)
+        return NamedRelation(parts, _span(parent)[0], stop, form=NameForm.STATEMENT)
     if kind == "FunctionTableSubqueryArgumentContext":
-        return Relation(parts, start, stop, form=Form.ARGUMENT)
+        return NamedRelation(parts, start, stop, form=NameForm.ARGUMENT)
     raise _at(context, f"'{display.render(parts)}' stands where a step's SQL can't name a table")
 
 

@@ -38,7 +38,7 @@ def marking(marks: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def named(frame: DataFrame) -> Iterator[str]:
+def temporary_view(frame: DataFrame) -> Iterator[str]:
     """A name for SQL under which the session reads `frame`, as long as the block lasts."""
     name = f"limnos_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)

@@ -25,7 +25,7 @@ def stage(frame: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def staged(frame: DataFrame) -> Iterator[DataFrame]:
+def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
     """The rows of `frame`, held as long as the block lasts."""
     held = stage(frame)
     try:

@@ -13,19 +13,19 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.names import engine
-from limnos.pipeline.aside import MALFORMED, QUARANTINE, beside
-from limnos.pipeline.declaration import Load, Mode, RuleKind, Step, Write
+from limnos.pipeline.declaration import Load, RuleKind, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import begin
-from limnos.pipeline.engine.expectations import RowRules, broken, table_findings
+from limnos.pipeline.engine.expectations import RowRules, broken_sentence, table_findings
 from limnos.pipeline.engine.incremental import marks_of as inputs_told
-from limnos.pipeline.engine.inputs import inputs_of, standing, values_of
-from limnos.pipeline.engine.keys import KeysBroken
+from limnos.pipeline.engine.inputs import inputs_of, table_texts, values_of
+from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.engine.tables import prepare
-from limnos.pipeline.engine.writes import Written, write
+from limnos.pipeline.engine.writes import WriteResult, write
 from limnos.pipeline.failures import DataBroken
-from limnos.pipeline.lineage import Lineage, of_tables
-from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
+from limnos.pipeline.lineage import QueryLineage, lineage_of_tables
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.side_tables import MALFORMED, QUARANTINE, side_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.engine.inputs import Inputs
+    from limnos.pipeline.engine.inputs import StepInputs
 
 RUN_MARK = "limnos.run"
 STEP_MARK = "limnos.step"
@@ -45,35 +45,35 @@ _ASIDE = {
 }
 
 
-def carry_out(spark: SparkSession, step: Step, *, context: StepContext) -> Outcome:
+def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
     """Carry the step out. Raises DataBroken with the whole outcome, and what the parts raise."""
-    return _Work(spark, step, context=context).done()
+    return _StepExecution(spark, step, context=context).done()
 
 
-def marks_of(step: Step, pins: Mapping[Parts, Pin], *, context: StepContext) -> dict[str, str]:
+def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin], *, context: StepContext) -> dict[str, str]:
     """What the snapshots of the step say of themselves: a restored table tells from where its pipeline goes on."""
     return {RUN_MARK: context.run, STEP_MARK: step.name, **inputs_told(step, pins)}
 
 
-class _Work:
+class _StepExecution:
     """A step under way: what it has come to so far."""
 
-    def __init__(self, spark: SparkSession, step: Step, *, context: StepContext) -> None:
+    def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> None:
         self.spark = spark
         self.step = step
         self.context = context
         self.began = time.monotonic()
         self.phases: dict[str, float] = {}
         self.values = values_of(context)
-        self.branches: list[Branch] = []
-        self.findings: list[Finding] = []
+        self.branches: list[StepBranch] = []
+        self.findings: list[ExpectationFinding] = []
         self.rows = 0
         self.bytes = 0
-        self.pins: Mapping[Parts, Pin] = {}
+        self.pins: Mapping[Parts, ReadPin] = {}
         self.whole = False
-        self.lineage: Lineage | None = None
+        self.lineage: QueryLineage | None = None
 
-    def done(self) -> Outcome:
+    def done(self) -> StepOutcome:
         """Do all of it."""
         rules = RowRules(self.step, parameters=self.values)
         with self._phase("reading"):
@@ -84,7 +84,7 @@ class _Work:
             with self._phase("planning"):
                 self.lineage = _lineage(inputs)
             self._write_all(rules, inputs)
-        except KeysBroken as error:
+        except KeyViolation as error:
             self.findings.append(error.finding)
             raise DataBroken(str(error), outcome=self._outcome(), broken=(error.finding,)) from error
         finally:
@@ -105,10 +105,10 @@ class _Work:
 
     def _is_watched(self, rules: RowRules) -> bool:
         """Whether the rows of a source go into the table as they are, in one reading."""
-        plain = self.step.write.mode in (Mode.REPLACE, Mode.APPEND)
+        plain = self.step.write.mode in (WriteMode.REPLACE, WriteMode.APPEND)
         return isinstance(self.step.body, Load) and plain and not rules.need_stage
 
-    def _write_all(self, rules: RowRules, inputs: Inputs) -> None:
+    def _write_all(self, rules: RowRules, inputs: StepInputs) -> None:
         if inputs.nothing_new:
             self._begin(self.step, inputs.frame)
             return
@@ -126,22 +126,22 @@ class _Work:
         if kept := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
             self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), kept))
 
-    def _judged(self) -> Outcome:
+    def _judged(self) -> StepOutcome:
         """The outcome. Raises DataBroken when an expectation forbids to publish it."""
         outcome = self._outcome()
-        bad = [finding for finding in outcome.findings if broken([finding])]
+        bad = [finding for finding in outcome.findings if broken_sentence([finding])]
         if bad:
             raise DataBroken("; ".join(finding.message for finding in bad), outcome=outcome, broken=bad)
         return outcome
 
-    def _write_watched(self, rules: RowRules, inputs: Inputs) -> None:
+    def _write_watched(self, rules: RowRules, inputs: StepInputs) -> None:
         frame, counted = rules.watched(inputs.frame)
         written = self._write(self.step, frame)
-        exact = self.step.write.mode not in (Mode.MERGE, Mode.HISTORY)
+        exact = self.step.write.mode not in (WriteMode.MERGE, WriteMode.HISTORY)
         with self._phase("expectations"):
             self.findings += counted.findings(lambda: self._added(written), rows=written.rows if exact else None)
 
-    def _write_staged(self, rules: RowRules, inputs: Inputs) -> None:
+    def _write_staged(self, rules: RowRules, inputs: StepInputs) -> None:
         with self._phase("writing"):  # the rows are computed here, and written twice from what they came to
             staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
         try:
@@ -152,7 +152,7 @@ class _Work:
         finally:
             staged.release()
 
-    def _write(self, step: Step, frame: DataFrame) -> Written:
+    def _write(self, step: StepDeclaration, frame: DataFrame) -> WriteResult:
         """Make the table fit, begin its branch, write; the branch is kept in mind also when the write fails."""
         branch, schema = self._begin(step, frame)
         marks = marks_of(self.step, self.pins, context=self.context)
@@ -174,7 +174,7 @@ class _Work:
         self.bytes += written.bytes
         return written
 
-    def _begin(self, step: Step, frame: DataFrame) -> tuple[Branch, StructType | None]:
+    def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
         """Make the table fit and begin its branch; its columns, where they are known."""
         context = self.context
         with self._phase("planning"):
@@ -185,21 +185,21 @@ class _Work:
         self.branches.append(replace(begun, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1], None if known is None else known.schema
 
-    def _added(self, written: Written) -> DataFrame | None:
+    def _added(self, written: WriteResult) -> DataFrame | None:
         """The rows that the write added, where they can be told from those that were there."""
         branch = self.branches[0]
         name = engine.render_spark(branch.table)
         mode = self.step.write.mode
-        if mode is Mode.REPLACE or (mode is Mode.APPEND and (self.whole or branch.base is None)):
+        if mode is WriteMode.REPLACE or (mode is WriteMode.APPEND and (self.whole or branch.base is None)):
             return self.spark.sql(f"SELECT * FROM {name} VERSION AS OF {written.head}")
-        if mode is Mode.APPEND and written.head != branch.base:
+        if mode is WriteMode.APPEND and written.head != branch.base:
             reader = self.spark.read.option("start-snapshot-id", str(branch.base))
             return reader.option("end-snapshot-id", str(written.head)).table(name)
         return None
 
-    def _table_findings(self) -> tuple[Finding, ...]:
+    def _table_findings(self) -> tuple[ExpectationFinding, ...]:
         made = {**self.context.made, self.step.table: self.branches[0]}
-        reads = standing(self.spark, replace(self.context, made=made))
+        reads = table_texts(self.spark, replace(self.context, made=made))
         return table_findings(
             self.spark,
             self.step,
@@ -217,8 +217,8 @@ class _Work:
         name = engine.render_spark(self.step.table)
         return self.spark.sql(f"SELECT * FROM {name} VERSION AS OF {base}").count()
 
-    def _outcome(self) -> Outcome:
-        return Outcome(
+    def _outcome(self) -> StepOutcome:
+        return StepOutcome(
             branches=tuple(self.branches),
             pins=tuple(self.pins.values()),
             findings=tuple(self.findings),
@@ -230,12 +230,17 @@ class _Work:
         )
 
 
-def _aside(step: Step, suffix: str) -> Step:
+def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
     """The table beside the step's that takes rows which are kept aside."""
-    table = beside(step.table, suffix)
-    return Step(table=table, body=step.body, write=Write(mode=Mode.APPEND), comment=f"{_ASIDE[suffix]} {step.name}")
+    table = side_table(step.table, suffix)
+    return StepDeclaration(
+        table=table,
+        body=step.body,
+        write=WriteDeclaration(mode=WriteMode.APPEND),
+        comment=f"{_ASIDE[suffix]} {step.name}",
+    )
 
 
-def _lineage(inputs: Inputs) -> Lineage:
+def _lineage(inputs: StepInputs) -> QueryLineage:
     found = lineage_of(inputs.frame)
-    return found if found.inputs else of_tables(table for table in inputs.pins if len(table) > 1)
+    return found if found.inputs else lineage_of_tables(table for table in inputs.pins if len(table) > 1)

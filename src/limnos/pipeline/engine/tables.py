@@ -17,9 +17,17 @@ from pyspark.sql.types import BooleanType, StructField, StructType, TimestampTyp
 from limnos.model.errors import BadRequest
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.declaration import Mode
+from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.engine.branches import run_of
-from limnos.pipeline.engine.changes import Changes, changes_between, ddl, dotted, quoted, require_single_names, storable
+from limnos.pipeline.engine.changes import (
+    ColumnChanges,
+    changes_between,
+    ddl,
+    dotted_path,
+    quote_column,
+    require_single_names,
+    storable,
+)
 from limnos.pipeline.engine.layout import (
     column_docs,
     partition_of,
@@ -28,27 +36,27 @@ from limnos.pipeline.engine.layout import (
     sort_of,
     sort_term,
 )
-from limnos.pipeline.engine.metadata import Metadata, metadata_of
+from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.failures import OutputGone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Parts, Step
+    from limnos.pipeline.declaration import Parts, StepDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
+class TablePreparation:
     """What has to be done to a table before a step's rows fit it. Nothing was done yet."""
 
     is_new: bool
     columns: StructType
     """What the step's rows have."""
-    changes: Changes = field(default_factory=Changes)
+    changes: ColumnChanges = field(default_factory=ColumnChanges)
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
     """Allowed by the step; they are written as NULL, and dropped when the run is published."""
-    found: Metadata | None = None
+    found: TableMetadata | None = None
     """The table as it was; None: there is none."""
     schema: StructType | None = None
     """The columns it had."""
@@ -60,8 +68,13 @@ class Preparation:
 
 
 def preparation(
-    spark: SparkSession, step: Step, *, frame: DataFrame, branch: str = "", there: frozenset[Parts] = frozenset()
-) -> Preparation:
+    spark: SparkSession,
+    step: StepDeclaration,
+    *,
+    frame: DataFrame,
+    branch: str = "",
+    there: frozenset[Parts] = frozenset(),
+) -> TablePreparation:
     """What the step's table needs for the rows of `frame`; touches nothing.
 
     `branch` is the name of the branch that will be written: a new table bears the run's name. Of the tables and namespaces
@@ -76,27 +89,29 @@ def preparation(
         if step.table in there:
             raise OutputGone(f"{'.'.join(step.table)} was there when the run began and is not any longer")
         made = storable(wanted)
-        return Preparation(is_new=True, columns=made, statements=tuple(_making(step, made, branch=branch, there=there)))
+        return TablePreparation(
+            is_new=True, columns=made, statements=tuple(_making(step, made, branch=branch, there=there))
+        )
     _check_layout(spark, step, found=found)
     have = spark.table(engine.render_spark(step.table)).schema
     changes = changes_between(have, wanted)
     dropped = _allowed_drops(step, changes, found=found)
     _check_lossy(step, changes)
     statements = (*_evolving(step, changes, have=have), *_dressing(step, found))
-    return Preparation(
+    return TablePreparation(
         is_new=False,
         columns=wanted,
         changes=changes,
         statements=statements,
-        columns_to_drop=tuple(map(dotted, dropped)),
+        columns_to_drop=tuple(map(dotted_path, dropped)),
         found=found,
         schema=have,
     )
 
 
 def prepare(
-    spark: SparkSession, step: Step, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
-) -> Preparation:
+    spark: SparkSession, step: StepDeclaration, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
+) -> TablePreparation:
     """Do to the step's table what its rows need, and tell what was done. Raises as `preparation` does."""
     found = preparation(spark, step, frame=frame, branch=branch, there=there)
     for statement in found.statements:
@@ -104,9 +119,9 @@ def prepare(
     return found
 
 
-def columns_of(step: Step, frame: DataFrame) -> StructType:
+def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
     """The columns that the step's table has for rows of `frame`: those of the query, and a history's own three."""
-    if step.write.mode is not Mode.HISTORY:
+    if step.write.mode is not WriteMode.HISTORY:
         return frame.schema
     write = step.write
     taken = {each.lower() for each in frame.columns} & {
@@ -132,14 +147,14 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _check_columns(step: Step, wanted: StructType) -> None:
+def _check_columns(step: StepDeclaration, wanted: StructType) -> None:
     names = {each.lower() for each in wanted.names}
     write = step.write
-    if write.mode in {Mode.MERGE, Mode.HISTORY} and not write.keys:
+    if write.mode in {WriteMode.MERGE, WriteMode.HISTORY} and not write.keys:
         raise BadRequest(
             f"Step {step.name}: {write.mode.value} needs `keys`: the columns that tell one row from another."
         )
-    if write.mode is Mode.PARTITIONS and not step.partition:
+    if write.mode is WriteMode.PARTITIONS and not step.partition:
         raise BadRequest(
             f"Step {step.name}: `partitions` replaces partitions, and none are declared. Write `partition:`."
         )
@@ -153,8 +168,8 @@ def _check_columns(step: Step, wanted: StructType) -> None:
                 )
 
 
-def _check_layout(spark: SparkSession, step: Step, *, found: Metadata) -> None:
-    if step.write.mode is not Mode.PARTITIONS or found.head() is None:
+def _check_layout(spark: SparkSession, step: StepDeclaration, *, found: TableMetadata) -> None:
+    if step.write.mode is not WriteMode.PARTITIONS or found.head() is None:
         return
     name = engine.render_spark(step.table)
     if _partition_changes(step, found) != ((), ()):
@@ -171,11 +186,13 @@ def _check_layout(spark: SparkSession, step: Step, *, found: Metadata) -> None:
             )
 
 
-def _allowed_drops(step: Step, changes: Changes, *, found: Metadata) -> tuple[tuple[str, ...], ...]:
+def _allowed_drops(
+    step: StepDeclaration, changes: ColumnChanges, *, found: TableMetadata
+) -> tuple[tuple[str, ...], ...]:
     allowed = {each.lower() for each in step.allowed.drop}
-    refused = [path for path in changes.missing if dotted(path).lower() not in allowed]
+    refused = [path for path in changes.missing if dotted_path(path).lower() not in allowed]
     if refused:
-        names = ", ".join(map(dotted, refused))
+        names = ", ".join(map(dotted_path, refused))
         raise BadRequest(
             f"Step {step.name}: the table has {names}, which the query does not give (any more). Give it in the query "
             f"(a renamed column is a new one); or, to drop it with its values, write `allow: {{drop: [{names}]}}`."
@@ -184,23 +201,23 @@ def _allowed_drops(step: Step, changes: Changes, *, found: Metadata) -> tuple[tu
     for path in changes.missing:
         if any(each[: len(path)] == path for each in used):
             raise BadRequest(
-                f"Step {step.name}: {dotted(path)} can't be dropped: the table is partitioned or sorted by it."
+                f"Step {step.name}: {dotted_path(path)} can't be dropped: the table is partitioned or sorted by it."
             )
     return changes.missing
 
 
-def _check_lossy(step: Step, changes: Changes) -> None:
+def _check_lossy(step: StepDeclaration, changes: ColumnChanges) -> None:
     allowed = {each.lower() for each in step.allowed.narrow}
     for each in changes.lossy:
-        if dotted(each.path).lower() not in allowed:
+        if dotted_path(each.path).lower() not in allowed:
             raise BadRequest(
-                f"Step {step.name}: {dotted(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the query, "
+                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the query, "
                 f"whose values need not fit. Cast it in the query; or, to have them cast, write "
-                f"`allow: {{narrow: [{dotted(each.path)}]}}`."
+                f"`allow: {{narrow: [{dotted_path(each.path)}]}}`."
             )
 
 
-def _making(step: Step, wanted: StructType, *, branch: str, there: frozenset[Parts]) -> Iterator[str]:
+def _making(step: StepDeclaration, wanted: StructType, *, branch: str, there: frozenset[Parts]) -> Iterator[str]:
     for length in range(2, len(step.table)):
         if step.table[:length] in there:
             continue  # it was there: somebody has renamed or dropped it since, if the table cannot be made now
@@ -230,10 +247,10 @@ def _making(step: Step, wanted: StructType, *, branch: str, there: frozenset[Par
 
 def _column(column: StructField, comment: str | None) -> str:
     told = "" if comment is None else f" COMMENT {literal(comment)}"
-    return f"{quoted(column.name)} {ddl(column.dataType)}{told}"
+    return f"{quote_column(column.name)} {ddl(column.dataType)}{told}"
 
 
-def _evolving(step: Step, changes: Changes, *, have: StructType) -> Iterator[str]:
+def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType) -> Iterator[str]:
     name = engine.render_spark(step.table)
     for added in changes.added:
         yield f"ALTER TABLE {name} ADD COLUMN {engine.render_spark(added.path)} {ddl(added.type)}"
@@ -242,10 +259,10 @@ def _evolving(step: Step, changes: Changes, *, have: StructType) -> Iterator[str
     required = {each.name for each in have.fields if not each.nullable}
     for path in changes.missing:
         if len(path) == 1 and path[0] in required:
-            yield f"ALTER TABLE {name} ALTER COLUMN {quoted(path[0])} DROP NOT NULL"
+            yield f"ALTER TABLE {name} ALTER COLUMN {quote_column(path[0])} DROP NOT NULL"
 
 
-def _dressing(step: Step, found: Metadata) -> Iterator[str]:
+def _dressing(step: StepDeclaration, found: TableMetadata) -> Iterator[str]:
     """Layout, properties and comments, as far as they are not as declared."""
     name = engine.render_spark(step.table)
     properties = {key: value for key, value in step.properties.items() if _property(found, key) != value}
@@ -264,7 +281,7 @@ def _dressing(step: Step, found: Metadata) -> Iterator[str]:
         yield _sorting(step)
 
 
-def _partition_changes(step: Step, found: Metadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _partition_changes(step: StepDeclaration, found: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Fields to add and to drop; a step that declares none leaves the table's."""
     if not step.partition:
         return (), ()
@@ -274,15 +291,15 @@ def _partition_changes(step: Step, found: Metadata) -> tuple[tuple[str, ...], tu
     return added, dropped
 
 
-def _sorting(step: Step) -> str:
+def _sorting(step: StepDeclaration) -> str:
     return f"ALTER TABLE {engine.render_spark(step.table)} WRITE ORDERED BY {', '.join(sort_term(each).sql() for each in step.sort)}"
 
 
-def _comments(step: Step) -> dict[Parts, str]:
+def _comments(step: StepDeclaration) -> dict[Parts, str]:
     return {tuple(each.name.lower().split(".")): each.comment for each in step.columns if each.comment is not None}
 
 
-def _property(found: Metadata, key: str) -> str | None:
+def _property(found: TableMetadata, key: str) -> str | None:
     return str(found.format_version) if key == "format-version" else found.properties.get(key)
 
 

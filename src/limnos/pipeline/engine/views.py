@@ -26,7 +26,7 @@ _PLACE = "View Catalog and Namespace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ViewDefinition:
     """A view: its query, the names of its columns, and where names without a catalog or namespace are looked up."""
 
     sql: str
@@ -38,12 +38,12 @@ class View:
     namespace: Parts = ()
 
 
-def view_of(spark: SparkSession, name: Parts) -> View | None:
+def view_of(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     """The view of that name; None: there is none, or it is no view."""
     return _from_catalog(spark, name) if is_classic(spark) else _from_statement(spark, name)
 
 
-def _from_catalog(spark: SparkSession, name: Parts) -> View | None:
+def _from_catalog(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     machine = spark._jvm  # noqa: SLF001 - catalogs are Spark's own
     gateway = spark.sparkContext._gateway  # noqa: SLF001
     if machine is None or gateway is None:
@@ -58,7 +58,7 @@ def _from_catalog(spark: SparkSession, name: Parts) -> View | None:
     except (AnalysisException, Py4JError):
         return None
     schema = found.schema().fields()
-    return View(
+    return ViewDefinition(
         sql=found.query(),
         columns=tuple(each.name() for each in schema),
         taken=tuple(found.queryColumnNames()),
@@ -67,7 +67,7 @@ def _from_catalog(spark: SparkSession, name: Parts) -> View | None:
     )
 
 
-def _from_statement(spark: SparkSession, name: Parts) -> View | None:
+def _from_statement(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     text = engine.render_spark(name)
     try:
         told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {text}").collect()}
@@ -76,7 +76,9 @@ def _from_statement(spark: SparkSession, name: Parts) -> View | None:
         return None
     if _PLACE not in told:
         return None
-    return View(sql=_query(spark, statement), columns=tuple(spark.table(text).columns), taken=(), catalog=None)
+    return ViewDefinition(
+        sql=_query(spark, statement), columns=tuple(spark.table(text).columns), taken=(), catalog=None
+    )
 
 
 def _query(spark: SparkSession, statement: str) -> str:

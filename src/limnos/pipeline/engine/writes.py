@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.declaration import Mode
-from limnos.pipeline.engine.branches import Statement, base_mark, target
-from limnos.pipeline.engine.changes import fitted
+from limnos.pipeline.declaration import WriteMode
+from limnos.pipeline.engine.branches import WriteKind, base_mark, branch_identifier
+from limnos.pipeline.engine.changes import fit_frame
 from limnos.pipeline.engine.history import keep_history
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
-from limnos.pipeline.engine.metadata import Metadata, metadata_there
+from limnos.pipeline.engine.metadata import TableMetadata, metadata_there
 from limnos.pipeline.engine.session import marking, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from limnos.pipeline.declaration import Step
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.outcomes import StepBranch
 
 logger = logging.getLogger(__name__)
 
@@ -37,14 +37,14 @@ _RECORDS = "added-records"
 _BYTES = "added-files-size"
 _MERGED = tuple(f"spark.merge-into.num-target-rows-{each}" for each in ("inserted", "updated", "deleted"))
 _INSERTS = {
-    Mode.REPLACE: Statement.OVERWRITE,
-    Mode.APPEND: Statement.APPEND,
-    Mode.PARTITIONS: Statement.OVERWRITE_PARTITIONS,
+    WriteMode.REPLACE: WriteKind.OVERWRITE,
+    WriteMode.APPEND: WriteKind.APPEND,
+    WriteMode.PARTITIONS: WriteKind.OVERWRITE_PARTITIONS,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WriteResult:
     """What a write came to: the branch's head after it, rows and bytes written. No snapshot of its own: nothing to do."""
 
     head: int
@@ -54,15 +54,15 @@ class Written:
 
 def write(
     spark: SparkSession,
-    step: Step,
+    step: StepDeclaration,
     *,
     frame: DataFrame,
-    branch: Branch,
+    branch: StepBranch,
     marks: Mapping[str, str],
     whole: bool = False,
     run_at: dt.datetime | None = None,
     schema: StructType | None = None,
-) -> Written:
+) -> WriteResult:
     """Write the step's rows to `branch` in the step's mode, its snapshot bearing `marks` in the summary.
 
     `whole`: a step that is incremental was given all rows and not the new ones, so what `append` added before is replaced.
@@ -78,40 +78,46 @@ def write(
             _carry_out(step, frame, branch=branch, schema=columns, whole=whole, run_at=run_at)
         except Exception:
             found = metadata_there(spark, branch.table)
-            if not _landed(found, branch=branch, before=before, marks=told):
+            if not _has_landed(found, branch=branch, before=before, marks=told):
                 raise
-            logger.info("The answer of a write to %s was lost, and it has landed", target(branch))
-    return _written(metadata_there(spark, branch.table), branch=branch, before=before)
+            logger.info("The answer of a write to %s was lost, and it has landed", branch_identifier(branch))
+    return _write_result(metadata_there(spark, branch.table), branch=branch, before=before)
 
 
 def _carry_out(
-    step: Step, frame: DataFrame, *, branch: Branch, schema: StructType, whole: bool, run_at: dt.datetime | None
+    step: StepDeclaration,
+    frame: DataFrame,
+    *,
+    branch: StepBranch,
+    schema: StructType,
+    whole: bool,
+    run_at: dt.datetime | None,
 ) -> None:
     mode = step.write.mode
-    if mode is Mode.MERGE:
+    if mode is WriteMode.MERGE:
         merge(step, frame, branch=branch, schema=schema)
-    elif mode is Mode.HISTORY:
+    elif mode is WriteMode.HISTORY:
         keep_history(step, frame, branch=branch, schema=schema, run_at=run_at)
     else:
-        kind = Statement.OVERWRITE if mode is Mode.APPEND and whole else _INSERTS[mode]
-        insert(fitted(frame, schema), branch=branch, kind=kind)
+        kind = WriteKind.OVERWRITE if mode is WriteMode.APPEND and whole else _INSERTS[mode]
+        insert(fit_frame(frame, schema), branch=branch, kind=kind)
 
 
-def _landed(found: Metadata, *, branch: Branch, before: int | None, marks: Mapping[str, str]) -> bool:
+def _has_landed(found: TableMetadata, *, branch: StepBranch, before: int | None, marks: Mapping[str, str]) -> bool:
     head = found.snapshot(found.head(branch.name))
     if head is None or head.snapshot_id == before:
         return False
     return all(head.summary.get(key) == value for key, value in marks.items())
 
 
-def _written(found: Metadata, *, branch: Branch, before: int | None) -> Written:
+def _write_result(found: TableMetadata, *, branch: StepBranch, before: int | None) -> WriteResult:
     head = found.head(branch.name)
     if head is None:
         raise NotFound(f"Branch {branch.name} is gone: somebody dropped it. Run the pipeline again.", kind="branch")
     snapshot = found.snapshot(head)
     if head == before or snapshot is None:
-        return Written(head=head, rows=0, bytes=0)
+        return WriteResult(head=head, rows=0, bytes=0)
     summary = snapshot.summary
     merged = [int(summary.get(each, "0")) for each in _MERGED]
     rows = sum(merged) if any(each in summary for each in _MERGED) else int(summary.get(_RECORDS, "0"))
-    return Written(head=head, rows=rows, bytes=int(summary.get(_BYTES, "0")))
+    return WriteResult(head=head, rows=rows, bytes=int(summary.get(_BYTES, "0")))

@@ -6,6 +6,6 @@ values of `declaration`. May import this room's values; it must not know of Spar
 
 from __future__ import annotations
 
-from limnos.pipeline.keys.whole import FILE
+from limnos.pipeline.keys.document import FILE
 
 __all__ = ["FILE"]

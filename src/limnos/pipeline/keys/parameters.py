@@ -8,11 +8,11 @@ from __future__ import annotations
 import datetime as dt
 
 from limnos.pipeline.declaration import Parameter, ParameterType, Scalar
-from limnos.pipeline.keys.words import TEXT
-from limnos.pipeline.shapes import AnyScalar, Cases, Choice, Key, Record, Site, Values
+from limnos.pipeline.keys.shared import TEXT
+from limnos.pipeline.shapes import AnyScalar, Cases, Choice, NodeSite, Record, RecordKey, Values
 
 
-def _parameter(values: Values, site: Site) -> Parameter:
+def _parameter(values: Values, site: NodeSite) -> Parameter:
     kind = ParameterType(values["type"])
     default = values.get("default")
     if default is not None and not fits(default, kind):
@@ -57,9 +57,9 @@ PARAMETER = Cases(
         "type": Record(
             name="a parameter",
             keys={
-                "type": Key(TYPES, "Type of the value.", "type: date", required=True),
-                "default": Key(AnyScalar(as_text=False), "Value where a run gives none.", "default: 2026-01-31"),
-                "comment": Key(TEXT, "What it is for.", "comment: The day to load."),
+                "type": RecordKey(TYPES, "Type of the value.", "type: date", required=True),
+                "default": RecordKey(AnyScalar(as_text=False), "Value where a run gives none.", "default: 2026-01-31"),
+                "comment": RecordKey(TEXT, "What it is for.", "comment: The day to load."),
             },
             build=_parameter,
         )

@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind
-from limnos.pipeline.keys.words import COLUMNS, SQL, TEXT
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition
+from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
 from limnos.pipeline.shapes import (
     Boolean,
     Cases,
     Choice,
     Duration,
-    Key,
-    Name,
+    NodeSite,
     Record,
-    Share,
-    Site,
+    RecordKey,
+    RowShare,
+    TableName,
     Text,
     Values,
-    Whole,
+    WholeNumber,
 )
-from limnos.pipeline.yaml import MapNode, Node, ScalarNode
+from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 
-def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callable[[Values, Site], Expectation]:
-    def build(values: Values, site: Site) -> Expectation:
+def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callable[[Values, NodeSite], Expectation]:
+    def build(values: Values, site: NodeSite) -> Expectation:
         made = fields(values)
         return Expectation(
             name=values.get("name") or _rule_name(kind, made),
             kind=kind,
-            action=Action(values.get("action", "fail")),
+            action=ExpectationAction(values.get("action", "fail")),
             tolerated=values.get("tolerated", 0.0),
             at=_text_place(site.node, kind),
             **made,
@@ -42,7 +42,7 @@ def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callabl
     return build
 
 
-def _text_place(node: Node, kind: RuleKind) -> Place:
+def _text_place(node: YamlNode, kind: RuleKind) -> SourcePosition:
     """Where the rule's SQL begins, else the rule."""
     value = node.get(kind.value) if isinstance(node, MapNode) else node
     return value.text_at if isinstance(value, ScalarNode) else node.at
@@ -79,25 +79,25 @@ def _rows(values: Values) -> dict[str, Any]:
     return {"rows_min": values["rows"].get("min"), "rows_max": values["rows"].get("max")}
 
 
-def _between(values: Values, site: Site) -> Values:
+def _between(values: Values, site: NodeSite) -> Values:
     if values.get("min", 0) > values.get("max", 10**18):
         raise site.bad(f"min {values['min']} is more than max {values['max']}: no table has so many rows")
     return values
 
 
-_NAME = Key(TEXT, "What findings call it; else what the rule says.", "name: delay_known")
-_TOLERATED = Key(Share(), "Share of the rows that may break it.", "tolerated: 1%", default="0%")
+_NAME = RecordKey(TEXT, "What findings call it; else what the rule says.", "name: delay_known")
+_TOLERATED = RecordKey(RowShare(), "Share of the rows that may break it.", "tolerated: 1%", default="0%")
 _STRICT = Choice(("fail", "warn"))
-_ROW_ACTION = Key(
-    Choice(tuple(one.value for one in Action)),
+_ROW_ACTION = RecordKey(
+    Choice(tuple(one.value for one in ExpectationAction)),
     "What becomes of rows that break it: the run fails, they are left out (drop), kept in `<table>__quarantine`, or told.",
     "action: quarantine",
     default="fail",
 )
-_ACTION = Key(_STRICT, "What becomes of the run when it is broken.", "action: warn", default="fail")
+_ACTION = RecordKey(_STRICT, "What becomes of the run when it is broken.", "action: warn", default="fail")
 
 
-def _case(kind: RuleKind, key: Key, *, fields: Callable[[Values], dict[str, Any]], **more: Key) -> Record:
+def _case(kind: RuleKind, key: RecordKey, *, fields: Callable[[Values], dict[str, Any]], **more: RecordKey) -> Record:
     """A rule's record: the key that is its kind, what every rule takes, and what only this one does."""
     action = _ROW_ACTION if kind is RuleKind.ROW else _ACTION
     keys = {kind.value: key, "name": _NAME, "action": action, **more}
@@ -107,44 +107,44 @@ def _case(kind: RuleKind, key: Key, *, fields: Callable[[Values], dict[str, Any]
 RULES: Mapping[str, Record] = {
     "row": _case(
         RuleKind.ROW,
-        Key(SQL, "Condition that holds for a good row; NULL is broken.", "row: delay >= -120", required=True),
+        RecordKey(SQL, "Condition that holds for a good row; NULL is broken.", "row: delay >= -120", required=True),
         fields=_row,
         tolerated=_TOLERATED,
     ),
     "unique": _case(
         RuleKind.UNIQUE,
-        Key(COLUMNS, "No two rows have the same values there.", "unique: [carrier, flight, day]", required=True),
+        RecordKey(COLUMNS, "No two rows have the same values there.", "unique: [carrier, flight, day]", required=True),
         fields=lambda values: {"columns": values["unique"]},
         tolerated=_TOLERATED,
     ),
     "not_null": _case(
         RuleKind.NOT_NULL,
-        Key(COLUMNS, "No NULL in these columns.", "not_null: [carrier, day]", required=True),
+        RecordKey(COLUMNS, "No NULL in these columns.", "not_null: [carrier, day]", required=True),
         fields=lambda values: {"columns": values["not_null"]},
         tolerated=_TOLERATED,
     ),
     "references": _case(
         RuleKind.REFERENCES,
-        Key(
-            Name(),
+        RecordKey(
+            TableName(),
             "The table in which each value of `columns` is found.",
             "references: raw.nyc.airlines",
             required=True,
         ),
         fields=_references,
-        columns=Key(COLUMNS, "Columns of this table.", "columns: carrier", required=True),
-        to=Key(COLUMNS, "Columns of the other table; else of the same names.", "to: carrier"),
+        columns=RecordKey(COLUMNS, "Columns of this table.", "columns: carrier", required=True),
+        to=RecordKey(COLUMNS, "Columns of the other table; else of the same names.", "to: carrier"),
         tolerated=_TOLERATED,
     ),
     "rows": _case(
         RuleKind.ROWS,
-        Key(
+        RecordKey(
             Record(
                 name="'rows'",
                 some_of=("min", "max"),
                 keys={
-                    "min": Key(Whole(), "At least so many rows.", "min: 1"),
-                    "max": Key(Whole(), "At most so many rows.", "max: 1000000"),
+                    "min": RecordKey(WholeNumber(), "At least so many rows.", "min: 1"),
+                    "max": RecordKey(WholeNumber(), "At most so many rows.", "max: 1000000"),
                 },
                 build=_between,
             ),
@@ -156,19 +156,23 @@ RULES: Mapping[str, Record] = {
     ),
     "fresh": _case(
         RuleKind.FRESH,
-        Key(Text(word="a column"), "Column whose newest value must be young.", "fresh: changed_at", required=True),
+        RecordKey(
+            Text(word="a column"), "Column whose newest value must be young.", "fresh: changed_at", required=True
+        ),
         fields=lambda values: {"columns": (values["fresh"],), "within_s": values["within"]},
-        within=Key(Duration(), "How old it may be when the run starts.", "within: 2 days", required=True),
+        within=RecordKey(Duration(), "How old it may be when the run starts.", "within: 2 days", required=True),
     ),
     "no_fewer_rows": _case(
         RuleKind.NO_FEWER_ROWS,
-        Key(Boolean(only=True), "Not fewer rows than what was published last.", "no_fewer_rows: true", required=True),
+        RecordKey(
+            Boolean(only=True), "Not fewer rows than what was published last.", "no_fewer_rows: true", required=True
+        ),
         fields=lambda values: {},
-        tolerated=Key(Share(), "Share of the rows that may go.", "tolerated: 5%", default="0%"),
+        tolerated=RecordKey(RowShare(), "Share of the rows that may go.", "tolerated: 5%", default="0%"),
     ),
     "empty": _case(
         RuleKind.EMPTY,
-        Key(SQL, "Query that must return no row.", "empty: SELECT * FROM curated.t WHERE a > b", required=True),
+        RecordKey(SQL, "Query that must return no row.", "empty: SELECT * FROM curated.t WHERE a > b", required=True),
         fields=lambda values: {"query": values["empty"].text},
     ),
 }

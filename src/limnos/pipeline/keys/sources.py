@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from limnos.pipeline.declaration import Files, Jdbc, Malformed, PythonSource, SourceKind, Stream, TableSource
-from limnos.pipeline.keys.words import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
-from limnos.pipeline.shapes import Cases, Choice, Key, Name, Record, Site, Text, Values, Whole
+from limnos.pipeline.declaration import Files, Jdbc, MalformedRowPolicy, PythonSource, SourceKind, Stream, TableSource
+from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
+from limnos.pipeline.shapes import Cases, Choice, NodeSite, Record, RecordKey, TableName, Text, Values, WholeNumber
 
 SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
@@ -32,7 +32,7 @@ _SECRET = re.compile(
 )
 
 
-def _files(values: Values, site: Site) -> Files:
+def _files(values: Values, site: NodeSite) -> Files:
     written = values["files"]
     kind = values.get("format") or SUFFIXES.get(re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written.lower())))
     if kind is None:
@@ -45,11 +45,11 @@ def _files(values: Values, site: Site) -> Files:
         format=kind,
         schema=values.get("schema"),
         options=options,
-        malformed=Malformed(values.get("malformed", "fail")),
+        malformed=MalformedRowPolicy(values.get("malformed", "fail")),
     )
 
 
-def _jdbc(values: Values, site: Site) -> Jdbc:
+def _jdbc(values: Values, site: NodeSite) -> Jdbc:
     options = dict(pairs(values.get("options", ())))
     if _SECRET.search(values["jdbc"]) or any(_SECRET.search(f"{key}=") for key in options):
         raise site.bad("a password has no place in the file: name its environment variable by 'password_env'")
@@ -67,12 +67,12 @@ def _jdbc(values: Values, site: Site) -> Jdbc:
     )
 
 
-def _python_source(values: Values, site: Site) -> PythonSource:
+def _python_source(values: Values, site: NodeSite) -> PythonSource:
     require_function(values["python"], site)
     return PythonSource(function=values["python"], schema=values.get("schema"))
 
 
-def _stream(values: Values, site: Site) -> Stream:
+def _stream(values: Values, site: NodeSite) -> Stream:
     files = _files(values, site) if "files" in values else None
     if files is not None and files.schema is None:
         raise site.bad("a stream of files needs 'schema': there may be no file yet to infer it from")
@@ -83,8 +83,8 @@ def _stream(values: Values, site: Site) -> Stream:
     return Stream(files=files, table=values.get("table"), kafka=kafka)
 
 
-_COMMENT = Key(TEXT, "What it is, for people.", "comment: Flights as the airport tells them.")
-_SCHEMA = Key(
+_COMMENT = RecordKey(TEXT, "What it is, for people.", "comment: Flights as the airport tells them.")
+_SCHEMA = RecordKey(
     Text(
         word="a column list", pattern=r"[\s\S]*\S\s+\S[\s\S]*", rule="write columns with types: id bigint, name string"
     ),
@@ -92,17 +92,17 @@ _SCHEMA = Key(
     "schema: id bigint, day date",
 )
 _FILE_KEYS = {
-    "files": Key(
+    "files": RecordKey(
         TEXT,
         "Path from the pipeline's file, or URL; * and ? stand for others.",
         "files: data/flights_*.csv",
         required=True,
     ),
-    "format": Key(Choice(FORMATS), "Format, where the name's ending doesn't tell.", "format: csv"),
+    "format": RecordKey(Choice(FORMATS), "Format, where the name's ending doesn't tell.", "format: csv"),
     "schema": _SCHEMA,
-    "options": Key(OPTIONS, "Options of Spark's reader.", "options: {header: true}"),
-    "malformed": Key(
-        Choice(tuple(one.value for one in Malformed)),
+    "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {header: true}"),
+    "malformed": RecordKey(
+        Choice(tuple(one.value for one in MalformedRowPolicy)),
         "What becomes of rows that the schema doesn't take: the run fails, they are kept in `<table>__malformed`, or "
         "counted and left out.",
         "malformed: keep",
@@ -114,9 +114,9 @@ _STREAM = Record(
     one_of=("files", "table", "kafka"),
     together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
     keys={
-        **{name: Key(key.shape, key.told, key.example, default=key.default) for name, key in _FILE_KEYS.items()},
-        "table": Key(Name(), "An Iceberg table.", "table: raw.web.clicks"),
-        "kafka": Key(OPTIONS, "Options of Spark's reader for Kafka.", "kafka: {subscribe: clicks}"),
+        **{name: RecordKey(key.shape, key.told, key.example, default=key.default) for name, key in _FILE_KEYS.items()},
+        "table": RecordKey(TableName(), "An Iceberg table.", "table: raw.web.clicks"),
+        "kafka": RecordKey(OPTIONS, "Options of Spark's reader for Kafka.", "kafka: {subscribe: clicks}"),
     },
     build=_stream,
 )
@@ -127,14 +127,18 @@ SOURCE_CASES: Mapping[str, Record] = {
         one_of=("table", "query"),
         together={"partitions": "partition_column"},
         keys={
-            "jdbc": Key(TEXT, "JDBC URL, without a password.", "jdbc: jdbc:postgresql://db/shop", required=True),
-            "table": Key(TEXT, "The table to read.", "table: public.orders"),
-            "query": Key(SQL, "A query instead of a table.", "query: SELECT * FROM orders WHERE NOT test"),
-            "user": Key(TEXT, "Who to connect as.", "user: reader"),
-            "password_env": Key(ENVIRONMENT, "Environment variable with the password.", "password_env: SHOP_PASSWORD"),
-            "options": Key(OPTIONS, "Options of Spark's reader.", "options: {fetchsize: 10000}"),
-            "partition_column": Key(TEXT, "Column by which several read at once.", "partition_column: id"),
-            "partitions": Key(Whole(least=1, most=10_000), "How many read at once.", "partitions: 8", default="1"),
+            "jdbc": RecordKey(TEXT, "JDBC URL, without a password.", "jdbc: jdbc:postgresql://db/shop", required=True),
+            "table": RecordKey(TEXT, "The table to read.", "table: public.orders"),
+            "query": RecordKey(SQL, "A query instead of a table.", "query: SELECT * FROM orders WHERE NOT test"),
+            "user": RecordKey(TEXT, "Who to connect as.", "user: reader"),
+            "password_env": RecordKey(
+                ENVIRONMENT, "Environment variable with the password.", "password_env: SHOP_PASSWORD"
+            ),
+            "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {fetchsize: 10000}"),
+            "partition_column": RecordKey(TEXT, "Column by which several read at once.", "partition_column: id"),
+            "partitions": RecordKey(
+                WholeNumber(least=1, most=10_000), "How many read at once.", "partitions: 8", default="1"
+            ),
             "comment": _COMMENT,
         },
         build=_jdbc,
@@ -142,7 +146,7 @@ SOURCE_CASES: Mapping[str, Record] = {
     "python": Record(
         name="a source in Python",
         keys={
-            "python": Key(
+            "python": RecordKey(
                 FUNCTION,
                 "`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame.",
                 "python: weather:batches",
@@ -156,7 +160,7 @@ SOURCE_CASES: Mapping[str, Record] = {
     "stream": Record(
         name="a source that streams",
         keys={
-            "stream": Key(
+            "stream": RecordKey(
                 _STREAM, "What is new since the last run is read.", "stream: {table: raw.web.clicks}", required=True
             ),
             "comment": _COMMENT,
@@ -166,8 +170,8 @@ SOURCE_CASES: Mapping[str, Record] = {
     "table": Record(
         name="a source that is a table",
         keys={
-            "table": Key(
-                Name(), "A table or view of any catalog of the session.", "table: raw.nyc.airports", required=True
+            "table": RecordKey(
+                TableName(), "A table or view of any catalog of the session.", "table: raw.nyc.airports", required=True
             ),
             "comment": _COMMENT,
         },
@@ -179,7 +183,7 @@ SOURCE_CASES: Mapping[str, Record] = {
 def _with_comment(record: Record) -> Record:
     """The record whose value is a source's kind and comment."""
 
-    def build(values: Values, site: Site) -> tuple[SourceKind, str | None]:
+    def build(values: Values, site: NodeSite) -> tuple[SourceKind, str | None]:
         return record.build(values, site), values.get("comment")
 
     return Record(name=record.name, keys=record.keys, one_of=record.one_of, together=record.together, build=build)

@@ -8,26 +8,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from limnos.pipeline.beside import Argument
-from limnos.pipeline.declaration import Allowed, Body, Column, Load, Place, PythonStep, Sql
+from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
+from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.rules import RULE
-from limnos.pipeline.keys.words import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
+from limnos.pipeline.keys.shared import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
 from limnos.pipeline.keys.writes import WRITE
-from limnos.pipeline.shapes import Boolean, Cases, Key, ListOf, MapOf, Name, Notes, Record, Site, Text, Values
-from limnos.pipeline.yaml import MapNode, Node, ScalarNode
+from limnos.pipeline.shapes import (
+    Boolean,
+    Cases,
+    ListOf,
+    MapOf,
+    NodeSite,
+    ProblemNotes,
+    Record,
+    RecordKey,
+    TableName,
+    Text,
+    Values,
+)
+from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class StepDraft:
     """A step before it is known of which catalog it is."""
 
     values: Values
-    body: Body
-    arguments: tuple[Argument, ...] | None = None
+    body: StepBody
+    arguments: tuple[FunctionArgument, ...] | None = None
     """Of a Python function; None: not known before it is imported."""
 
 
-def _body(values: Values, site: Site) -> Body:
+def _body(values: Values, site: NodeSite) -> StepBody:
     if "sql" in values:
         text: ScalarNode = values["sql"]
         return Sql(text=text.text, at=text.text_at)
@@ -42,15 +54,15 @@ def _body(values: Values, site: Site) -> Body:
         raise site.bad(str(error)) from None
     if not text_of_file.strip():
         raise site.bad(f"'{written}' is empty: one query belongs there")
-    return Sql(text=text_of_file, at=Place(str(site.beside.directory / written), 1, 1))
+    return Sql(text=text_of_file, at=SourcePosition(str(site.beside.directory / written), 1, 1))
 
 
-def _step(values: Values, site: Site) -> Draft:
+def _step(values: Values, site: NodeSite) -> StepDraft:
     arguments = require_function(values["python"], site) if "python" in values else None
-    return Draft(values=once_named(values, site), body=_body(values, site), arguments=arguments)
+    return StepDraft(values=require_unique_names(values, site), body=_body(values, site), arguments=arguments)
 
 
-def once_named(values: Values, site: Site) -> Values:
+def require_unique_names(values: Values, site: NodeSite) -> Values:
     """The values, if no two expectations have one name."""
     names = [one.name for one in values.get("expect", ())]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -58,10 +70,10 @@ def once_named(values: Values, site: Site) -> Values:
     return values
 
 
-class _Inputs(MapOf):
+class _StepInputs(MapOf):
     """What a Python step's arguments are given; a list names sources under their own names."""
 
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if isinstance(node, MapNode):
             return {key: value for key, value, _ in super().read(node, notes)}
         return {name: name for name in ListOf(WORD).read(node, notes)}
@@ -70,70 +82,70 @@ class _Inputs(MapOf):
         return {"anyOf": [super().schema(), ListOf(WORD).schema()]}
 
 
-class _Input(Name):
+class _StepInput(TableName):
     """A source's name as text, or a table's parts."""
 
-    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         parts = super().read(node, notes)
         return parts[0] if len(parts) == 1 else parts
 
 
-def _column(values: Values, site: Site) -> Column:
-    return Column(name="", comment=values.get("comment"))
+def _column(values: Values, site: NodeSite) -> DeclaredColumn:
+    return DeclaredColumn(name="", comment=values.get("comment"))
 
 
-def _allowed(values: Values, site: Site) -> Allowed:
-    return Allowed(**values)
+def _allowed_changes(values: Values, site: NodeSite) -> AllowedChanges:
+    return AllowedChanges(**values)
 
 
 COLUMN = Cases(
     name="a column",
     short=TEXT,
-    from_short=lambda text, site: Column(name="", comment=text),
+    from_short=lambda text, site: DeclaredColumn(name="", comment=text),
     cases={
         "comment": Record(
             name="a column",
-            keys={"comment": Key(TEXT, "What the column holds.", "comment: Minutes late.", required=True)},
+            keys={"comment": RecordKey(TEXT, "What the column holds.", "comment: Minutes late.", required=True)},
             build=_column,
         )
     },
 )
-_INPUTS = Key(
-    _Inputs(WORD, _Input(word="a source or table", parts_min=1)),
+_INPUTS = RecordKey(
+    _StepInputs(WORD, _StepInput(word="a source or table", parts_min=1)),
     "What the function's arguments are given: sources, or tables. Without it, each argument is given the source of its "
     "name; parameters, `run_id`, `run_at` and `spark` are given by their names.",
     "inputs: {flights: flights, airlines: raw.nyc.airlines}",
 )
 _BODIES = {
-        "sql": Key(SQL, "One query. What it reads is found by Spark's own grammar.", "sql: SELECT * FROM flights"),
-        "sql_file": Key(TEXT, "A file with the query, beside the pipeline's file or below.", "sql_file: sql/delays.sql"),
-        "python": Key(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
+        "sql": RecordKey(SQL, "One query. What it reads is found by Spark's own grammar.", "sql: SELECT * FROM flights"),
+        "sql_file": RecordKey(TEXT, "A file with the query, beside the pipeline's file or below.", "sql_file: sql/delays.sql"),
+        "python": RecordKey(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
         "inputs": _INPUTS,
-        "load": Key(WORD, "A source, taken as it is.", "load: flights"),
+        "load": RecordKey(WORD, "A source, taken as it is.", "load: flights"),
 }  # fmt: skip
 _TABLE = {
-        "write": Key(WRITE, "How the rows come into the table.", "write: append", default="replace"),
-        "incremental": Key(Boolean(), "Read only what is new since it was last published, where that is sound.", "incremental: true", default="false"),
-        "partition": Key(ListOf(TRANSFORM, single=True), "How a new table is divided.", "partition: days(day)"),
-        "sort": Key(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
-        "properties": Key(OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"),
-        "columns": Key(MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"),
-        "comment": Key(TEXT, "Comment of the table.", "comment: Delays by day."),
-        "allow": Key(
+        "write": RecordKey(WRITE, "How the rows come into the table.", "write: append", default="replace"),
+        "incremental": RecordKey(Boolean(), "Read only what is new since it was last published, where that is sound.", "incremental: true", default="false"),
+        "partition": RecordKey(ListOf(TRANSFORM, single=True), "How a new table is divided.", "partition: days(day)"),
+        "sort": RecordKey(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
+        "properties": RecordKey(OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"),
+        "columns": RecordKey(MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"),
+        "comment": RecordKey(TEXT, "Comment of the table.", "comment: Delays by day."),
+        "allow": RecordKey(
             Record(
                 name="'allow'",
                 some_of=("drop", "narrow"),
                 keys={
-                    "drop": Key(COLUMNS, "Columns that may go.", "drop: [old_code]"),
-                    "narrow": Key(COLUMNS, "Columns whose type may hold less than before.", "narrow: [price]"),
+                    "drop": RecordKey(COLUMNS, "Columns that may go.", "drop: [old_code]"),
+                    "narrow": RecordKey(COLUMNS, "Columns whose type may hold less than before.", "narrow: [price]"),
                 },
-                build=_allowed,
+                build=_allowed_changes,
             ),
             "Changes of the table's columns that lose something, by name.",
             "allow: {drop: [old_code]}",
         ),
-        "expect": Key(ListOf(RULE), "What must hold of the rows.", "expect: [delay >= -120]"),
-        "after": Key(ListOf(Name(), single=True), "Steps to be done before, though nothing of them is read.", "after: curated.nyc.days"),
+        "expect": RecordKey(ListOf(RULE), "What must hold of the rows.", "expect: [delay >= -120]"),
+        "after": RecordKey(ListOf(TableName(), single=True), "Steps to be done before, though nothing of them is read.", "after: curated.nyc.days"),
 }  # fmt: skip
 STEP = Record(
     name="a step",
@@ -142,5 +154,5 @@ STEP = Record(
     keys={**_BODIES, **_TABLE},
     build=_step,
 )
-FUNCTION_STEP = Record(name="a step", keys={"inputs": _INPUTS, **_TABLE}, build=once_named)
+FUNCTION_STEP = Record(name="a step", keys={"inputs": _INPUTS, **_TABLE}, build=require_unique_names)
 """What the decorator of a function takes."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import ParameterType, Pipeline, Scalar
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.parameters import declared, typed
+from limnos.pipeline.run.parameters import find_parameter, typed_value
+from limnos.pipeline.run.result import EndReason, RunResult
 
 if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parameter
@@ -24,7 +24,7 @@ _FORM = "write NAME=FIRST..LAST, or NAME=FIRST..LAST/STEP, for example --backfil
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class ParameterRange:
     """A parameter's values, in the order of their runs."""
 
     name: str
@@ -33,22 +33,22 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfilled:
+class BackfillResult:
     """How the last run ended, and the part of the range that was not gone through, as it would be written; None: all was."""
 
-    ended: Ended
+    ended: RunResult
     done: int
     left: str | None
 
 
-def between(pipeline: Pipeline, text: str) -> Range:
+def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
     """The values that `day=2026-01-01..2026-01-31/7` names. Raises BadRequest, which says how it is written."""
     name, sign, span = text.partition("=")
     ends, _, width = span.partition("/")
     first, dots, last = ends.partition("..")
     if not (name and sign and dots):
         raise BadRequest(f"--backfill {text}: {_FORM}")
-    parameter = declared(pipeline, name)
+    parameter = find_parameter(pipeline, name)
     step = _step(width, text=text)
     low, high = (_number(parameter, each) for each in (first, last))
     if high < low:
@@ -56,19 +56,19 @@ def between(pipeline: Pipeline, text: str) -> Range:
     if (high - low) // step >= VALUES_MAX:
         raise BadRequest(f"--backfill {text}: more than {VALUES_MAX:,} runs; go through it in parts")
     values = tuple(_value(parameter, number) for number in range(low, high + 1, step))
-    return Range(name=name, values=values, step=step)
+    return ParameterRange(name=name, values=values, step=step)
 
 
-def go_through(values: Range, run: Callable[[Scalar], Ended]) -> Backfilled:
+def run_range(values: ParameterRange, run: Callable[[Scalar], RunResult]) -> BackfillResult:
     """Run for each value in order; the first run that is not published ends it, so that later ones do not build on what lacks."""
     for number, value in enumerate(values.values):
         ended = run(value)
-        if ended.why is not Why.DONE:
-            return Backfilled(ended=ended, done=number, left=_told(values, values.values[number:]))
-    return Backfilled(ended=ended, done=len(values.values), left=None)
+        if ended.why is not EndReason.DONE:
+            return BackfillResult(ended=ended, done=number, left=_range_text(values, values.values[number:]))
+    return BackfillResult(ended=ended, done=len(values.values), left=None)
 
 
-def _told(values: Range, left: Sequence[Scalar]) -> str:
+def _range_text(values: ParameterRange, left: Sequence[Scalar]) -> str:
     width = "" if values.step == 1 else f"/{values.step}"
     return f"{values.name}={left[0]}..{left[-1]}{width}"
 
@@ -88,7 +88,7 @@ def _number(parameter: Parameter, text: str) -> int:
             f"parameter {parameter.name} is {parameter.type.value}, and only those of type date and int have values between two others: "
             "run it once for each value"
         )
-    value = typed(parameter, text)
+    value = typed_value(parameter, text)
     return date.fromisoformat(str(value)).toordinal() if parameter.type is ParameterType.DATE else int(str(value))
 
 

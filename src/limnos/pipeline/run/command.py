@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.engine.differences import Difference, difference
+from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import SparkEngine
-from limnos.pipeline.engine.launch import Door, spark_for
+from limnos.pipeline.engine.launch import ServerConnection, spark_for
 from limnos.pipeline.project import Project, load
-from limnos.pipeline.run.backfill import Backfilled, between, go_through
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.events import Listener, nobody
-from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import branches_of
-from limnos.pipeline.run.patience import Patience
+from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
+from limnos.pipeline.run.events import Listener, ignore_event
+from limnos.pipeline.run.held_runs import branches_of
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import Intent, Means, intents, start
-from limnos.pipeline.run.stop import Stop
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.start import RunMeans, StepIntent, intents, start
+from limnos.pipeline.run.stop import StopSignal
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spark:
+class SparkOptions:
     """Which Spark to use."""
 
     master: str = "local[*]"
@@ -46,15 +46,15 @@ class Spark:
 def run_file(
     file: Path,
     *,
-    door: Door,
-    spark: Spark,
+    door: ServerConnection,
+    spark: SparkOptions,
     parameters: Mapping[str, str],
-    options: Options,
+    options: RunOptions,
     listener: Listener,
-) -> Ended:
+) -> RunResult:
     """Run the pipeline of a file."""
     project = load(file)
-    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
         return start(
             project.bound(),
             means,
@@ -69,17 +69,17 @@ def backfill(
     file: Path,
     *,
     over: str,
-    door: Door,
-    spark: Spark,
+    door: ServerConnection,
+    spark: SparkOptions,
     parameters: Mapping[str, str],
-    options: Options,
+    options: RunOptions,
     listener: Listener,
-) -> Backfilled:
+) -> BackfillResult:
     """Run the pipeline of a file once for each value of a parameter, on one Spark."""
     project = load(file)
-    values = between(project.declaration, over)
-    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
-        return go_through(
+    values = parse_range(project.declaration, over)
+    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+        return run_range(
             values,
             lambda value: start(
                 project.bound(),
@@ -93,24 +93,26 @@ def backfill(
 
 
 def dry_run(
-    file: Path, *, door: Door, spark: Spark, parameters: Mapping[str, str], options: Options
-) -> tuple[Intent, ...]:
+    file: Path, *, door: ServerConnection, spark: SparkOptions, parameters: Mapping[str, str], options: RunOptions
+) -> tuple[StepIntent, ...]:
     """What a run of the file would do, step by step in the order of their needs; nothing is written, nor registered."""
     project = load(file)
-    with _means(project, door=door, spark=spark, listener=nobody, away_s=options.away_s) as means:
+    with _run_means(project, door=door, spark=spark, listener=ignore_event, away_s=options.away_s) as means:
         return intents(project.bound(), means, parameters=parameters, options=options)
 
 
-def resume_run(run: str, *, file: Path | None, door: Door, spark: Spark, options: Options, listener: Listener) -> Ended:
+def resume_run(
+    run: str, *, file: Path | None, door: ServerConnection, spark: SparkOptions, options: RunOptions, listener: Listener
+) -> RunResult:
     """Go on with a run, by the file it was started from unless another is given."""
     with door.client() as client:
-        seen = Patience(options.away_s, stop=Stop()).on(lambda: client.runs.load(run))
+        seen = RetryPolicy(options.away_s, stop=StopSignal()).on(lambda: client.runs.load(run))
     project = _project(seen, file)
-    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
         return resume(project.bound(), means, run_id=run, directory=project.directory, options=options)
 
 
-def diff_run(run: str, *, door: Door, spark: Spark, rows: int) -> tuple[Difference, ...]:
+def diff_run(run: str, *, door: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
     """What publishing a run would change, table by table."""
     with door.client() as client:
         seen = client.runs.load(run)
@@ -148,21 +150,23 @@ def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _means(project: Project, *, door: Door, spark: Spark, listener: Listener, away_s: float) -> Iterator[Means]:
-    stop = Stop()
+def _run_means(
+    project: Project, *, door: ServerConnection, spark: SparkOptions, listener: Listener, away_s: float
+) -> Iterator[RunMeans]:
+    stop = StopSignal()
     with (
         door.client() as client,
         door.client(timeout_s=10) as heart,
         spark_for(door, master=spark.master, connect=spark.connect, away_s=away_s) as session,
         closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
-        stopping(stop),
+        stop_on_signals(stop),
     ):
         engine.ship(project.declaration, directory=project.directory)
-        yield Means(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
+        yield RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
 
 
 @contextmanager
-def stopping(stop: Stop) -> Iterator[None]:
+def stop_on_signals(stop: StopSignal) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the run in order: what is under way is halted, its branches dropped. A second one ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -172,7 +176,7 @@ def stopping(stop: Stop) -> Iterator[None]:
     def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         for each, handler in before.items():
             signal.signal(each, handler)
-        stop.ask(Why.INTERRUPTED, f"interrupted by {signal.Signals(number).name}")
+        stop.ask(EndReason.INTERRUPTED, f"interrupted by {signal.Signals(number).name}")
 
     for number in before:
         signal.signal(number, ask)

@@ -13,41 +13,41 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from limnos.client.errors import ClientError, ConflictError, NotFoundError
-from limnos.pipeline.lineage import of_tables, report
-from limnos.pipeline.publish import publication
-from limnos.pipeline.run.ended import Why
-from limnos.pipeline.run.heart import superseded
-from limnos.pipeline.run.refs import Heads, heads_of
-from limnos.pipeline.run.stop import Stopped
+from limnos.pipeline.lineage import lineage_of_tables, report_lineage
+from limnos.pipeline.publish import publish_operations
+from limnos.pipeline.run.heartbeat import superseded_message
+from limnos.pipeline.run.refs import TableHeads, heads_of
+from limnos.pipeline.run.result import EndReason
+from limnos.pipeline.run.stop import RunStopped
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import Branch, Outcome
-    from limnos.pipeline.run.patience import Patience
+    from limnos.pipeline.outcomes import StepBranch, StepOutcome
+    from limnos.pipeline.run.retries import RetryPolicy
 
 PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedOutput:
     """An output that is not what the run began from. `gone`: there is no such table any longer."""
 
-    branch: Branch
+    branch: StepBranch
     who: str
     gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishResult:
     """All outputs are published, as of this revision of their catalog; None where only the record told of it."""
 
     revision: int | None
 
 
 def publish(
-    client: Client, branches: Sequence[Branch], *, run: str, attempt: int, again: int, patience: Patience
-) -> Published | tuple[Moved, ...]:
+    client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, again: int, patience: RetryPolicy
+) -> PublishResult | tuple[MovedOutput, ...]:
     """Move `main` of all tables to the heads of their branches, or tell which have moved. `again` counts the tries.
 
     Raises Stopped when another attempt acts, DeniedError and RefusedError as the server says, UnavailableError when it
@@ -56,29 +56,29 @@ def publish(
     metadata = {
         branch.table: heads.metadata
         for branch in branches
-        if branch.columns_to_drop and (heads := _looked_at(client, branch.table, patience=patience)) is not None
+        if branch.columns_to_drop and (heads := _load_heads(client, branch.table, patience=patience)) is not None
     }
     try:
-        moves = publication(branches, metadata=metadata)
+        moves = publish_operations(branches, metadata=metadata)
     except ValueError as error:
         # Its columns are not those that the step saw: nothing was sent.
-        return tuple(_moved(client, branches, patience=patience)) or _unsaid(error)
+        return tuple(_moved_outputs(client, branches, patience=patience)) or _reraise(error)
     operations = [*moves, {"do": "publish-run", "run": run, "attempt": attempt}]
     key = key_of(run, attempt, again=again)
     catalog = branches[0].table[0]
     try:
         answer = patience.on(lambda: client.transactions.run(catalog, operations, key=key))
     except (ConflictError, NotFoundError) as error:
-        return _refused(client, branches, run=run, attempt=attempt, error=error, patience=patience)
-    return Published(answer.revision)
+        return _explain_refusal(client, branches, run=run, attempt=attempt, error=error, patience=patience)
+    return PublishResult(answer.revision)
 
 
-def tell_lineage(client: Client, outcomes: Mapping[str, Outcome], *, pipeline: str, run: str) -> None:
+def tell_lineage(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:
     """Say what the tables of each published step come from; where its query told nothing, the tables that it read."""
     for name, outcome in outcomes.items():
-        lineage = outcome.lineage or of_tables(pin.table for pin in outcome.pins if pin.table is not None)
+        lineage = outcome.lineage or lineage_of_tables(pin.table for pin in outcome.pins if pin.table is not None)
         targets = [branch.table for branch in outcome.branches]
-        report(client, pipeline=pipeline, run_id=run, step=name, targets=targets, lineage=lineage)
+        report_lineage(client, pipeline=pipeline, run_id=run, step=name, targets=targets, lineage=lineage)
 
 
 def key_of(run: str, attempt: int, *, again: int) -> str:
@@ -87,60 +87,60 @@ def key_of(run: str, attempt: int, *, again: int) -> str:
     return f"{digest[:8]}-{digest[8:12]}-7{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
 
 
-def _refused(
-    client: Client, branches: Sequence[Branch], *, run: str, attempt: int, error: ClientError, patience: Patience
-) -> Published | tuple[Moved, ...]:
+def _explain_refusal(
+    client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, error: ClientError, patience: RetryPolicy
+) -> PublishResult | tuple[MovedOutput, ...]:
     """Look at the run and at the tables, and say which of them was in the way."""
     seen = patience.on(lambda: client.runs.load(run))
     if seen.attempt != attempt:
-        raise Stopped(Why.SUPERSEDED, superseded(run, error)) from error
+        raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error
     if seen.state == PUBLISHED:
-        return Published(seen.revision)
+        return PublishResult(seen.revision)
     if seen.state == "cancelling":
-        raise Stopped(Why.CANCELLED, "the run was cancelled by `limnos pipeline cancel`") from error
-    moved = tuple(_moved(client, branches, patience=patience))
+        raise RunStopped(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`") from error
+    moved = tuple(_moved_outputs(client, branches, patience=patience))
     if not moved:
         raise error
     return moved
 
 
-def _moved(client: Client, branches: Iterable[Branch], *, patience: Patience) -> Iterable[Moved]:
+def _moved_outputs(client: Client, branches: Iterable[StepBranch], *, patience: RetryPolicy) -> Iterable[MovedOutput]:
     for branch in branches:
-        words = _difference(branch, _looked_at(client, branch.table, patience=patience))
+        words = _difference(branch, _load_heads(client, branch.table, patience=patience))
         if words is not None:
             yield words
 
 
-def _looked_at(client: Client, table: Parts, *, patience: Patience) -> Heads | None:
+def _load_heads(client: Client, table: Parts, *, patience: RetryPolicy) -> TableHeads | None:
     return patience.on(lambda: heads_of(client, table))
 
 
-def _difference(branch: Branch, heads: Heads | None) -> Moved | None:
+def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | None:
     """What became of an output, when it is not what the run began from."""
     path = ".".join(branch.table)
     if heads is None:
-        return Moved(branch, f"{path} was dropped or renamed during the run", gone=True)
+        return MovedOutput(branch, f"{path} was dropped or renamed during the run", gone=True)
     if heads.uuid != branch.uuid:
-        return Moved(branch, f"{path} was dropped and made again during the run")
+        return MovedOutput(branch, f"{path} was dropped and made again during the run")
     if heads.main != branch.base:
-        return Moved(branch, f"{path} was written {_writer(heads)}")
+        return MovedOutput(branch, f"{path} was written {_writer(heads)}")
     if _schema(heads) != branch.schema_id:
-        return Moved(branch, f"the columns of {path} were changed during the run")
+        return MovedOutput(branch, f"the columns of {path} were changed during the run")
     if heads.refs.get(branch.name) != branch.head:
-        return Moved(branch, f"branch {branch.name} of {path} is not as its step left it")
+        return MovedOutput(branch, f"branch {branch.name} of {path} is not as its step left it")
     return None
 
 
-def _unsaid(error: ValueError) -> NoReturn:
+def _reraise(error: ValueError) -> NoReturn:
     raise error
 
 
-def _schema(heads: Heads) -> int | None:
+def _schema(heads: TableHeads) -> int | None:
     found = heads.metadata.get("current-schema-id")
     return found if isinstance(found, int) else None
 
 
-def _writer(heads: Heads) -> str:
+def _writer(heads: TableHeads) -> str:
     """Who wrote the head of `main`, and when, as its snapshot tells."""
     snapshot = heads.snapshot(heads.main)
     summary = snapshot.get("summary") or {}

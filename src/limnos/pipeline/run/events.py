@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class RunEvent:
     """Something that happened. `step` is None for the run itself; numbers that are not known are None.
 
     `state` of a step: waiting, running, done, failed, skipped; of a run: began, resumed, publishing, moved, and the
@@ -34,14 +34,14 @@ class Event:
     further: Mapping[str, object] = field(default_factory=dict)
 
 
-Listener = Callable[[Event], None]
+Listener = Callable[[RunEvent], None]
 
 
-def nobody(event: Event) -> None:
+def ignore_event(event: RunEvent) -> None:
     """Listen to nothing."""
 
 
-class Tasks(Protocol):
+class TaskProgress(Protocol):
     """Counts of a step's tasks: done, of how many known so far."""
 
     @property
@@ -50,16 +50,16 @@ class Tasks(Protocol):
     def total(self) -> int: ...
 
 
-class Board:
+class ProgressBoard:
     """How far each step is: written by the steps' threads, read by the heart and by what is shown."""
 
     def __init__(self, run: str, *, listener: Listener) -> None:
         self.run = run
         self._listener = listener
         self._lock = Lock()
-        self._latest: dict[str, Event] = {}
+        self._latest: dict[str, RunEvent] = {}
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: RunEvent) -> None:
         """Note an event, and hand it on, one at a time."""
         with self._lock:
             if event.step is not None:

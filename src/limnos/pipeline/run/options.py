@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Pipeline
-from limnos.pipeline.run.schedule import after
+from limnos.pipeline.run.schedule import steps_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RunOptions:
     """How to run. `only` and `since` name steps as `Step.name` does; both empty: all."""
 
     only: tuple[str, ...] = ()
@@ -40,9 +40,9 @@ class Options:
         return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
 
 
-def options_of(told: Mapping[str, object], *, like: Options) -> Options:
+def options_of(told: Mapping[str, object], *, like: RunOptions) -> RunOptions:
     """The options of a recorded run, with what is not recorded taken from `like`."""
-    return Options(
+    return RunOptions(
         only=_names(told.get("only")),
         since=_names(told.get("from")),
         full=bool(told.get("full")),
@@ -59,17 +59,17 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
-def selected(pipeline: Pipeline, options: Options, *, needs: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+def select_steps(pipeline: Pipeline, options: RunOptions, *, needs: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
     """The names of the steps to run, in the order they are written. Raises BadRequest for a name that is no step."""
     names = [step.name for step in pipeline.steps]
-    only = frozenset(_known(each, names, flag="--only") for each in options.only)
-    since = after(frozenset(_known(each, names, flag="--from") for each in options.since), needs)
+    only = frozenset(_require_step_name(each, names, flag="--only") for each in options.only)
+    since = steps_after(frozenset(_require_step_name(each, names, flag="--from") for each in options.since), needs)
     if not only and not since:
         return tuple(names)
     return tuple(name for name in names if name in only | since)
 
 
-def _known(name: str, names: Iterable[str], *, flag: str) -> str:
+def _require_step_name(name: str, names: Iterable[str], *, flag: str) -> str:
     names = list(names)
     if name in names:
         return name

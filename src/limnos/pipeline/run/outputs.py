@@ -17,14 +17,14 @@ from limnos.pipeline.run.refs import heads_of
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import Branch
-    from limnos.pipeline.run.patience import Patience
+    from limnos.pipeline.outcomes import StepBranch
+    from limnos.pipeline.run.retries import RetryPolicy
 
 _NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotFoundException|NoSuchFileException")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
+class RunOutputs:
     """Output tables with their UUIDs, and the namespaces of new ones, as far as they were there when the run began."""
 
     uuids: Mapping[Parts, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Outputs:
         }
 
 
-def outputs_now(client: Client, tables: Iterable[Parts], *, patience: Patience) -> Outputs:
+def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolicy) -> RunOutputs:
     """Look at the output tables, and at the namespaces of those that are not there."""
     uuids: dict[Parts, str] = {}
     namespaces: dict[Parts, bool] = {}
@@ -56,21 +56,21 @@ def outputs_now(client: Client, tables: Iterable[Parts], *, patience: Patience) 
             path = table[:length]
             if path not in namespaces:
                 namespaces[path] = patience.on(lambda path=path: _is_there(client, path))  # type: ignore[misc]
-    return Outputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
+    return RunOutputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
 
 
-def outputs_of(told: object) -> Outputs:
+def outputs_of(told: object) -> RunOutputs:
     """The outputs in a run's record; none in one of an earlier release."""
     if not isinstance(told, Mapping):
-        return Outputs()
-    return Outputs(
+        return RunOutputs()
+    return RunOutputs(
         uuids={tuple(table): str(uuid) for table, uuid in told.get("uuids", ())},
         namespaces=frozenset(tuple(each) for each in told.get("namespaces", ())),
     )
 
 
 def find_gone(
-    client: Client, outputs: Outputs, *, written: Iterable[Parts], made: Iterable[Branch], message: str
+    client: Client, outputs: RunOutputs, *, written: Iterable[Parts], made: Iterable[StepBranch], message: str
 ) -> tuple[str, ...]:
     """Say which tables of a step that failed with `message` are not those of the run any longer, and what became of them.
 
@@ -91,7 +91,7 @@ def find_gone(
     return tuple(dict.fromkeys(found))
 
 
-def _namespaces(table: Parts, outputs: Outputs) -> list[Parts]:
+def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:
     """The namespaces of a table that were there, the outermost first."""
     were_there = table in outputs.uuids
     paths = [table[:length] for length in range(2, len(table))]

@@ -19,25 +19,25 @@ RUN_AT = "run_at"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def given(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]:
+def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]:
     """The value of each parameter. Raises BadRequest naming what is unknown, missing or of another type."""
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
-        declared(pipeline, name)
+        find_parameter(pipeline, name)
     found: dict[str, Scalar] = {}
     for name, parameter in known.items():
         value = values.get(name, parameter.default)
         if value is None:
             raise BadRequest(f"parameter {name} ({parameter.type.value}) has no default: give it, --param {name}=VALUE")
-        found[name] = typed(parameter, value)
+        found[name] = typed_value(parameter, value)
     return found
 
 
-def declared(pipeline: Pipeline, name: str) -> Parameter:
+def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
     """The parameter of that name. Raises BadRequest, with the nearest one's."""
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     if name not in known:
-        raise BadRequest(_unknown(name, list(known)))
+        raise BadRequest(_unknown_parameter_message(name, list(known)))
     return known[name]
 
 
@@ -48,10 +48,10 @@ def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at:
     return {RUN_ID: run, RUN_AT: at, **found}
 
 
-def typed(parameter: Parameter, value: object) -> Scalar:
+def typed_value(parameter: Parameter, value: object) -> Scalar:
     """One value in JSON's form. Raises BadRequest."""
     try:
-        return _typed(parameter.type, value)
+        return _typed_value(parameter.type, value)
     except (ValueError, TypeError, OverflowError):
         raise BadRequest(
             f"parameter {parameter.name}: {value!r} is no {parameter.type.value}; write for example "
@@ -69,7 +69,7 @@ _EXAMPLES = {
 }
 
 
-def _typed(kind: ParameterType, value: object) -> Scalar:
+def _typed_value(kind: ParameterType, value: object) -> Scalar:
     if kind is ParameterType.BOOLEAN:
         return value if isinstance(value, bool) else _truth(value)
     if isinstance(value, bool):
@@ -119,7 +119,7 @@ def _native(kind: ParameterType, value: Scalar) -> object:
     return value
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_parameter_message(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     advice = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}" if known else "it has none"
     return f"the pipeline has no parameter {name}; {advice}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.pipeline.context import MADE_BY, branches_prefix
-from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.outcomes import StepBranch
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -25,7 +25,7 @@ _DROPS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heads:
+class TableHeads:
     """A table as it is now: which one, and where its branches and tags point."""
 
     table: Parts
@@ -44,14 +44,14 @@ class Heads:
         return next((each for each in known if each.get("snapshot-id") == snapshot_id), {})
 
 
-def heads_of(client: Client, table: Parts) -> Heads | None:
+def heads_of(client: Client, table: Parts) -> TableHeads | None:
     """Look at a table; None when there is none of the name, as far as the caller may know."""
     try:
         metadata: Mapping[str, Any] = client.tables.load(table, snapshots="refs").metadata
     except NotFoundError:
         return None
     refs = metadata.get("refs") or {}
-    return Heads(
+    return TableHeads(
         table=table,
         uuid=str(metadata["table-uuid"]),
         refs={name: int(ref["snapshot-id"]) for name, ref in refs.items()},
@@ -59,23 +59,23 @@ def heads_of(client: Client, table: Parts) -> Heads | None:
     )
 
 
-def begun_again(client: Client, branches: Iterable[Branch], *, name: str) -> tuple[Branch, ...]:
+def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
     """Begin the branch `name` where each branch's head stands; what an earlier process still writes is not seen there.
 
     Raises RefusedError or ConflictError when a table or a head is not there any longer.
     """
-    begun: list[Branch] = []
+    begun: list[StepBranch] = []
     operations: list[dict[str, object]] = []
     for branch in branches:
         if branch.head is not None:
             operations.append(_begin(branch, name))
-        begun.append(_renamed(branch, name))
+        begun.append(_rename_branch(branch, name))
     if operations:
         client.transactions.run(begun[0].table[0], operations)
     return tuple(begun)
 
 
-def _begin(branch: Branch, name: str) -> dict[str, object]:
+def _begin(branch: StepBranch, name: str) -> dict[str, object]:
     ref: dict[str, object] = {
         "action": "set-snapshot-ref", "ref-name": name, "type": "branch", "snapshot-id": branch.head,
         "max-ref-age-ms": RETAINED_MS,
@@ -84,8 +84,8 @@ def _begin(branch: Branch, name: str) -> dict[str, object]:
     return {"do": "commit-table", "path": list(branch.table[1:]), "requirements": [uuid], "updates": [ref]}
 
 
-def _renamed(branch: Branch, name: str) -> Branch:
-    return Branch(
+def _rename_branch(branch: StepBranch, name: str) -> StepBranch:
+    return StepBranch(
         table=branch.table,
         name=name,
         uuid=branch.uuid,
@@ -98,25 +98,25 @@ def _renamed(branch: Branch, name: str) -> Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemovedOutputs:
     """What was taken away: branches as `table@branch`, tables as dotted paths."""
 
     branches: tuple[str, ...]
     tables: tuple[str, ...]
 
 
-def cleared(client: Client, tables: Mapping[Parts, bool], *, run: str) -> Left:
+def clear_branches(client: Client, tables: Mapping[Parts, bool], *, run: str) -> RemovedOutputs:
     """Drop every branch of the run in these tables, and those tables that it made (`True`) and nobody else has written.
 
     What somebody changes meanwhile is looked at again once; what is still in the way then is raised.
     """
     try:
-        return _cleared(client, tables, run=run)
+        return _clear_branches_once(client, tables, run=run)
     except (ConflictError, NotFoundError, RefusedError):
-        return _cleared(client, tables, run=run)
+        return _clear_branches_once(client, tables, run=run)
 
 
-def _cleared(client: Client, tables: Mapping[Parts, bool], *, run: str) -> Left:
+def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: str) -> RemovedOutputs:
     branches: list[str] = []
     dropped: list[str] = []
     by_catalog: dict[str, list[dict[str, object]]] = {}
@@ -136,16 +136,16 @@ def _cleared(client: Client, tables: Mapping[Parts, bool], *, run: str) -> Left:
     for catalog, operations in by_catalog.items():
         for start in range(0, len(operations), _DROPS_MAX):
             client.transactions.run(catalog, operations[start : start + _DROPS_MAX])
-    return Left(tuple(branches), tuple(dropped))
+    return RemovedOutputs(tuple(branches), tuple(dropped))
 
 
-def _is_made_by(heads: Heads, run: str) -> bool:
+def _is_made_by(heads: TableHeads, run: str) -> bool:
     """Whether a table itself says that the run made it: a record is its user's word, and whoever discards has other rights."""
     properties = heads.metadata.get("properties") or {}
     return f"{properties.get(MADE_BY)}_" == branches_prefix(run)
 
 
-def _removal(heads: Heads, refs: Iterable[str]) -> dict[str, object]:
+def _removal(heads: TableHeads, refs: Iterable[str]) -> dict[str, object]:
     return {
         "do": "commit-table",
         "path": list(heads.table[1:]),

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
-from limnos.pipeline.declaration import Action
-from limnos.pipeline.others import require_own_tables
-from limnos.pipeline.outcomes import Branch, Outcome, Pin
-from limnos.pipeline.run import told
-from limnos.pipeline.run.ended import Ended
-from limnos.pipeline.run.options import Options, options_of
+from limnos.pipeline.declaration import ExpectationAction
+from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.run import record_json
+from limnos.pipeline.run.attempt import AttemptWork, found_by_engine, needs_of
+from limnos.pipeline.run.options import RunOptions, options_of
 from limnos.pipeline.run.outputs import outputs_of
-from limnos.pipeline.run.patience import Patience
-from limnos.pipeline.run.refs import begun_again, heads_of
-from limnos.pipeline.run.schedule import after, before
-from limnos.pipeline.run.start import Means, began_at, holder, perform
-from limnos.pipeline.run.work import Work, found_by_engine, needs_of
+from limnos.pipeline.run.refs import heads_of, restart_branches
+from limnos.pipeline.run.result import RunResult
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.schedule import steps_after, steps_before
+from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform
+from limnos.pipeline.table_conflicts import require_own_tables
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -35,15 +35,17 @@ if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 
 
-def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, options: Options | None = None) -> Ended:
+def resume(
+    pipeline: Pipeline, means: RunMeans, *, run_id: str, directory: Path, options: RunOptions | None = None
+) -> RunResult:
     """Go on with a run, by this declaration of its pipeline; steps that it declares otherwise are run again.
 
     Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's,
     InvalidPipeline when another pipeline declares one of its tables by now.
     """
-    given = options or Options()
+    given = options or RunOptions()
     began = time.monotonic()
-    patience = Patience(given.away_s, stop=means.stop)
+    patience = RetryPolicy(given.away_s, stop=means.stop)
     seen = patience.on(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} is one of pipeline {seen.pipeline}, and the file declares {pipeline.name}")
@@ -53,22 +55,23 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     names = _names(seen, pipeline)
     patience.on(lambda: require_own_tables(means.client, pipeline))
     run = patience.on(
-        lambda: means.client.runs.resume(run_id, holder=holder(), lease_s=chosen.lease_s, after=seen.attempt)
+        lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )
-    version = told.declaration_told(pipeline)
+    version = record_json.encode_declaration(pipeline)
     patience.on(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
     among = {name: needs[name] for name in names}
     among_reads = {name: reads[name] for name in names}
     pins, stale = found_by_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
-    unfinished = _unfinished(seen, names)
+    unfinished = _unfinished_steps(seen, names)
     mended = found_by_engine(
-        lambda: _mended(seen, means, pipeline=pipeline, needs=among, directory=directory), patience=patience
+        lambda: _steps_of_changed_sources(seen, means, pipeline=pipeline, needs=among, directory=directory),
+        patience=patience,
     )
-    redo = after(stale | mended | _changed(seen, pipeline, names=names) | unfinished, among)
-    done = _done(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
+    redo = steps_after(stale | mended | _changed_steps(seen, pipeline, names=names) | unfinished, among)
+    done = _finished_outcomes(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
     # A step whose branch cannot be begun again runs again, and so does what reads it.
-    redo = after(redo | (names - redo - frozenset(done)), among)
-    work = Work(
+    redo = steps_after(redo | (names - redo - frozenset(done)), among)
+    work = AttemptWork(
         pipeline=pipeline,
         directory=directory,
         needs=among,
@@ -98,35 +101,35 @@ def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
     return names
 
 
-def _unfinished(seen: Run, names: frozenset[str]) -> frozenset[str]:
+def _unfinished_steps(seen: Run, names: frozenset[str]) -> frozenset[str]:
     return names - {step.name for step in seen.steps if step.state == "done" and step.outputs}
 
 
-def _changed(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
+def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
     """Steps that are declared otherwise than when the run began."""
     known = seen.options.get("digests")
     digests = known if isinstance(known, Mapping) else {}
     return frozenset(
         step.name
         for step in pipeline.steps
-        if step.name in names and digests.get(step.name) != told.step_digest(pipeline, step)
+        if step.name in names and digests.get(step.name) != record_json.step_digest(pipeline, step)
     )
 
 
 def _pins(
-    seen: Run, means: Means, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
-) -> tuple[dict[Parts, Pin], frozenset[str]]:
+    seen: Run, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
+) -> tuple[dict[Parts, ReadPin], frozenset[str]]:
     """The run's own pins, new ones for what cannot be had any longer or was not read before, and the steps that read those."""
     made = {step.table for step in pipeline.steps if step.name in reads}
     wanted = {table for tables in reads.values() for table in tables} - made
-    known = {table: pin for table, pin in told.pins_of(seen.options.get("pins")).items() if table in wanted}
+    known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in wanted}
     lost = means.engine.lost(known) | (wanted - set(known))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
     return {**known, **(means.engine.pins(lost) if lost else {})}, stale
 
 
-def _mended(
-    seen: Run, means: Means, *, pipeline: Pipeline, needs: Mapping[str, frozenset[str]], directory: Path
+def _steps_of_changed_sources(
+    seen: Run, means: RunMeans, *, pipeline: Pipeline, needs: Mapping[str, frozenset[str]], directory: Path
 ) -> frozenset[str]:
     """Finished steps that read a source whose content has changed since.
 
@@ -141,8 +144,8 @@ def _mended(
             found = means.engine.changed(pipeline, new, directory=directory)
             changed |= {(name, pin.fingerprint): found.get(name, True) for name, pin in new.items()}
     failed = {step.name for step in seen.steps if step.state == "failed"}
-    broken = {each.step for each in seen.findings if not each.held and each.action == Action.FAIL.value}
-    blamed = before(frozenset(failed & broken), needs)
+    broken = {each.step for each in seen.findings if not each.held and each.action == ExpectationAction.FAIL.value}
+    blamed = steps_before(frozenset(failed & broken), needs)
     return frozenset(
         name
         for name, read in pins.items()
@@ -151,29 +154,29 @@ def _mended(
     )
 
 
-def _source_pins(step: RunStep) -> dict[str, Pin]:
-    outcome = told.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+def _source_pins(step: RunStep) -> dict[str, ReadPin]:
+    outcome = record_json.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
     return {pin.name: pin for pin in outcome.pins if pin.table is None}
 
 
-def _done(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, Outcome]:
+def _finished_outcomes(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, StepOutcome]:
     """Outcomes on branches of this attempt, of those steps whose tables are as the run left them."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, StepOutcome] = {}
     for step in seen.steps:
         if step.name not in names:
             continue
-        outcome = told.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+        outcome = record_json.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
         if any(_has_moved(client, branch) for branch in outcome.branches):
             continue
         try:
-            branches = begun_again(client, outcome.branches, name=name)
+            branches = restart_branches(client, outcome.branches, name=name)
         except (ConflictError, NotFoundError, RefusedError):
             continue
         found[step.name] = replace(outcome, branches=branches)
     return found
 
 
-def _has_moved(client: Client, branch: Branch) -> bool:
+def _has_moved(client: Client, branch: StepBranch) -> bool:
     heads = heads_of(client, branch.table)
     return heads is None or heads.main != branch.base or heads.uuid != branch.uuid
 

@@ -14,26 +14,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
-from limnos.pipeline.aside import tables_of
 from limnos.pipeline.context import StepContext, branch_name
 from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
-from limnos.pipeline.rights import lacking_now
-from limnos.pipeline.run import told
-from limnos.pipeline.run.commit import Moved, Published, publish, tell_lineage
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.events import Board, Event, Listener, Tasks, nobody
-from limnos.pipeline.run.heart import Heart, superseded
+from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.run import record_json
+from limnos.pipeline.run.attempt import AttemptWork, StepEngine
+from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, tell_lineage
+from limnos.pipeline.run.events import Listener, ProgressBoard, RunEvent, TaskProgress, ignore_event
+from limnos.pipeline.run.heartbeat import HeartbeatThread, superseded_message
 from limnos.pipeline.run.outputs import find_gone
-from limnos.pipeline.run.patience import Patience
-from limnos.pipeline.run.refs import cleared
-from limnos.pipeline.run.schedule import after, carry
-from limnos.pipeline.run.stop import Stop, Stopped
-from limnos.pipeline.run.work import Engine, Work
+from limnos.pipeline.run.refs import clear_branches
+from limnos.pipeline.run.result import EndReason, RunResult
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.schedule import run_schedule, steps_after
+from limnos.pipeline.run.stop import RunStopped, StopSignal
+from limnos.pipeline.side_tables import tables_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.pipeline.declaration import Step
-    from limnos.pipeline.outcomes import Branch, Outcome
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.outcomes import StepBranch, StepOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _AWAY_TRIES = 5
 
 
 @dataclass(slots=True)
-class _Times:
+class _AttemptTimes:
     """Seconds per phase of the attempt, for the run's record."""
 
     began: float = field(default_factory=time.monotonic)
@@ -50,27 +50,27 @@ class _Times:
     publishing: float = 0.0
 
 
-class Runner:
+class AttemptRunner:
     """Runs one attempt; use it once. `heart` is a client of its own, since the first may wait for an answer."""
 
     def __init__(
         self,
-        work: Work,
-        engine: Engine,
+        work: AttemptWork,
+        engine: StepEngine,
         *,
         client: Client,
         heart: Client,
-        stop: Stop,
-        listener: Listener = nobody,
+        stop: StopSignal,
+        listener: Listener = ignore_event,
     ) -> None:
         self.work = work
         self.engine = engine
         self.client = client
         self.stop = stop
-        self.board = Board(work.run, listener=listener)
-        self.patience = Patience(work.options.away_s, stop=stop)
-        self.times = _Times()
-        self._heart = Heart(
+        self.board = ProgressBoard(work.run, listener=listener)
+        self.patience = RetryPolicy(work.options.away_s, stop=stop)
+        self.times = _AttemptTimes()
+        self._heart = HeartbeatThread(
             heart,
             run=work.run,
             attempt=work.attempt,
@@ -79,30 +79,34 @@ class Runner:
             progress=self._progress,
         )
         self._steps = {step.name: step for step in work.steps}
-        self._outcomes: dict[str, Outcome] = dict(work.done)
+        self._outcomes: dict[str, StepOutcome] = dict(work.done)
         self._tries: dict[str, int] = {}
         self._began: dict[str, float] = {}
 
-    def perform(self) -> Ended:
+    def perform(self) -> RunResult:
         """Run to the end; what goes wrong is in the value that is returned."""
         with self._heart:
             try:
                 ended = self._through()
-            except (Stopped, KeyboardInterrupt) as error:
+            except (RunStopped, KeyboardInterrupt) as error:
                 ended = self._stopped(error)
             except DeniedError as error:
                 ended = self._end(
-                    "held", Why.DENIED, message=f"{error.message}{self._grants(self._steps)}. {self._how_to_publish()}"
+                    "held",
+                    EndReason.DENIED,
+                    message=f"{error.message}{self._grants(self._steps)}. {self._how_to_publish()}",
                 )
             except NoSpaceError as error:
-                ended = self._end("failed", Why.CODE, message=f"{error.message.rstrip('.')}. {self._how_to_go_on()}")
+                ended = self._end(
+                    "failed", EndReason.CODE, message=f"{error.message.rstrip('.')}. {self._how_to_go_on()}"
+                )
             except UnavailableError as error:
                 ended = self._away(error)
             except ClientError as error:
-                ended = self._end("failed", Why.CODE, message=error.message)
+                ended = self._end("failed", EndReason.CODE, message=error.message)
         self._tell_phases(ended)
         self.board.tell(
-            Event(
+            RunEvent(
                 run=ended.run,
                 state=ended.state,
                 rows=ended.rows,
@@ -113,7 +117,7 @@ class Runner:
         )
         return ended
 
-    def _through(self) -> Ended:
+    def _through(self) -> RunResult:
         todo = frozenset(self._steps) - frozenset(self._outcomes)
         for round_number in range(self.work.options.tries + 1):
             failed = self._carry(todo)
@@ -121,9 +125,9 @@ class Runner:
                 return failed
             self.stop.check()
             if self.work.options.hold:
-                return self._end("held", Why.DONE, message=f"all steps are done; {self._how_to_publish()}")
+                return self._end("held", EndReason.DONE, message=f"all steps are done; {self._how_to_publish()}")
             found = self._publish(again=round_number)
-            if isinstance(found, Published):
+            if isinstance(found, PublishResult):
                 return self._published(found)
             gone = [each.who for each in found if each.gone]
             if gone or round_number == self.work.options.tries:
@@ -133,13 +137,15 @@ class Runner:
 
     # ------------------------------------------------------------------------------------------ steps
 
-    def _carry(self, names: frozenset[str]) -> Ended | None:
+    def _carry(self, names: frozenset[str]) -> RunResult | None:
         """Carry out these steps; None when all is well."""
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
         began = time.monotonic()
-        carried = carry(needs, self._do, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt)
+        carried = run_schedule(
+            needs, self._do, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt
+        )
         self.times.steps += time.monotonic() - began
         self.stop.check()
         if not carried.failed:
@@ -171,7 +177,7 @@ class Runner:
         self._outcomes[name] = outcome
         self._tell(name, "done", outcome=outcome, began=began)
 
-    def _carry_out(self, step: Step) -> Outcome:
+    def _carry_out(self, step: StepDeclaration) -> StepOutcome:
         """Carry a step out, again on another branch when the server was away meanwhile, or executors were lost."""
         lost = 0
         while True:
@@ -187,7 +193,7 @@ class Runner:
                 logger.info("step %s: %s; it is run again when the server is there", step.name, error.message)
                 self.patience.until_there(self.client.whoami)
 
-    def _explained(self, step: Step, error: StepError) -> StepError:
+    def _explained(self, step: StepDeclaration, error: StepError) -> StepError:
         """Say of a failed step which of its tables somebody has taken away: Spark tells of files that do not exist."""
         if not isinstance(error, StepFailed):
             return error
@@ -225,9 +231,9 @@ class Runner:
             check=self.stop.check,
         )
 
-    def _record(self, name: str, state: str, *, outcome: Outcome | None = None, message: str | None = None) -> None:
+    def _record(self, name: str, state: str, *, outcome: StepOutcome | None = None, message: str | None = None) -> None:
         """Tell the server of a step. Raises Stopped when another attempt acts."""
-        facts: told.OutcomeTold = {} if outcome is None else told.outcome_told(outcome)
+        facts: record_json.OutcomeRecord = {} if outcome is None else record_json.encode_outcome(outcome)
         now_ms = time.time_ns() // 1_000_000
         try:
             self.patience.on(
@@ -243,7 +249,7 @@ class Runner:
                 )
             )
         except (ConflictError, NotFoundError) as error:
-            self.stop.ask(Why.SUPERSEDED, superseded(self.work.run, error))
+            self.stop.ask(EndReason.SUPERSEDED, superseded_message(self.work.run, error))
             self.stop.check()
 
     def _tell(
@@ -251,12 +257,12 @@ class Runner:
         name: str,
         state: str,
         *,
-        outcome: Outcome | None = None,
+        outcome: StepOutcome | None = None,
         began: float | None = None,
         message: str | None = None,
     ) -> None:
         self.board.tell(
-            Event(
+            RunEvent(
                 run=self.work.run,
                 step=name,
                 state=state,
@@ -264,7 +270,7 @@ class Runner:
                 bytes=None if outcome is None else outcome.bytes,
                 seconds=None if began is None else time.monotonic() - began,
                 message=message,
-                findings=() if outcome is None else tuple(told.findings_told(outcome.findings)),
+                findings=() if outcome is None else tuple(record_json.encode_findings(outcome.findings)),
             )
         )
 
@@ -275,7 +281,7 @@ class Runner:
             began = self._began.get(name, time.monotonic())
             left_s = _left_s(tasks, seconds=time.monotonic() - began)
             self.board.tell(
-                Event(
+                RunEvent(
                     run=self.work.run,
                     step=name,
                     state="running",
@@ -288,12 +294,12 @@ class Runner:
 
     # ---------------------------------------------------------------------------------------- publish
 
-    def _branches(self) -> list[Branch]:
+    def _branches(self) -> list[StepBranch]:
         return [branch for name in self._steps for branch in self._outcomes[name].branches]
 
-    def _publish(self, *, again: int) -> Published | tuple[Moved, ...]:
+    def _publish(self, *, again: int) -> PublishResult | tuple[MovedOutput, ...]:
         began = time.monotonic()
-        self.board.tell(Event(run=self.work.run, state="publishing"))
+        self.board.tell(RunEvent(run=self.work.run, state="publishing"))
         found = publish(
             self.client,
             self._branches(),
@@ -305,7 +311,7 @@ class Runner:
         self.times.publishing += time.monotonic() - began
         return found
 
-    def _again(self, moved: tuple[Moved, ...]) -> frozenset[str]:
+    def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
         """The steps to run again: whose table was moved, and those that read it."""
         tables = {each.branch.table for each in moved}
         own = {
@@ -313,29 +319,31 @@ class Runner:
             for name, outcome in self._outcomes.items()
             if any(branch.table in tables for branch in outcome.branches)
         }
-        names = after(frozenset(own), self.work.needs)
+        names = steps_after(frozenset(own), self.work.needs)
         words = "; ".join(each.who for each in moved)
         self.board.tell(
-            Event(run=self.work.run, state="moved", message=f"{words}; running again: {', '.join(sorted(names))}")
+            RunEvent(run=self.work.run, state="moved", message=f"{words}; running again: {', '.join(sorted(names))}")
         )
         return names
 
-    def _published(self, published: Published) -> Ended:
+    def _published(self, published: PublishResult) -> RunResult:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
         rows = sum(outcome.rows for outcome in self._outcomes.values())
         names = ", ".join(self._steps)
         tell_lineage(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
-        return self._ended("published", Why.DONE, message=f"published {names}", revision=published.revision, rows=rows)
+        return self._ended(
+            "published", EndReason.DONE, message=f"published {names}", revision=published.revision, rows=rows
+        )
 
-    def _not_published(self, moved: tuple[Moved, ...], *, gone: list[str]) -> Ended:
+    def _not_published(self, moved: tuple[MovedOutput, ...], *, gone: list[str]) -> RunResult:
         words = "; ".join(gone or [each.who for each in moved])
         advice = (
             "start a new run, which makes it again"
             if gone
             else f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries again"
         )
-        return self._end("failed", Why.MOVED, message=f"{words}; {advice}")
+        return self._end("failed", EndReason.MOVED, message=f"{words}; {advice}")
 
     # -------------------------------------------------------------------------------------------- end
 
@@ -346,18 +354,18 @@ class Runner:
     def _how_to_go_on(self) -> str:
         return f"nothing was published; mend it, then `limnos pipeline resume {self.work.run}`"
 
-    def _failed(self, failed: Mapping[str, BaseException]) -> Ended:
+    def _failed(self, failed: Mapping[str, BaseException]) -> RunResult:
         for error in failed.values():
             if not isinstance(error, (StepError, ClientError)):
                 raise error
-        words = "; ".join(f"{name}: {_words(error)}" for name, error in failed.items())
+        words = "; ".join(f"{name}: {_error_text(error)}" for name, error in failed.items())
         why = _why(list(failed.values()))
-        if why is Why.AWAY:
+        if why is EndReason.AWAY:
             return self._away(next(iter(failed.values())))
-        if why in (Why.CODE, Why.DENIED, Why.MOVED) and (grants := self._grants(failed)):
+        if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (grants := self._grants(failed)):
             # A table that may not be seen any longer is told as one that is not there.
-            why, words = Why.DENIED, words + grants
-        if why is Why.MOVED:
+            why, words = EndReason.DENIED, words + grants
+        if why is EndReason.MOVED:
             return self._end(
                 "failed",
                 why,
@@ -371,20 +379,20 @@ class Runner:
         read = [pin.table for pin in self.work.pins.values() if pin.table is not None]
         made = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
         try:
-            lines = lacking_now(self.client, read=[*read, *made], written=written)
+            lines = grants_lacking_now(self.client, read=[*read, *made], written=written)
         except ClientError as error:
             logger.debug("nobody can tell which rights lack: %s", error)
             return ""
         return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
 
-    def _stopped(self, error: BaseException) -> Ended:
+    def _stopped(self, error: BaseException) -> RunResult:
         self.engine.halt()
-        why = error.why if isinstance(error, Stopped) else Why.INTERRUPTED
-        words = error.message if isinstance(error, Stopped) else "interrupted"
-        if why is Why.SUPERSEDED:
+        why = error.why if isinstance(error, RunStopped) else EndReason.INTERRUPTED
+        words = error.message if isinstance(error, RunStopped) else "interrupted"
+        if why is EndReason.SUPERSEDED:
             return self._ended("lost", why, message=words)
         # What was asked to stop may still ask the server.
-        self.patience = Patience(self.work.options.lease_s, stop=Stop())
+        self.patience = RetryPolicy(self.work.options.lease_s, stop=StopSignal())
         try:
             self._clear(keep_tables=False)
             words += "; its branches are dropped, and nothing was published"
@@ -392,28 +400,30 @@ class Runner:
             words += f"; nothing was published. Its branches are still there: {failure.message}"
         return self._end("cancelled", why, message=words)
 
-    def _away(self, error: BaseException) -> Ended:
+    def _away(self, error: BaseException) -> RunResult:
         """The server is away: nobody can be told. The lease ends by itself."""
-        message = (
-            f"{_words(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
+        message = f"{_error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
+        return self._ended(
+            "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"
         )
-        return self._ended("lost", Why.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on")
 
-    def _end(self, state: str, why: Why, *, message: str) -> Ended:
+    def _end(self, state: str, why: EndReason, *, message: str) -> RunResult:
         """Record the end, and make its value."""
         run, attempt = self.work.run, self.work.attempt
         try:
             self.patience.on(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
         except (ConflictError, NotFoundError) as error:
-            if why in (Why.CANCELLED, Why.INTERRUPTED):
+            if why in (EndReason.CANCELLED, EndReason.INTERRUPTED):
                 return self._ended(state, why, message=message)
-            return self._ended("lost", Why.SUPERSEDED, message=superseded(run, error))
-        except (UnavailableError, Stopped) as error:
+            return self._ended("lost", EndReason.SUPERSEDED, message=superseded_message(run, error))
+        except (UnavailableError, RunStopped) as error:
             logger.warning("the end of run %s could not be recorded: %s", run, error)
         return self._ended(state, why, message=message)
 
-    def _ended(self, state: str, why: Why, *, message: str, revision: int | None = None, rows: int = 0) -> Ended:
-        return Ended(
+    def _ended(
+        self, state: str, why: EndReason, *, message: str, revision: int | None = None, rows: int = 0
+    ) -> RunResult:
+        return RunResult(
             run=self.work.run,
             pipeline=self.work.pipeline.name,
             attempt=self.work.attempt,
@@ -425,9 +435,9 @@ class Runner:
             seconds=time.monotonic() - self.times.began,
         )
 
-    def _tell_phases(self, ended: Ended) -> None:
+    def _tell_phases(self, ended: RunResult) -> None:
         """Say what the attempt spent its time on; it has ended whatever becomes of this."""
-        if ended.why in (Why.AWAY, Why.SUPERSEDED):
+        if ended.why in (EndReason.AWAY, EndReason.SUPERSEDED):
             return
         seconds = {
             "planning": self.work.planning_s,
@@ -435,7 +445,7 @@ class Runner:
             "publishing": self.times.publishing,
         }
         try:
-            self.client.runs.beat(self.work.run, self.work.attempt, phases_s=told.phases_told(seconds))
+            self.client.runs.beat(self.work.run, self.work.attempt, phases_s=record_json.encode_phases(seconds))
         except ClientError as error:
             logger.debug("the phases of run %s were not taken: %s", self.work.run, error)
 
@@ -445,27 +455,27 @@ class Runner:
             for step in self.work.steps
             for table in tables_of(self.work.pipeline, step)
         }
-        self.patience.on(lambda: cleared(self.client, tables, run=self.work.run))
+        self.patience.on(lambda: clear_branches(self.client, tables, run=self.work.run))
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(getattr(error, "message", "") or error)
 
 
-def _left_s(tasks: Tasks, *, seconds: float) -> float | None:
+def _left_s(tasks: TaskProgress, *, seconds: float) -> float | None:
     """By the share of tasks that are done; None while that says little."""
     share = tasks.done / tasks.total if tasks.total else 0.0
     return seconds * (1 - share) / share if share >= 0.05 else None
 
 
-def _why(errors: list[BaseException]) -> Why:
+def _why(errors: list[BaseException]) -> EndReason:
     """The one that is told when several steps failed: code before data, as data may be broken by it."""
     if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
-        return Why.AWAY
+        return EndReason.AWAY
     if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
-        return Why.DENIED
+        return EndReason.DENIED
     if any(isinstance(error, OutputGone) for error in errors):
-        return Why.MOVED
+        return EndReason.MOVED
     if all(isinstance(error, DataBroken) for error in errors):
-        return Why.DATA
-    return Why.CODE
+        return EndReason.DATA
+    return EndReason.CODE

@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from limnos.pipeline.run.ended import Why
-from limnos.pipeline.run.stop import Stop, Stopped
+from limnos.pipeline.run.result import EndReason
+from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 _LOOK_S = 0.2
 """So often the waiting thread looks whether the run is to stop; Python's signals are handled there, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ScheduleResult:
     """What came of a schedule: names of the steps that are done, failures by name, and those never begun."""
 
     done: frozenset[str]
@@ -26,14 +26,14 @@ class Carried:
     waiting: tuple[str, ...]
 
 
-def carry(
+def run_schedule(
     needs: Mapping[str, frozenset[str]],
     do: Callable[[str], None],
     *,
     at_once: int,
-    stop: Stop,
+    stop: StopSignal,
     halt: Callable[[], None],
-) -> Carried:
+) -> ScheduleResult:
     """Do each step of `needs` after those that it needs; needs outside the mapping are there already.
 
     `halt` is called, perhaps more than once, while begun steps shall come to an early end: after `stop` was asked for.
@@ -50,19 +50,19 @@ def carry(
                     under_way[pool.submit(do, name)] = name
             if not under_way:
                 break
-            for future in _ended(under_way, stop):
+            for future in _wait_for_ended(under_way, stop):
                 _note(under_way.pop(future), future, done=done, failed=failed)
             if stop.reason is not None and under_way:
                 halt()
-    return Carried(frozenset(done), failed, tuple(waiting))
+    return ScheduleResult(frozenset(done), failed, tuple(waiting))
 
 
-def _ended(under_way: Collection[Future[None]], stop: Stop) -> Collection[Future[None]]:
+def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Collection[Future[None]]:
     """Those that have ended meanwhile. Ctrl-C stops the run here, so that what has begun is brought to its end."""
     try:
         return wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
     except KeyboardInterrupt:
-        stop.ask(Why.INTERRUPTED, "interrupted by the keyboard")
+        stop.ask(EndReason.INTERRUPTED, "interrupted by the keyboard")
         return ()
 
 
@@ -77,11 +77,11 @@ def _note(name: str, future: Future[None], *, done: set[str], failed: dict[str, 
     error = future.exception()
     if error is None:
         done.add(name)
-    elif not isinstance(error, Stopped):
+    elif not isinstance(error, RunStopped):
         failed[name] = error
 
 
-def after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The steps named and all that need them, directly or not."""
     found = set(names)
     grown = True
@@ -92,7 +92,7 @@ def after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozens
     return frozenset(found)
 
 
-def before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def steps_before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """All steps that the named ones need, directly or not, without those themselves unless another needs them."""
     found: set[str] = set()
     todo = list(names)

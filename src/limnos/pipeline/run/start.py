@@ -17,81 +17,83 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ConflictError
-from limnos.pipeline.aside import tables_of
-from limnos.pipeline.graph import order
-from limnos.pipeline.others import declare, known, require_own_tables
-from limnos.pipeline.rights import lacking_now
-from limnos.pipeline.run import told
-from limnos.pipeline.run.ended import Ended, Why
-from limnos.pipeline.run.events import Event, Listener, nobody
-from limnos.pipeline.run.options import Options, selected
-from limnos.pipeline.run.outputs import Outputs, outputs_now
-from limnos.pipeline.run.parameters import given
-from limnos.pipeline.run.patience import Patience
-from limnos.pipeline.run.runner import Runner
-from limnos.pipeline.run.stop import Stop, Stopped
-from limnos.pipeline.run.work import Engine, Work, found_by_engine, needs_of
+from limnos.pipeline.graph import order_steps
+from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.run import record_json
+from limnos.pipeline.run.attempt import AttemptWork, StepEngine, found_by_engine, needs_of
+from limnos.pipeline.run.events import Listener, RunEvent, ignore_event
+from limnos.pipeline.run.options import RunOptions, select_steps
+from limnos.pipeline.run.outputs import RunOutputs, outputs_now
+from limnos.pipeline.run.parameters import parameter_values
+from limnos.pipeline.run.result import EndReason, RunResult
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.runner import AttemptRunner
+from limnos.pipeline.run.stop import RunStopped, StopSignal
+from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.table_conflicts import find_declaration, put_declaration, require_own_tables
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.client.runs import Run
-    from limnos.pipeline.declaration import Parts, Pipeline, Scalar, Step
-    from limnos.pipeline.outcomes import Pin
+    from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
+    from limnos.pipeline.outcomes import ReadPin
 
 BUSY = "pipeline-busy"
 _BUSY_PAUSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class RunMeans:
     """What runs are carried out with: two clients of the same server and caller, an engine, and who listens."""
 
     client: Client
     heart: Client
-    engine: Engine
-    stop: Stop
-    listener: Listener = nobody
+    engine: StepEngine
+    stop: StopSignal
+    listener: Listener = ignore_event
 
 
 def start(
     pipeline: Pipeline,
-    means: Means,
+    means: RunMeans,
     *,
     directory: Path,
     file: str | None = None,
     parameters: Mapping[str, object] | None = None,
-    options: Options | None = None,
-) -> Ended:
+    options: RunOptions | None = None,
+) -> RunResult:
     """Run the pipeline once, to its end.
 
     Raises BadRequest (options, parameters), InvalidPipeline (its order, a table of another pipeline), NotFound (a table that is read), Unavailable, and ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
     """
     began = time.monotonic()
-    options = options or Options()
-    values = given(pipeline, parameters or {})
-    patience = Patience(options.away_s, stop=means.stop)
+    options = options or RunOptions()
+    values = parameter_values(pipeline, parameters or {})
+    patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    names = selected(pipeline, options, needs=needs)
+    names = select_steps(pipeline, options, needs=needs)
     patience.on(lambda: require_own_tables(means.client, pipeline))
-    request = _Request(
+    request = _RunRequest(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
     )
-    if lacking := patience.on(lambda: lacking_now(means.client, read=(), written=request.written)):
+    if lacking := patience.on(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
-        return _refused(request, Why.DENIED, message=f"a right lacks, and nothing was begun; what gives it: {words}")
-    declared = told.declaration_told(pipeline)
-    before = patience.on(lambda: known(means.client, pipeline.name))
-    patience.on(lambda: declare(means.client, pipeline, told=declared, before=before))
+        return _refused_result(
+            request, EndReason.DENIED, message=f"a right lacks, and nothing was begun; what gives it: {words}"
+        )
+    declared = record_json.encode_declaration(pipeline)
+    before = patience.on(lambda: find_declaration(means.client, pipeline.name))
+    patience.on(lambda: put_declaration(means.client, pipeline, told=declared, before=before))
     try:
-        run, pins, outputs = _begun(request, means, patience=patience)
-    except Stopped as error:
-        return _refused(request, error.why, message=f"{error.message} before the run began")
+        run, pins, outputs = _begin_run(request, means, patience=patience)
+    except RunStopped as error:
+        return _refused_result(request, error.why, message=f"{error.message} before the run began")
     except ConflictError as error:
         if error.code != BUSY:
             raise
-        return _refused(request, Why.BUSY, message=error.message)
-    work = Work(
+        return _refused_result(request, EndReason.BUSY, message=error.message)
+    work = AttemptWork(
         pipeline=pipeline,
         directory=directory,
         needs={name: needs[name] for name in names},
@@ -109,19 +111,19 @@ def start(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
+class _RunRequest:
     """What a run is asked for with, apart from what the tables are at that moment."""
 
     pipeline: Pipeline
     names: tuple[str, ...]
     reads: Mapping[str, frozenset[Parts]]
     values: Mapping[str, Scalar]
-    options: Options
+    options: RunOptions
     file: str | None
     run: str
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[StepDeclaration, ...]:
         """Those to run."""
         return tuple(step for step in self.pipeline.steps if step.name in self.names)
 
@@ -135,19 +137,19 @@ class _Request:
         """The tables that it may write, those that rows are kept aside in among them."""
         return tuple(table for step in self.steps for table in tables_of(self.pipeline, step))
 
-    def new(self, outputs: Outputs) -> frozenset[Parts]:
+    def new(self, outputs: RunOutputs) -> frozenset[Parts]:
         """Those of its tables that were not there."""
         return frozenset(self.tables) - frozenset(outputs.uuids)
 
-    def record(self, pins: Mapping[Parts, Pin], *, outputs: Outputs) -> dict[str, object]:
+    def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
         """What a resume, a publish or a discard by another process has to know."""
         return self.options.told() | {
-            "pins": told.pins_told(pins),
+            "pins": record_json.encode_pins(pins),
             "tables": [list(table) for table in self.tables],
             "new": [list(table) for table in sorted(self.new(outputs))],
             "outputs": outputs.told(),
             "file": self.file,
-            "digests": {step.name: told.step_digest(self.pipeline, step) for step in self.steps},
+            "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
         }
 
     def steps_told(self) -> list[dict[str, object]]:
@@ -162,7 +164,9 @@ class _Request:
         ]
 
 
-def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run, dict[Parts, Pin], Outputs]:
+def _begin_run(
+    request: _RunRequest, means: RunMeans, *, patience: RetryPolicy
+) -> tuple[Run, dict[Parts, ReadPin], RunOutputs]:
     """Start the run as soon as no other one is under way, with pins of that moment. Raises ConflictError when it stays so."""
     made = {step.table for step in request.steps}
     outside = {table for name in request.names for table in request.reads[name]} - made
@@ -173,20 +177,22 @@ def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run,
         outputs = outputs_now(means.client, request.tables, patience=patience)
         record = request.record(pins, outputs=outputs)
         try:
-            return _started(request, means.client, record=record, patience=patience), pins, outputs
+            return _start_at_server(request, means.client, record=record, patience=patience), pins, outputs
         except ConflictError as error:
             if error.code != BUSY or time.monotonic() + _BUSY_PAUSE_S > until:
                 raise
         means.stop.wait(_BUSY_PAUSE_S)
 
 
-def _started(request: _Request, client: Client, *, record: Mapping[str, object], patience: Patience) -> Run:
+def _start_at_server(
+    request: _RunRequest, client: Client, *, record: Mapping[str, object], patience: RetryPolicy
+) -> Run:
     """Start it at the server; a lost answer is asked for again under the same id."""
     return patience.on(
         lambda: client.runs.start(
             request.pipeline.name,
             request.run,
-            holder=holder(),
+            holder=lease_holder(),
             steps=request.steps_told(),
             lease_s=request.options.lease_s,
             parameters=request.values,
@@ -196,7 +202,7 @@ def _started(request: _Request, client: Client, *, record: Mapping[str, object],
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class StepIntent:
     """What a run would do with one step: which steps come before, what it reads as of when, what it writes and how."""
 
     step: str
@@ -206,21 +212,21 @@ class Intent:
 
 
 def intents(
-    pipeline: Pipeline, means: Means, *, parameters: Mapping[str, object], options: Options
-) -> tuple[Intent, ...]:
+    pipeline: Pipeline, means: RunMeans, *, parameters: Mapping[str, object], options: RunOptions
+) -> tuple[StepIntent, ...]:
     """What a run would do, without doing it. Raises as `start` does."""
-    given(pipeline, parameters)
-    patience = Patience(options.away_s, stop=means.stop)
+    parameter_values(pipeline, parameters)
+    patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    names = selected(pipeline, options, needs=needs)
+    names = select_steps(pipeline, options, needs=needs)
     patience.on(lambda: require_own_tables(means.client, pipeline))
     made = {step.table for step in pipeline.steps if step.name in names}
     outside = {table for name in names for table in reads[name]} - made
     pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
-    ordered = [step for level in order(pipeline, reads) for step in level if step.name in names]
+    ordered = [step for level in order_steps(pipeline, reads) for step in level if step.name in names]
     return tuple(
-        Intent(
+        StepIntent(
             step=step.name,
             after=tuple(sorted(needs[step.name] & set(names))),
             reads=tuple(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
@@ -230,30 +236,30 @@ def intents(
     )
 
 
-def _read(table: Parts, pin: Pin | None) -> str:
+def _read(table: Parts, pin: ReadPin | None) -> str:
     name = ".".join(table)
     if pin is None:
         return f"{name} of this run"
     return name if pin.snapshot is None else f"{name} at {pin.snapshot}"
 
 
-def perform(work: Work, means: Means, *, state: str) -> Ended:
+def perform(work: AttemptWork, means: RunMeans, *, state: str) -> RunResult:
     """Carry out an attempt that the server knows of."""
     means.listener(
-        Event(
+        RunEvent(
             run=work.run,
             state=state,
             message=f"attempt {work.attempt}",
             further={"pipeline": work.pipeline.name, "steps": list(work.needs), "done": sorted(work.done)},
         )
     )
-    runner = Runner(
+    runner = AttemptRunner(
         work, means.engine, client=means.client, heart=means.heart, stop=means.stop, listener=means.listener
     )
     return runner.perform()
 
 
-def holder() -> str:
+def lease_holder() -> str:
     """Who holds the lease: machine, process, and which of the process's runs."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
@@ -263,6 +269,8 @@ def began_at(run: Run) -> datetime:
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 
-def _refused(request: _Request, why: Why, *, message: str) -> Ended:
+def _refused_result(request: _RunRequest, why: EndReason, *, message: str) -> RunResult:
     """The end of a run that never began."""
-    return Ended(run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message)
+    return RunResult(
+        run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message
+    )

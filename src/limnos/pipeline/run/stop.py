@@ -8,42 +8,42 @@ from __future__ import annotations
 
 import threading
 
-from limnos.pipeline.run.ended import Why
+from limnos.pipeline.run.result import EndReason
 
 
-class Stopped(Exception):
+class RunStopped(Exception):
     """Raised where work would go on after the run was stopped."""
 
-    def __init__(self, why: Why, message: str) -> None:
+    def __init__(self, why: EndReason, message: str) -> None:
         super().__init__(message)
         self.why = why
         self.message = message
 
 
-class Stop:
+class StopSignal:
     """Whether to stop. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._lock = threading.Lock()
-        self._reason: Stopped | None = None
+        self._reason: RunStopped | None = None
 
-    def ask(self, why: Why, message: str) -> None:
+    def ask(self, why: EndReason, message: str) -> None:
         """Stop for a reason, unless there is one already."""
         with self._lock:
             if self._reason is None:
-                self._reason = Stopped(why, message)
+                self._reason = RunStopped(why, message)
         self._asked.set()
 
     @property
-    def reason(self) -> Stopped | None:
+    def reason(self) -> RunStopped | None:
         """Why, if it was asked for."""
         return self._reason
 
     def check(self) -> None:
         """Go on, or raise Stopped."""
         if self._reason is not None:
-            raise Stopped(self._reason.why, self._reason.message)
+            raise RunStopped(self._reason.why, self._reason.message)
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until it is asked for; tells whether it was."""

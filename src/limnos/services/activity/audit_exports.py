@@ -18,16 +18,16 @@ from limnos.files import root_of, store_for
 from limnos.formats.audit_files import begin_of, day_of, file_of, name_of, next_day
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.scene import Scope
-from limnos.store.audit import Wanted, first_at, lines_read
-from limnos.store.sql import driven
+from limnos.services.request.request_view import RequestScope
+from limnos.store.audit import AuditFilter, first_at, lines_read
+from limnos.store.sql import drive_load
 
 if TYPE_CHECKING:
-    from limnos.model.audit import Line
+    from limnos.model.audit import AuditRecord
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.services.storage.work import Beat, Work
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.storage.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 EXPORT_AUDIT: Final = "export-audit"
@@ -73,11 +73,11 @@ async def audit_export(ctx: Context, *, location: str | None, since: date | None
     """Leave a task that writes the lines of some days as files; returns its id. For service admins. Raises Forbidden, BadRequest."""
     await refuse_former(ctx)
 
-    def decide(scene: Scene) -> Permit[AuditExport]:
-        decision = scene.require(Action.AUDIT_READ_ALL, ())
-        return scene.permit(export_days(ctx, location=location, since=since, until=until), decision)
+    def decide(request_view: RequestView) -> Permit[AuditExport]:
+        decision = request_view.require(Action.AUDIT_READ_ALL, ())
+        return request_view.permit(export_days(ctx, location=location, since=since, until=until), decision)
 
-    task_id = await ctx.write(Scope(), decide, export_leave)
+    task_id = await ctx.write(RequestScope(), decide, export_leave)
     ctx.services.wake_worker()
     return task_id
 
@@ -87,7 +87,7 @@ def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
     return tx.tasks.create(EXPORT_AUDIT, msgspec.json.encode(permit.command).decode())
 
 
-async def export_run(work: Work, payload: AuditExport) -> str:
+async def export_run(work: TaskContext, payload: AuditExport) -> str:
     """Write days that somebody asked for; returns what was written."""
     files = lines = 0
     first = await work.submit(first_at)
@@ -98,7 +98,7 @@ async def export_run(work: Work, payload: AuditExport) -> str:
     return f"wrote {lines} lines in {files} files"
 
 
-async def days_run(work: Work, payload: AuditDays) -> tuple[AuditDays, str | None]:
+async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, str | None]:
     """Write the days that are over since the last time, where the settings name a place; returns what to be told next, and what was written."""
     services = work.services
     if services is None or services.defaults.audit.export is None:
@@ -111,7 +111,7 @@ async def days_run(work: Work, payload: AuditDays) -> tuple[AuditDays, str | Non
     return AuditDays(max(until, payload.next or until)), told
 
 
-async def day_write(work: Work, location: str, *, day: date) -> tuple[int, int]:
+async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
     """Write a day's lines; returns how many files and lines that were."""
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
@@ -121,20 +121,20 @@ async def day_write(work: Work, location: str, *, day: date) -> tuple[int, int]:
     return files, total
 
 
-async def _lines(work: Work, day: date, *, after: int) -> list[Line]:
+async def _lines(work: TaskContext, day: date, *, after: int) -> list[AuditRecord]:
     """Read the next lines of a day, as many as one file has."""
-    found: list[Line] = []
+    found: list[AuditRecord] = []
     while len(found) < LINES_PER_FILE:
         last = found[-1].id if found else after
-        wanted = Wanted(since=begin_of(day), until=begin_of(next_day(day)), after=last)
-        page = await work.submit(lambda tx, wanted=wanted: driven(lines_read(wanted, limit=READ_AT_ONCE), tx.rows))  # type: ignore[misc]
+        wanted = AuditFilter(since=begin_of(day), until=begin_of(next_day(day)), after=last)
+        page = await work.submit(lambda tx, wanted=wanted: drive_load(lines_read(wanted, limit=READ_AT_ONCE), tx.rows))  # type: ignore[misc]
         found += page
         if len(page) < READ_AT_ONCE:
             break
     return found
 
 
-def _write(target: str, beat: Beat, *, lines: list[Line]) -> None:
+def _write(target: str, beat: Heartbeat, *, lines: list[AuditRecord]) -> None:
     beat(len(lines))
     with suppress(AlreadyExists):  # written before the node that began it died
         store_for(target, {}).write_new(target, file_of(lines))

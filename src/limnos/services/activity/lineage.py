@@ -14,57 +14,57 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_names import NOTHING, field_names
-from limnos.formats.openlineage import Dataset
-from limnos.model.errors import Forbidden, NotFound, NotInUse
+from limnos.formats.openlineage import EventDataset
+from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.services.activity.datasets import datasets_find
-from limnos.services.lookup.sights import chain_of, gather, home_of
-from limnos.services.request.scene import Scope
-from limnos.store.lineage import EVERY_FIELD, UNKNOWN_FIELD, Field, Job, Outside, Pair
-from limnos.view.cold import for_each
+from limnos.services.activity.lineage_datasets import datasets_find
+from limnos.services.lookup.visibility import chain_of, require_nodes_cached, usable_catalogs_of
+from limnos.services.request.request_view import RequestScope
+from limnos.store.lineage import EVERY_FIELD, UNKNOWN_FIELD, ExternalDataset, LineageField, LineageJobRow, LineagePair
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limnos.formats.iceberg.field_names import FieldNames
-    from limnos.formats.openlineage import Link, Output, Said
+    from limnos.formats.openlineage import ColumnLink, EventLineage, EventOutput
     from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
-    from limnos.services.activity.datasets import Found
-    from limnos.services.lookup.sights import Home
+    from limnos.services.activity.lineage_datasets import ResolvedDataset
+    from limnos.services.lookup.visibility import UsableCatalogs
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 CHANGES: Final = {Kind.TABLE: Action.TABLE_COMMIT, Kind.VIEW: Action.VIEW_ALTER}
 """What it takes to say where something of a kind comes from."""
 CHANGE: Final = "change"
 SEE: Final = "see"
-Key = tuple[str, str]
-End = int | Outside
+LineageKey = tuple[str, str]
+LineageEnd = int | ExternalDataset
 """One end of an edge: an object's id, or a dataset outside."""
 
 
-class LeftOut(NamedTuple):
+class RejectedDataset(NamedTuple):
     """A dataset that was left out, and why."""
 
-    dataset: Key
+    dataset: LineageKey
     why: str
 
 
-class Taken(NamedTuple):
+class LineageResult(NamedTuple):
     """How many edges were kept, and what was left out."""
 
     kept: int
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[RejectedDataset, ...]
 
 
-class Draft(NamedTuple):
+class ColumnPairDraft(NamedTuple):
     """A pair of columns before a dataset outside has its id."""
 
-    source: End
-    target_field: Field
-    source_field: Field
+    source: LineageEnd
+    target_field: LineageField
+    source_field: LineageField
     subtype: str
     direct: bool
 
@@ -72,10 +72,10 @@ class Draft(NamedTuple):
 class LineagePut(msgspec.Struct, frozen=True):
     """Keep what a job said of one target."""
 
-    target: End
-    job: Job
-    sources: tuple[End, ...]
-    pairs: tuple[Draft, ...]
+    target: LineageEnd
+    job: LineageJobRow
+    sources: tuple[LineageEnd, ...]
+    pairs: tuple[ColumnPairDraft, ...]
 
 
 class LineagePuts(msgspec.Struct, frozen=True):
@@ -85,65 +85,67 @@ class LineagePuts(msgspec.Struct, frozen=True):
     puts: tuple[LineagePut, ...]
 
 
-class _Item(NamedTuple):
+class _LineageItem(NamedTuple):
     """What an event says of one target, and the object whose catalog it is decided in: the target, or of one outside a source."""
 
-    event: Said
-    output: Output
-    target: Found
-    sources: tuple[Found, ...]
-    anchor: Found
+    event: EventLineage
+    output: EventOutput
+    target: ResolvedDataset
+    sources: tuple[ResolvedDataset, ...]
+    anchor: ResolvedDataset
 
 
-class _Nothing(Exception):
+class _NothingToKeep(Exception):
     """Nothing is left that may be kept."""
 
 
-async def home_find(ctx: Context, metalake: str) -> Home:
+async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
     """Return the metalake for whoever may say something in it at all: its users. Raises Forbidden, NotInUse."""
-    return await ctx.read(Scope(metalake), home_of)
+    return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 
-async def lineage_take(ctx: Context, *, metalake: str, home: Home, said: Sequence[Said], authority: str) -> Taken:
+async def lineage_take(
+    ctx: Context, *, metalake: str, home: UsableCatalogs, said: Sequence[EventLineage], authority: str
+) -> LineageResult:
     """Keep what producers said, as far as the caller may say it, in one transaction for each catalog.
 
     Raises Forbidden for who may change none of the targets. `authority` is how the caller spells this server's address: names of
     catalogs there are ours.
     """
     if not said:
-        return Taken(0, ())
+        return LineageResult(0, ())
     named = [each for event in said for each in (*event.sources, *(output.dataset for output in event.outputs))]
     linked = {link.source for event in said for output in event.outputs for link in output.links}
     linked |= {output.dataset.key for event in said for output in event.outputs if output.links}
     found = await datasets_find(ctx, metalake, home=home, datasets=named, authority=authority, linked=linked)
-    desk = _Desk(home.metalake_id, found, now_ms=ctx.services.store.time.now_ms())
+    desk = _LineageIntake(home.metalake_id, found, now_ms=ctx.services.store.time.now_ms())
     kept = 0
     for catalog, items in desk.sort(said).items():
         try:
-            kept += await ctx.write(Scope(metalake, catalog), partial(desk.decide, items=items), lineage_put)
-        except (_Nothing, NotFound, NotInUse):
+            kept += await ctx.write(RequestScope(metalake, catalog), partial(desk.decide, items=items), lineage_put)
+        except (_NothingToKeep, NotFound, NotInUse):
             desk.refused = items
         for item in desk.refused:
             desk.leave_out(item.anchor, CHANGE if item.anchor is item.target else SEE)
     desk.refuse_whole(said)
-    return Taken(kept, tuple(desk.left_out))
+    return LineageResult(kept, tuple(desk.left_out))
 
 
-class _Desk:
+class _LineageIntake:
     """What one request says, sorted and decided."""
 
-    def __init__(self, metalake_id: int, found: Mapping[Key, Found], *, now_ms: int) -> None:
+    def __init__(self, metalake_id: int, found: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
         self.metalake_id = metalake_id
         self.now_ms = now_ms
         self.found = found
-        self.left_out: dict[LeftOut, None] = {}
-        self.refused: Sequence[_Item] = ()
+        self.left_out: dict[RejectedDataset, None] = {}
+        self.refused: Sequence[_LineageItem] = ()
         """What the last decision said no to."""
-        self._fields: dict[Key, FieldNames] = {}
+        self._fields: dict[LineageKey, FieldNames] = {}
 
-    def sort(self, said: Sequence[Said]) -> dict[str, list[_Item]]:
+    def sort(self, said: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
         """Sort what may have to be kept by the catalog in which it is decided; what can't be is left out."""
-        sorted_: dict[str, list[_Item]] = {}
+        sorted_: dict[str, list[_LineageItem]] = {}
         for event in said:
             for output in event.outputs:
                 item = self._item(event, output)
@@ -151,7 +153,7 @@ class _Desk:
                     sorted_.setdefault(item.anchor.catalog, []).append(item)
         return sorted_
 
-    def _item(self, event: Said, output: Output) -> _Item | None:
+    def _item(self, event: EventLineage, output: EventOutput) -> _LineageItem | None:
         target = self.found[output.dataset.key]
         named = [self.found[each.key] for each in event.sources]
         named = [each for each in named if each.node_id is None or each.node_id != target.node_id]
@@ -162,82 +164,84 @@ class _Desk:
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
             return None  # hidden, or nothing of ours has a part in it
-        return _Item(event, output, target, sources, anchor)
+        return _LineageItem(event, output, target, sources, anchor)
 
-    def leave_out(self, found: Found, verb: str) -> None:
+    def leave_out(self, found: ResolvedDataset, verb: str) -> None:
         """Note that a dataset was left out."""
-        self.left_out[LeftOut(found.dataset.key, f"no table or view that you may {verb} has this name or location")] = (
-            None
-        )
+        self.left_out[
+            RejectedDataset(found.dataset.key, f"no table or view that you may {verb} has this name or location")
+        ] = None
 
-    def refuse_whole(self, said: Sequence[Said]) -> None:
+    def refuse_whole(self, said: Sequence[EventLineage]) -> None:
         """Refuse a request of whose targets the caller may change none. Raises Forbidden."""
         targets = {output.dataset.key for event in said for output in event.outputs}
         refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
         if len(refused) == len(targets):
             name = display_name(refused[0].dataset)
-            raise Forbidden(
+            raise PermissionDenied(
                 f"You may not say where {name} comes from: {refused[0].why}. It takes MODIFY_TABLE on the table, or to own it"
             )
 
-    def decide(self, scene: Scene, *, items: Sequence[_Item]) -> Permit[LineagePuts]:
+    def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:
         """Decide on the targets, and on the sources that lie in this catalog, as they are now."""
-        scene.require_in_use()
-        gather(scene, {each.node_id for item in items for each in self._here(scene, item) if each.node_id})
-        judged = list(zip(items, for_each(items, lambda item: self._judge(scene, item)), strict=True))
+        request_view.require_in_use()
+        require_nodes_cached(
+            request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
+        )
+        judged = list(zip(items, for_each(items, lambda item: self._judge(request_view, item)), strict=True))
         self.refused = [item for item, found in judged if found is None]
         allowed = [(item, found) for item, found in judged if found is not None]
         if not allowed:
-            raise _Nothing
+            raise _NothingToKeep
         command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed]))
-        return scene.permit(command, *[decision for _, found in allowed for decision in found])
+        return request_view.permit(command, *[decision for _, found in allowed for decision in found])
 
     @staticmethod
-    def _here(scene: Scene, item: _Item) -> list[Found]:
-        return [each for each in (item.target, *item.sources) if each.catalog_id == scene.catalog.id]
+    def _here(request_view: RequestView, item: _LineageItem) -> list[ResolvedDataset]:
+        return [each for each in (item.target, *item.sources) if each.catalog_id == request_view.catalog.id]
 
-    def _judge(self, scene: Scene, item: _Item) -> list[Decision] | None:
+    def _judge(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
         """Return the decisions on what lies here, None where one says no."""
         decisions = []
-        here = self._here(scene, item)
+        here = self._here(request_view, item)
         for each in here:
-            chain = chain_of(scene, each.node_id or 0)
+            chain = chain_of(request_view, each.node_id or 0)
             if chain is None or (each is item.target and chain[0].kind not in CHANGES):
                 return None
             action = CHANGES[chain[0].kind] if each is item.target else Action.METADATA_LOAD
-            decisions.append(scene.decide(action, chain))
+            decisions.append(request_view.decide(action, chain))
         return decisions if item.anchor in here and all(each.allowed for each in decisions) else None
 
-    def _put(self, item: _Item) -> LineagePut:
+    def _put(self, item: _LineageItem) -> LineagePut:
         event = item.event
         ends = {each.dataset.key: _end(each) for each in item.sources}
         links = [link for link in item.output.links if link.source in ends]
         pairs = tuple([self._draft(link, item.output.dataset, source=ends[link.source]) for link in links])
         at = min(event.at, self.now_ms)  # a time to come would outrank all that is said until then
-        job = Job(*event.job, event.run, event.parent, at)
+        job = LineageJobRow(*event.job, event.run, event.parent, at)
         return LineagePut(_end(item.target), job, tuple(dict.fromkeys(ends.values())), pairs)
 
-    def _draft(self, link: Link, target: Dataset, *, source: End) -> Draft:
-        aimed = Field(EVERY_FIELD, "") if link.target is None else self._field(target.key, link.target)
-        return Draft(source, aimed, self._field(link.source, link.source_field), link.subtype, link.direct)
+    def _draft(self, link: ColumnLink, target: EventDataset, *, source: LineageEnd) -> ColumnPairDraft:
+        aimed = LineageField(EVERY_FIELD, "") if link.target is None else self._field(target.key, link.target)
+        return ColumnPairDraft(source, aimed, self._field(link.source, link.source_field), link.subtype, link.direct)
 
-    def _field(self, key: Key, name: str) -> Field:
+    def _field(self, key: LineageKey, name: str) -> LineageField:
         """Find the id of a column by the name that it had in the event."""
         found = self.found[key]
         known = self._fields.get(key)
         if known is None:
             known = self._fields[key] = NOTHING if found.body is None else field_names(found.body)
         field_id = known.id_of(name, snapshot=found.dataset.snapshot)
-        return Field(UNKNOWN_FIELD if field_id is None else field_id, name)
+        return LineageField(UNKNOWN_FIELD if field_id is None else field_id, name)
 
 
-def display_name(key: Key) -> str:
+def display_name(key: LineageKey) -> str:
     """Spell a dataset for a message."""
     return f"{key[0]} {key[1]}"[:300]
 
 
-def _end(found: Found) -> End:
-    return Outside(*found.outside) if found.node_id is None else found.node_id
+def _end(found: ResolvedDataset) -> LineageEnd:
+    return ExternalDataset(*found.outside) if found.node_id is None else found.node_id
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
@@ -247,17 +251,17 @@ def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
 
 
 def _put_one(tx: Tx, put: LineagePut, *, metalake_id: int) -> int:
-    def id_of(end: End) -> int:
+    def id_of(end: LineageEnd) -> int:
         return end if isinstance(end, int) else tx.lineage.outside(metalake_id, end)
 
-    def is_there(end: End) -> bool:
+    def is_there(end: LineageEnd) -> bool:
         return not isinstance(end, int) or tx.nodes.is_alive(end)
 
     ids = {end: id_of(end) for end in put.sources if is_there(end)}
     if not ids or not is_there(put.target):
         return 0
     pairs = [
-        Pair(ids[each.source], each.target_field, each.source_field, each.subtype, each.direct)
+        LineagePair(ids[each.source], each.target_field, each.source_field, each.subtype, each.direct)
         for each in put.pairs
         if each.source in ids
     ]

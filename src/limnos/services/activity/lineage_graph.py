@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_names import NOTHING, field_names
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
-from limnos.services.lookup.sights import body_of, home_of, sights_of
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.visibility import body_of, usable_catalogs_of, visible_objects_of
+from limnos.services.request.request_view import RequestScope
 from limnos.store.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,
-    Field,
+    LineageField,
     columns_read,
     edges_read,
-    outside_read,
+    external_datasets_read,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from limnos.formats.iceberg.field_names import FieldNames
-    from limnos.services.lookup.sights import Sight, Sights
+    from limnos.services.lookup.visibility import VisibleObject, VisibleObjects
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.store.lineage import Edge, Outside
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.lineage import ExternalDataset, LineageEdgeRow
 
 DEPTH_MAX: Final = 50
 EDGES_MAX: Final = 10_000
@@ -42,13 +42,13 @@ ROWS_MAX: Final = 50_000
 SAYINGS_MAX: Final = 10
 """Jobs that are told of one edge, those that ran last."""
 
-Place = tuple[int, int, str]
+GraphPlace = tuple[int, int, str]
 """A vertex: an object's or a dataset's id; of a column its field id, and its name where there is no id. Tables have 0 and no name."""
 WHOLE: Final = (EVERY_FIELD, "")
 """The rest of a place that is a whole table."""
 
 
-class Saying(NamedTuple):
+class LineageStatement(NamedTuple):
     """Which job said an edge, in which run, when (milliseconds since 1970), in whose name, and how columns come from there."""
 
     job: tuple[str, str]
@@ -58,35 +58,35 @@ class Saying(NamedTuple):
     kinds: tuple[str, ...]
 
 
-class Vertex(NamedTuple):
+class LineageVertex(NamedTuple):
     """An object (with a path), a dataset outside (with a namespace and a name), or something hidden. `id` holds within the answer."""
 
     id: str
     kind: str
     path: tuple[str, ...] | None = None
-    outside: Outside | None = None
+    outside: ExternalDataset | None = None
     column: str | None = None
 
 
-class Arc(NamedTuple):
+class LineageArc(NamedTuple):
     """An edge of the graph, by the ids of its ends. Of one with a hidden end nothing else is told."""
 
     source: str
     target: str
     depth: int
     is_direct: bool = True
-    sayings: tuple[Saying, ...] = ()
+    sayings: tuple[LineageStatement, ...] = ()
 
 
-class Graph(NamedTuple):
+class LineageGraphPart(NamedTuple):
     """What was asked for: the root is the first vertex. `is_whole` is False where more lies beyond what one graph holds."""
 
-    vertices: tuple[Vertex, ...]
-    arcs: tuple[Arc, ...]
+    vertices: tuple[LineageVertex, ...]
+    arcs: tuple[LineageArc, ...]
     is_whole: bool
 
 
-class Question(NamedTuple):
+class GraphQuery(NamedTuple):
     """What is asked: up is where it came from, down what came from it."""
 
     metalake: str
@@ -96,52 +96,52 @@ class Question(NamedTuple):
     depth: int
 
 
-class _Step(NamedTuple):
+class _GraphStep(NamedTuple):
     """An edge from a place to the next one, in the direction that is asked."""
 
-    here: Place
-    there: Place
-    edge: Edge
+    here: GraphPlace
+    there: GraphPlace
+    edge: LineageEdgeRow
     is_direct: bool
     subtype: str
 
 
-async def require_asker(ctx: Context, metalake: str) -> None:
+async def graph_require_user(ctx: Context, metalake: str) -> None:
     """Refuse who could see nothing of what they ask for, however they ask. Raises Forbidden."""
-    if not (await ctx.read(Scope(metalake), home_of)).catalogs:
-        raise Forbidden(
+    if not (await ctx.read(RequestScope(metalake), usable_catalogs_of)).catalogs:
+        raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"
         )
 
 
-async def lineage_graph(ctx: Context, question: Question) -> Graph:
+async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
     """Return the graph around an object. Raises NotFound, Forbidden as loading it does, and NotFound for a column that it has not."""
     if len(question.path) < 3:
         raise BadRequest("Say which table or view: its whole path, as ?path=main.raw.trips")
-    scope = Scope(question.metalake, question.path[0])
-    node_id, body = await ctx.read(scope, lambda scene: _root(scene, question))
-    walk = _Walk(ctx, question)
+    scope = RequestScope(question.metalake, question.path[0])
+    node_id, body = await ctx.read(scope, lambda request_view: _root(request_view, question))
+    walk = _GraphWalk(ctx, question)
     root = (node_id, *WHOLE) if question.column is None else _column_of(node_id, question, body=body)
     return await walk.run(root)
 
 
-def _root(scene: Scene, question: Question) -> tuple[int, bytes | None]:
+def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes | None]:
     """Find the object that is asked about, table or view, for who may load it."""
-    scene.require_in_use()
+    request_view.require_in_use()
     levels = question.path[1:]
-    node, _ = scene.find(levels, Kind.TABLE)
+    node, _ = request_view.find(levels, Kind.TABLE)
     is_view = node is not None and node.kind is Kind.VIEW
     kind, action, probe = (
         (Kind.VIEW, Action.VIEW_LOAD, Action.VIEW_MAY_PROBE)
         if is_view
         else (Kind.TABLE, Action.TABLE_LOAD, Action.TABLE_MAY_PROBE)
     )
-    found = scene.look_up(kind, levels, action, probe=probe)
+    found = request_view.look_up(kind, levels, action, probe=probe)
     wants_fields = question.column is not None and kind is Kind.TABLE
-    return found.entity.id, body_of(scene, found.entity.id) if wants_fields else None
+    return found.entity.id, body_of(request_view, found.entity.id) if wants_fields else None
 
 
-def _column_of(node_id: int, question: Question, *, body: bytes | None) -> Place:
+def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> GraphPlace:
     known = NOTHING if body is None else field_names(body)
     column = question.column or ""
     field_id = known.current.get(column)
@@ -153,20 +153,20 @@ def _column_of(node_id: int, question: Question, *, body: bytes | None) -> Place
     return (node_id, UNKNOWN_FIELD, column) if field_id is None else (node_id, field_id, "")
 
 
-class _Walk:
+class _GraphWalk:
     """One walk through the graph, step by step from what is seen."""
 
-    def __init__(self, ctx: Context, question: Question) -> None:
+    def __init__(self, ctx: Context, question: GraphQuery) -> None:
         self.ctx = ctx
         self.question = question
         self.by_column = question.column is not None
-        self.outside: dict[int, Outside] = {}
+        self.outside: dict[int, ExternalDataset] = {}
         self.names: dict[int, FieldNames] = {}
-        self.steps: dict[Place, list[_Step]] = {}
+        self.steps: dict[GraphPlace, list[_GraphStep]] = {}
         self.known: set[int] = set()
         self.is_whole = True
 
-    async def run(self, root: Place) -> Graph:
+    async def run(self, root: GraphPlace) -> LineageGraphPart:
         """Walk to the depth that is asked, then tell what of it is seen at one moment."""
         at = {root}
         sights = await self._look({root[0]})
@@ -181,9 +181,9 @@ class _Walk:
         sights = await self._look(self.known)
         if sights.get(root[0]) is None:
             raise NotFound(f"{display.render(self.question.path)} has gone, or you may not load it", kind="table")
-        return _Picture(self, sights).draw(root)
+        return _GraphPicture(self, sights).draw(root)
 
-    async def _read(self, at: Iterable[Place], sights: Sights) -> list[_Step]:
+    async def _read(self, at: Iterable[GraphPlace], sights: VisibleObjects) -> list[_GraphStep]:
         """Read the edges of places."""
         up = self.question.up
         if not self.by_column:
@@ -191,7 +191,7 @@ class _Walk:
             self.is_whole = self.is_whole and len(edges) < ROWS_MAX
             return [_table_step(edge, up=up) for edge in edges]
         names = self._column_names(sights)
-        fields = [(place[0], Field(place[1], place[2] or names(place))) for place in at]
+        fields = [(place[0], LineageField(place[1], place[2] or names(place))) for place in at]
         found = await self.ctx.look_up(partial(columns_read, fields, up=up, limit=ROWS_MAX))
         self.is_whole = self.is_whole and len(found) < ROWS_MAX
         steps = []
@@ -199,33 +199,33 @@ class _Walk:
             source = _place(edge.source_id, pair.source)
             target = _place(edge.target_id, pair.target)
             there = source if up else target
-            here = _asked_at(at, target if up else source, names=names)
-            steps += [_Step(place, there, edge, pair.direct, pair.subtype) for place in here]
+            here = _queried_place(at, target if up else source, names=names)
+            steps += [_GraphStep(place, there, edge, pair.direct, pair.subtype) for place in here]
         return steps
 
-    def _column_names(self, sights: Sights) -> Callable[[Place], str]:
-        def name_of(place: Place) -> str:
+    def _column_names(self, sights: VisibleObjects) -> Callable[[GraphPlace], str]:
+        def name_of(place: GraphPlace) -> str:
             return self._fields(place[0], sights).names.get(place[1], "")
 
         return name_of
 
-    def _fields(self, node_id: int, sights: Sights) -> FieldNames:
+    def _fields(self, node_id: int, sights: VisibleObjects) -> FieldNames:
         found = self.names.get(node_id)
         sight = sights.get(node_id)
         if found is None and sight is not None and sight.body is not None:
             found = self.names[node_id] = field_names(sight.body)
         return NOTHING if found is None else found
 
-    async def _look(self, ids: set[int]) -> Sights:
+    async def _look(self, ids: set[int]) -> VisibleObjects:
         """Look at objects, and learn which ids are those of datasets outside."""
         self.known |= ids
         unknown = ids - self.outside.keys()
-        self.outside |= await self.ctx.look_up(partial(outside_read, unknown))
-        return await sights_of(
+        self.outside |= await self.ctx.look_up(partial(external_datasets_read, unknown))
+        return await visible_objects_of(
             self.ctx, self.question.metalake, ids=unknown - self.outside.keys(), with_documents=lambda _: self.by_column
         )
 
-    def _named(self, step: _Step, sights: Sights) -> _Step:
+    def _named(self, step: _GraphStep, sights: VisibleObjects) -> _GraphStep:
         """Give a column that was known by its name alone the id that it has by now."""
         node_id, field_id, name = step.there
         if field_id == UNKNOWN_FIELD:
@@ -234,9 +234,9 @@ class _Walk:
                 return step._replace(there=(node_id, found, ""))
         return step
 
-    def _add(self, steps: Sequence[_Step], sights: Sights) -> set[Place]:
+    def _add(self, steps: Sequence[_GraphStep], sights: VisibleObjects) -> set[GraphPlace]:
         """Keep steps; returns the places to go on from: what is seen, was reached directly, and is new."""
-        onward: set[Place] = set()
+        onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
             seen = step.there[0] in self.outside or sights.get(step.there[0]) is not None
@@ -251,16 +251,18 @@ class _Walk:
         return onward
 
 
-def _table_step(edge: Edge, *, up: bool) -> _Step:
+def _table_step(edge: LineageEdgeRow, *, up: bool) -> _GraphStep:
     target, source = (edge.target_id, *WHOLE), (edge.source_id, *WHOLE)
-    return _Step(target, source, edge, True, "") if up else _Step(source, target, edge, True, "")
+    return _GraphStep(target, source, edge, True, "") if up else _GraphStep(source, target, edge, True, "")
 
 
-def _place(node_id: int, field: Field) -> Place:
+def _place(node_id: int, field: LineageField) -> GraphPlace:
     return (node_id, field.id, field.name if field.id == UNKNOWN_FIELD else "")
 
 
-def _asked_at(at: Iterable[Place], end: Place, *, names: Callable[[Place], str]) -> list[Place]:
+def _queried_place(
+    at: Iterable[GraphPlace], end: GraphPlace, *, names: Callable[[GraphPlace], str]
+) -> list[GraphPlace]:
     """Return which of the places that were asked about a pair's own end is."""
     return [
         place
@@ -274,47 +276,49 @@ def _asked_at(at: Iterable[Place], end: Place, *, names: Callable[[Place], str])
     ]
 
 
-class _Picture:
+class _GraphPicture:
     """The graph as it is told: vertices numbered in the order in which they are reached."""
 
-    def __init__(self, walk: _Walk, sights: Sights) -> None:
+    def __init__(self, walk: _GraphWalk, sights: VisibleObjects) -> None:
         self.walk = walk
         self.sights = sights
-        self.vertices: dict[Place, Vertex] = {}
+        self.vertices: dict[GraphPlace, LineageVertex] = {}
         self.hidden = 0
 
-    def draw(self, root: Place) -> Graph:
+    def draw(self, root: GraphPlace) -> LineageGraphPart:
         """Go through the steps that were kept, from what is seen alone."""
         walk, is_whole = self.walk, self.walk.is_whole
         self._vertex(root)
-        arcs: dict[tuple[str, str, bool], Arc] = {}
+        arcs: dict[tuple[str, str, bool], LineageArc] = {}
         at, gone = [root], {root}
         for depth in range(1, walk.question.depth + 1):
-            onward: list[Place] = []
+            onward: list[GraphPlace] = []
             for step in [step for place in at for step in walk.steps.get(place, ())]:
                 there = self._vertex(step.there)
                 if there is None:
                     continue
                 if len(arcs) >= EDGES_MAX:
-                    return Graph(tuple(self.vertices.values()), tuple(arcs.values()), False)
+                    return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), False)
                 self._arc(arcs, step, there=there, depth=depth)
                 if there.kind != "hidden" and step.is_direct and step.there not in gone:
                     gone.add(step.there)
                     onward.append(step.there)
             at = onward
-        return Graph(tuple(self.vertices.values()), tuple(arcs.values()), is_whole)
+        return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), is_whole)
 
-    def _arc(self, arcs: dict[tuple[str, str, bool], Arc], step: _Step, *, there: Vertex, depth: int) -> None:
+    def _arc(
+        self, arcs: dict[tuple[str, str, bool], LineageArc], step: _GraphStep, *, there: LineageVertex, depth: int
+    ) -> None:
         here = self.vertices[self._spot(step.here)]
         source, target = (there.id, here.id) if self.walk.question.up else (here.id, there.id)
         key = (source, target, step.is_direct or there.kind == "hidden")
-        known = arcs.get(key) or Arc(source, target, depth, step.is_direct)
+        known = arcs.get(key) or LineageArc(source, target, depth, step.is_direct)
         if there.kind == "hidden":
-            arcs[key] = Arc(source, target, known.depth)  # how it comes from there is not told either
+            arcs[key] = LineageArc(source, target, known.depth)  # how it comes from there is not told either
             return
         edge = step.edge
         kinds = ((step.subtype,) if step.subtype else ()) if self.walk.by_column else edge.kinds
-        saying = Saying((edge.job.namespace, edge.job.name), edge.job.run, edge.job.at, edge.said_by, kinds)
+        saying = LineageStatement((edge.job.namespace, edge.job.name), edge.job.run, edge.job.at, edge.said_by, kinds)
         same = next((each for each in known.sayings if each[:4] == saying[:4]), None)
         if same is not None:
             merged = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
@@ -322,12 +326,12 @@ class _Picture:
         else:
             arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
 
-    def _spot(self, place: Place) -> Place:
+    def _spot(self, place: GraphPlace) -> GraphPlace:
         """Return where a vertex is kept: columns of what is hidden are one."""
         is_hidden = place[0] not in self.walk.outside and self.sights.get(place[0]) is None
         return (place[0], *WHOLE) if is_hidden else place
 
-    def _vertex(self, place: Place) -> Vertex | None:
+    def _vertex(self, place: GraphPlace) -> LineageVertex | None:
         """Return the vertex of a place, None where nothing is there any longer."""
         spot = self._spot(place)
         known = self.vertices.get(spot)
@@ -341,15 +345,15 @@ class _Picture:
         self.vertices[spot] = made
         return made
 
-    def _made(self, spot: Place, outside: Outside | None) -> Vertex:
-        sight: Sight | None = self.sights.get(spot[0])
+    def _made(self, spot: GraphPlace, outside: ExternalDataset | None) -> LineageVertex:
+        sight: VisibleObject | None = self.sights.get(spot[0])
         if outside is None and sight is None:
             self.hidden += 1
-            return Vertex(f"hidden-{self.hidden}", "hidden")
+            return LineageVertex(f"hidden-{self.hidden}", "hidden")
         column = None
         if self.walk.by_column and spot[1] != EVERY_FIELD:
             column = spot[2] or self.walk._fields(spot[0], self.sights).names.get(spot[1]) or spot[2]
         number = f"{spot[0]}" if column is None else f"{spot[0]}:{spot[1] if spot[1] > 0 else column}"
         if sight is None:
-            return Vertex(number, "outside", None, outside, column)
-        return Vertex(number, sight.kind.word, sight.path, None, column)
+            return LineageVertex(number, "outside", None, outside, column)
+        return LineageVertex(number, sight.kind.word, sight.path, None, column)

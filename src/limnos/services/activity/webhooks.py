@@ -17,15 +17,15 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.access.subjects import principal_of
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.services.activity.feed import NOW, OLDEST_WORD, Page, page_read, position_own
+from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read, position_restrict
 from limnos.services.request.context import Context
-from limnos.services.request.positions import position_of
-from limnos.services.request.scene import Scope
-from limnos.store.feed import NEWEST, Clock, clocks_read
+from limnos.services.request.feed_positions import position_of
+from limnos.services.request.request_view import RequestScope
+from limnos.store.feed import NEWEST, ZoneClock, clocks_read
 from limnos.store.webhooks import webhooks_read
-from limnos.view.cold import need
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import Webhook
     from limnos.model.permits import Permit
-    from limnos.services.request.scene import Scene
-    from limnos.services.request.shared import Services
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
-    Decide = Callable[[Scene], Permit["WebhookChange"]]
+    Decide = Callable[[RequestView], Permit["WebhookChange"]]
 
 URL_MAX: Final = 2_000
 DECODINGS_MAX: Final = 4
@@ -68,7 +68,7 @@ class WebhookChange(msgspec.Struct, frozen=True):
     position: str | None = None
 
 
-class Standing(NamedTuple):
+class WebhookStatus(NamedTuple):
     """A webhook, and how many revisions of the zones it follows it was not told yet."""
 
     webhook: Webhook
@@ -102,10 +102,10 @@ def _is_below(url: str, root: str) -> bool:
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
     path, above = one.path or "/", other.path.rstrip("/")
-    return not _climbs(path) and (path == above or path.startswith(f"{above}/"))
+    return not _is_climbing(path) and (path == above or path.startswith(f"{above}/"))
 
 
-def _climbs(path: str) -> bool:
+def _is_climbing(path: str) -> bool:
     """Say whether whoever reads a path may come to lie above it: encoded, also more than once, or with parameters at a step."""
     for _ in range(DECODINGS_MAX):
         path, before = unquote(path), path
@@ -122,22 +122,22 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
     `after` is a position in the metalake's changes, `oldest`, or None for what comes from now on.
     """
 
-    def require(scene: Scene) -> None:
-        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
-        scene.require_in_metalake_use()
+    def require(request_view: RequestView) -> None:
+        request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
+        request_view.require_in_metalake_use()
 
-    await ctx.read(Scope(metalake), require)
+    await ctx.read(RequestScope(metalake), require)
     url_check(url, ctx.services.defaults.allowed_urls)
     position = await _start(ctx, metalake, after or NOW)
     secret = base64.b64encode(secrets.token_bytes(32)).decode()
 
-    def decide(scene: Scene) -> Permit[WebhookCreate]:
-        scene.require_in_metalake_use()
-        decision = scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+    def decide(request_view: RequestView) -> Permit[WebhookCreate]:
+        request_view.require_in_metalake_use()
+        decision = request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
         sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET, secret)
-        return scene.permit(WebhookCreate(scene.metalake.id, url, sealed, position), decision)
+        return request_view.permit(WebhookCreate(request_view.metalake.id, url, sealed, position), decision)
 
-    made = await ctx.write(Scope(metalake), decide, webhook_insert)
+    made = await ctx.write(RequestScope(metalake), decide, webhook_insert)
     ctx.services.wake_deliveries()
     return msgspec.structs.replace(made, secret=secret)
 
@@ -145,9 +145,9 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
     """Return a position's text: one that was given, the newest, or the oldest. Raises BadRequest, Pruned."""
     given = None if after in (NOW, OLDEST_WORD) else position_of(after)
-    page = await page_read(ctx, Scope(metalake), given, limit=1, start=NEWEST)
+    page = await page_read(ctx, RequestScope(metalake), given, limit=1, start=NEWEST)
     if given is not None:
-        return (await position_own(ctx, given)).text()
+        return (await position_restrict(ctx, given)).text()
     position = page.position
     if after == OLDEST_WORD:
         _, clocks = await ctx.look_up(lambda: clocks_read(position.zones))
@@ -166,21 +166,21 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
     )  # fmt: skip
 
 
-async def webhooks_list(ctx: Context, metalake: str) -> list[Standing]:
+async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
     """Return a metalake's webhooks by id, and how far behind each is."""
 
-    def read(scene: Scene) -> int:
-        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
-        return scene.metalake.id
+    def read(request_view: RequestView) -> int:
+        request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
+        return request_view.metalake.id
 
-    metalake_id = await ctx.read(Scope(metalake), read)
+    metalake_id = await ctx.read(RequestScope(metalake), read)
     found = await ctx.look_up(lambda: webhooks_read(metalake_id))
     zones = {zone for webhook in found for zone in position_of(webhook.position).zones}
     _, clocks = await ctx.look_up(lambda: clocks_read(zones))
-    return [Standing(webhook, behind(webhook, clocks)) for webhook in found]
+    return [WebhookStatus(webhook, count_revisions_behind(webhook, clocks)) for webhook in found]
 
 
-def behind(webhook: Webhook, clocks: dict[int, Clock]) -> int:
+def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
     """Count the revisions that come after a webhook's position."""
     zones = position_of(webhook.position).zones
     return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
@@ -188,27 +188,27 @@ def behind(webhook: Webhook, clocks: dict[int, Clock]) -> int:
 
 async def webhook_drop(ctx: Context, *, metalake: str, webhook_id: int) -> None:
     """Drop a webhook. Raises NotFound."""
-    if not await ctx.write(Scope(metalake), _changes(webhook_id, None), webhook_delete):
-        raise no_webhook(webhook_id)
+    if not await ctx.write(RequestScope(metalake), _changes(webhook_id, None), webhook_delete):
+        raise webhook_missing_error(webhook_id)
 
 
 async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: str | None) -> None:
     """Try a webhook again at once; one that stopped goes on. `after`: from there, else where it was. Raises NotFound."""
 
-    def require(scene: Scene) -> None:
-        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+    def require(request_view: RequestView) -> None:
+        request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
 
-    await ctx.read(Scope(metalake), require)
+    await ctx.read(RequestScope(metalake), require)
     position = None if after is None else await _start(ctx, metalake, after)
-    if not await ctx.write(Scope(metalake), _changes(webhook_id, position), webhook_revive):
-        raise no_webhook(webhook_id)
+    if not await ctx.write(RequestScope(metalake), _changes(webhook_id, position), webhook_revive):
+        raise webhook_missing_error(webhook_id)
     ctx.services.wake_deliveries()
 
 
 def _changes(webhook_id: int, position: str | None) -> Decide:
-    def decide(scene: Scene) -> Permit[WebhookChange]:
-        decision = scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
-        return scene.permit(WebhookChange(scene.metalake.id, webhook_id, position), decision)
+    def decide(request_view: RequestView) -> Permit[WebhookChange]:
+        decision = request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
+        return request_view.permit(WebhookChange(request_view.metalake.id, webhook_id, position), decision)
 
     return decide
 
@@ -224,35 +224,38 @@ def webhook_revive(tx: Tx, permit: Permit[WebhookChange]) -> bool:
     return tx.webhooks.retry(command.metalake_id, command.webhook_id, position=command.position)
 
 
-def no_webhook(webhook_id: int | str) -> NotFound:
+def webhook_missing_error(webhook_id: int | str) -> NotFound:
     """Say that there is no such webhook."""
     return NotFound(f"Webhook {webhook_id} does not exist: see 'limnos webhook list'", kind="webhook")
 
 
-class Sending(NamedTuple):
+class WebhookBatch(NamedTuple):
     """What a webhook is to be sent next, and the metalake's name now."""
 
     metalake: str
-    page: Page
+    page: FeedPage
 
 
-async def webhook_next(services: Services, webhook: Webhook, position: str, *, limit: int) -> Sending:
+async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
     """Read the next changes for a webhook, as its maker may see them now.
 
     Raises what the feed raises; BadRequest where its address is not allowed any longer, Forbidden where its maker was removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)
     ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")
-    node = await ctx.read(Scope(), lambda scene: need(scene.view, node_key(webhook.metalake_id), zone=ROOT_ID))
+    node = await ctx.read(
+        RequestScope(),
+        lambda request_view: require_fact(request_view.view, node_key(webhook.metalake_id), zone=ROOT_ID),
+    )
     if node is None:
         raise NotFound("The metalake was dropped", kind="metalake")
 
-    def is_maker(scene: Scene) -> bool:
-        found = principal_of(scene.view, scene.metalake.id, Kind.USER, webhook.user)
+    def is_maker(request_view: RequestView) -> bool:
+        found = principal_of(request_view.view, request_view.metalake.id, Kind.USER, webhook.user)
         return found is not None and found.id == webhook.user_id
 
-    if services.rules.access_enabled and not await ctx.read(Scope(node.name), is_maker):
-        raise Forbidden(
+    if services.rules.access_enabled and not await ctx.read(RequestScope(node.name), is_maker):
+        raise PermissionDenied(
             f"User {webhook.user}, who made this webhook, was removed from metalake {node.name}: make a new one"
         )
-    return Sending(node.name, await page_read(ctx, Scope(node.name), position_of(position), limit=limit))
+    return WebhookBatch(node.name, await page_read(ctx, RequestScope(node.name), position_of(position), limit=limit))

@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.files import STORAGE
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
 from limnos.model.kinds import (
@@ -23,7 +23,7 @@ from limnos.model.kinds import (
     ICEBERG_PROVIDER,
     MESSAGING_PROVIDER,
     MODEL_PROVIDER,
-    SOURCED,
+    SOURCE_PROVIDERS,
     Kind,
 )
 from limnos.model.records import CatalogRecord
@@ -31,16 +31,16 @@ from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
 from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES
-from limnos.services.lookup.nested import check_nested, nests, refuse_change
-from limnos.services.request.catalog_properties import catalog_shown, check_unmasked, is_secret
-from limnos.services.request.places import WAREHOUSE, check_places, check_server_place, stated_places
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
-from limnos.services.request.sealing import Keys
+from limnos.services.lookup.nested_namespaces import check_nested, is_nested, refuse_nesting_change
+from limnos.services.request.catalog_properties import catalog_mask, check_unmasked, is_secret
+from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.request.table_formats import is_sourced
-from limnos.services.storage.catalog_places import catalog_places_take
-from limnos.sources.vending import check_givers
-from limnos.view.cold import for_each, need, need_all
+from limnos.services.storage.catalog_locations import catalog_locations_claim
+from limnos.sources.vending import check_credential_issuers
+from limnos.view.cache_miss import for_each, require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.defaults import Defaults
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.defaults import RequestDefaults
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 PROVIDERS = {
@@ -58,7 +58,7 @@ PROVIDERS = {
     FILESET_PROVIDER: "FILE",
     MODEL_PROVIDER: "ML",
     MESSAGING_PROVIDER: "STREAM",
-    **SOURCED,
+    **SOURCE_PROVIDERS,
 }
 """Providers that are served, with the catalog type each has."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
@@ -84,11 +84,11 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     """Change a catalog's name, comment, properties or state."""
 
     catalog: Node
-    edits: Edits
+    edits: PropertyEdits
     in_use: bool | None = None
     separator: str = ""
     """What no name may hold from when on namespaces nest."""
-    keys: Keys = Keys()  # holds none
+    keys: SealingKeys = SealingKeys()  # holds none
     """What seals secrets."""
     warehouse: str = ""
     """The server's; empty when no location changes."""
@@ -103,46 +103,50 @@ class CatalogDrop(msgspec.Struct, frozen=True):
     """Whether an empty one goes that is enabled."""
 
 
-def catalog_require(scene: Scene) -> Node:
+def catalog_require(request_view: RequestView) -> Node:
     """Return the scope's catalog for whoever may use it, whether it is in use or not. Raises NotFound, Forbidden."""
-    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
-    return scene.catalog
+    request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+    return request_view.catalog
 
 
-def catalog_use(scene: Scene) -> CatalogRecord:
+def catalog_use(request_view: RequestView) -> CatalogRecord:
     """Return the record of a catalog that is in use, for whoever may use it. Raises NotInUse, NotFound, Forbidden."""
-    scene.require_in_use()
-    return cast("CatalogRecord", catalog_require(scene).record)
+    request_view.require_in_use()
+    return cast("CatalogRecord", catalog_require(request_view).record)
 
 
-def catalog_load(scene: Scene) -> Node:
+def catalog_load(request_view: RequestView) -> Node:
     """Return a catalog for whoever may use it, with the properties that the caller may see."""
-    catalog = catalog_require(scene)
-    scene.require_in_metalake_use()
-    return _shown(scene, catalog)
+    catalog = catalog_require(request_view)
+    request_view.require_in_metalake_use()
+    return _catalog_for_caller(request_view, catalog)
 
 
-def _shown(scene: Scene, catalog: Node) -> Node:
-    chain = (Link(catalog.id, Kind.CATALOG, catalog.name), *scene.settled.outer[-1:])
-    return catalog_shown(catalog, may_alter=scene.decide(Action.CATALOG_ALTER, chain).allowed)
+def _catalog_for_caller(request_view: RequestView, catalog: Node) -> Node:
+    chain = (ChainLink(catalog.id, Kind.CATALOG, catalog.name), *request_view.settled.outer[-1:])
+    return catalog_mask(catalog, may_alter=request_view.decide(Action.CATALOG_ALTER, chain).allowed)
 
 
-def catalogs_list(scene: Scene) -> list[Node]:
+def catalogs_list(request_view: RequestView) -> list[Node]:
     """Return the catalogs of the metalake that the caller may use, by name, with the properties that the caller may see."""
-    scene.require(Action.CATALOG_LIST, scene.settled.outer)
-    scene.require_in_metalake_use()
-    metalake_id = scene.metalake.id
-    found = need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
+    request_view.require_in_metalake_use()
+    metalake_id = request_view.metalake.id
+    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
     ids = found.ids
-    if scene.rules.access_enabled:
-        shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.settled.outer, scene.owner_of)
+    if request_view.rules.access_enabled:
+        shown = list_filter(
+            request_view.subject, Action.CATALOG_LIST, request_view.settled.outer, request_view.owner_of
+        )
         ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
-    nodes = cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
-    return for_each(nodes, lambda node: _shown(scene, node))
+    nodes = cast(
+        "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in ids], zone=metalake_id)
+    )
+    return for_each(nodes, lambda node: _catalog_for_caller(request_view, node))
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: Defaults, metalake: str,
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults, metalake: str,
     catalog_id: int | None = 0,
 ) -> CatalogRecord:  # fmt: skip
     """Check what a new catalog is to be; `catalog_id` as for `check_storage`. Raises BadRequest, IllegalName."""
@@ -165,17 +169,22 @@ def catalog_check(
 
 
 def check_storage(
-    properties: Mapping[str, str], defaults: Defaults, *, metalake: str, provider: str = "", catalog_id: int | None = 0
+    properties: Mapping[str, str],
+    defaults: RequestDefaults,
+    *,
+    metalake: str,
+    provider: str = "",
+    catalog_id: int | None = 0,
 ) -> None:
     """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest.
 
     `catalog_id`: whose directory in the server's warehouse they may name, 0 for none, None for any catalog's.
     """
     defaults.storages.check(properties, metalake=metalake)
-    for location in stated_places(properties, provider=provider):
-        check_server_place(location, defaults.warehouse, catalog_id=catalog_id)
-    check_places(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
-    check_givers(properties)
+    for location in stated_locations(properties, provider=provider):
+        check_server_location(location, defaults.warehouse, catalog_id=catalog_id)
+    check_locations(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
+    check_credential_issuers(properties)
 
 
 async def catalog_test(
@@ -187,51 +196,54 @@ async def catalog_test(
     Raises what making it would, and Unavailable or StorageFailed when the warehouse does not answer.
     """
 
-    def decide(scene: Scene) -> None:
-        scene.require_in_use()
-        scene.require(Action.CATALOG_CREATE, scene.settled.outer)
-        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+    def decide(request_view: RequestView) -> None:
+        request_view.require_in_use()
+        request_view.require(Action.CATALOG_CREATE, request_view.settled.outer)
+        if (
+            require_fact(request_view.view, name_key(request_view.metalake.id, "catalog", name), zone=request_view.zone)
+            is not None
+        ):
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
 
-    await ctx.read(Scope(metalake), decide)
+    await ctx.read(RequestScope(metalake), decide)
     record = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
         defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
     check_backend(record.provider, record.properties)
-    if record.provider in SOURCED:
+    if record.provider in SOURCE_PROVIDERS:
         SOURCES.of(ctx.services).check(record.provider, record.properties)
-        await SOURCES.of(ctx.services).try_out(record.provider, record.properties)
+        await SOURCES.of(ctx.services).check_connection(record.provider, record.properties)
     else:
-        await _reach(ctx, record.properties)
+        await _probe_warehouse(ctx, record.properties)
 
 
-async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: Edits) -> None:
+async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> None:
     """Find out whether a catalog works, or would with edits that are not kept. Raises as `catalog_test`."""
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
-    action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
+    action = Action.CATALOG_LOAD if edits == PropertyEdits() else Action.CATALOG_ALTER
 
-    def read(scene: Scene) -> tuple[CatalogRecord, int]:
-        scene.require(action, scene.settled.outer)
-        scene.require_in_use()
-        return scene.catalog_record, scene.catalog.id
+    def read(request_view: RequestView) -> tuple[CatalogRecord, int]:
+        request_view.require(action, request_view.settled.outer)
+        request_view.require_in_use()
+        return request_view.catalog_record, request_view.catalog.id
 
-    record, catalog_id = await ctx.read(Scope(metalake, name), read)
+    record, catalog_id = await ctx.read(RequestScope(metalake, name), read)
     record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
     properties = edits.over(record.properties)
-    if record.provider in SOURCED:
+    if record.provider in SOURCE_PROVIDERS:
         _refuse_other_address(record, properties, edits=edits)
         SOURCES.of(ctx.services).check(record.provider, properties)
-        await SOURCES.of(ctx.services).try_out(record.provider, properties)
+        await SOURCES.of(ctx.services).check_connection(record.provider, properties)
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
     check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
-    await _reach(ctx, properties)
+    await _probe_warehouse(ctx, properties)
 
 
-def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: Edits) -> None:
+def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: PropertyEdits) -> None:
     """Refuse to show a secret at another address to who does not know it: it is said again with that. Raises BadRequest."""
     moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
     kept = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
@@ -241,7 +253,7 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
         )
 
 
-async def _reach(ctx: Context, properties: Mapping[str, str]) -> None:
+async def _probe_warehouse(ctx: Context, properties: Mapping[str, str]) -> None:
     """Ask the warehouse's store for a file that is not there: an answer of any kind is a connection."""
     warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
     await ctx.services.files.exists(
@@ -263,16 +275,21 @@ async def catalog_create(
     sealed = defaults.storages.keys.sealed(properties)
     record = replace(checked, comment=comment, properties=sealed)
 
-    def decide(scene: Scene) -> Permit[CatalogCreate]:
-        scene.require_in_use()
-        decision = scene.require(Action.CATALOG_CREATE, scene.settled.outer)
-        if record.provider in SOURCED:
+    def decide(request_view: RequestView) -> Permit[CatalogCreate]:
+        request_view.require_in_use()
+        decision = request_view.require(Action.CATALOG_CREATE, request_view.settled.outer)
+        if record.provider in SOURCE_PROVIDERS:
             SOURCES.of(ctx.services).check(record.provider, properties)
-        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+        if (
+            require_fact(request_view.view, name_key(request_view.metalake.id, "catalog", name), zone=request_view.zone)
+            is not None
+        ):
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
-        return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id, defaults.warehouse), decision)
+        return request_view.permit(
+            CatalogCreate(request_view.metalake, name, record, request_view.maker_id, defaults.warehouse), decision
+        )
 
-    return catalog_shown(await ctx.write(Scope(metalake), decide, catalog_insert), may_alter=True)
+    return catalog_mask(await ctx.write(RequestScope(metalake), decide, catalog_insert), may_alter=True)
 
 
 def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
@@ -286,11 +303,11 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
         kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
         zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
     )  # fmt: skip
-    catalog_places_take(tx, catalog_id, record=command.record, warehouse=command.warehouse)
+    catalog_locations_claim(tx, catalog_id, record=command.record, warehouse=command.warehouse)
     return made
 
 
-async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> Node:
+async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
     """Rename a catalog, change its comment or properties."""
     if edits.name is not None:
         check_catalog_name(edits.name)
@@ -299,29 +316,31 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     check_scan_mode(edits.sets)
     defaults = ctx.services.defaults
 
-    def decide(scene: Scene) -> Permit[CatalogAlter]:
-        decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
-        scene.require_in_use()
-        record = scene.catalog_record
-        _check_edited(record, edits, defaults=defaults, metalake=metalake, catalog_id=scene.catalog.id)
-        if is_sourced(scene):
+    def decide(request_view: RequestView) -> Permit[CatalogAlter]:
+        decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
+        request_view.require_in_use()
+        record = request_view.catalog_record
+        _check_edited(record, edits, defaults=defaults, metalake=metalake, catalog_id=request_view.catalog.id)
+        if is_sourced(request_view):
             record = replace(record, properties=defaults.storages.keys.opened(record.properties))
             properties = edits.over(record.properties)
             SOURCES.of(ctx.services).check(record.provider, properties)
             _refuse_other_address(record, properties, edits=edits)
         command = CatalogAlter(
-            scene.catalog,
+            request_view.catalog,
             edits,
             separator=defaults.separator,
             keys=defaults.storages.keys,
             warehouse=defaults.warehouse,
         )
-        return scene.permit(command, decision, zone=scene.metalake.id)
+        return request_view.permit(command, decision, zone=request_view.metalake.id)
 
-    return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
+    return catalog_mask(await ctx.write(RequestScope(metalake, name), decide, catalog_update), may_alter=True)
 
 
-def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str, catalog_id: int) -> None:
+def _check_edited(
+    record: CatalogRecord, edits: PropertyEdits, *, defaults: RequestDefaults, metalake: str, catalog_id: int
+) -> None:
     """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
     after = edits.over(record.properties)
     check_edited_backend(record.provider, after, edited=edits.sets)
@@ -332,11 +351,13 @@ def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, me
 async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:
     """Enable or disable a catalog; again is fine."""
 
-    def decide(scene: Scene) -> Permit[CatalogAlter]:
-        decision = scene.require(Action.CATALOG_ENABLE, scene.settled.outer)
-        return scene.permit(CatalogAlter(scene.catalog, Edits(), in_use), decision, zone=scene.metalake.id)
+    def decide(request_view: RequestView) -> Permit[CatalogAlter]:
+        decision = request_view.require(Action.CATALOG_ENABLE, request_view.settled.outer)
+        return request_view.permit(
+            CatalogAlter(request_view.catalog, PropertyEdits(), in_use), decision, zone=request_view.metalake.id
+        )
 
-    return await ctx.write(Scope(metalake, name), decide, catalog_update)
+    return await ctx.write(RequestScope(metalake, name), decide, catalog_update)
 
 
 def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
@@ -347,13 +368,13 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
         record,
-        comment=command.edits.comment_over(record.comment),
+        comment=command.edits.edited_comment(record.comment),
         properties=command.keys.sealed(command.edits.over(record.properties)),
         in_use=in_use,
     )
-    refuse_change(tx, held, before=nests(record), after=nests(changed), separator=command.separator)
+    refuse_nesting_change(tx, held, before=is_nested(record), after=is_nested(changed), separator=command.separator)
     if command.warehouse:
-        catalog_places_take(tx, held.id, record=changed, warehouse=command.warehouse)
+        catalog_locations_claim(tx, held.id, record=changed, warehouse=command.warehouse)
     tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
     if command.edits.name is not None and command.edits.name != held.name:
         tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
@@ -363,11 +384,11 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
 async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
     """Drop a catalog. Raises NotFound, InUse while it is enabled, NotEmpty while it has namespaces (unless forced)."""
 
-    def decide(scene: Scene) -> Permit[CatalogDrop]:
-        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
-        return scene.permit(CatalogDrop(scene.catalog, force), decision, zone=scene.metalake.id)
+    def decide(request_view: RequestView) -> Permit[CatalogDrop]:
+        decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
+        return request_view.permit(CatalogDrop(request_view.catalog, force), decision, zone=request_view.metalake.id)
 
-    await ctx.write(Scope(metalake, name), decide, catalog_delete)
+    await ctx.write(RequestScope(metalake, name), decide, catalog_delete)
 
 
 def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
@@ -376,7 +397,7 @@ def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     if not permit.command.force:
         if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
-        if cast("CatalogRecord", held.record).provider not in SOURCED:  # there only shadows are in it
+        if cast("CatalogRecord", held.record).provider not in SOURCE_PROVIDERS:  # there only shadows are in it
             tx.nodes.require_empty(held, ", or force the drop")
     tx.places.clear_roots(held.id)
     tx.nodes.drop(held)

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.files import store_for
-from limnos.services.storage.place_claims import key_of, places_delete, rivals_of
-from limnos.services.storage.purges import KEPT, Purge, PurgePayload, place_known, place_purged
+from limnos.services.storage.location_claims import key_of, locations_mark_deleting, rivals_of
+from limnos.services.storage.purges import (
+    KEPT_REASON,
+    PurgePayload,
+    TablePurge,
+    catalog_storage_find,
+    location_mark_purged,
+)
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limnos.services.request.places import Place
-    from limnos.services.storage.work import Work
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.storage.task_context import TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")
@@ -38,24 +44,28 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
     """Leave the task that deletes a fileset's files, in the transaction that lets go of it."""
     locations = tx.fileset_places.begin(fileset)
     if locations:
-        places_delete(tx, fileset)
+        locations_mark_deleting(tx, fileset)
         payload = FilesetPurgePayload(catalog, fileset, tuple(locations))
         tx.tasks.create(FILESET_PURGE, msgspec.json.encode(payload).decode())
 
 
-async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | None:
+async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
     """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
-    place = await place_known(work, payload.catalog)
+    place = await catalog_storage_find(work, payload.catalog)
     told: list[str] = []
     for at in payload.locations:
-        result, is_reached = (KEPT, False) if place is None else await _purge(work, payload, location=at, place=place)
+        result, is_reached = (
+            (KEPT_REASON, False) if place is None else await _purge(work, payload, location=at, place=place)
+        )
         told.append(result)
-        await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
+        await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
     await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
     return "; ".join(dict.fromkeys(filter(None, told))) or None
 
 
-async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> tuple[str, bool]:
+async def _purge(
+    work: TaskContext, payload: FilesetPurgePayload, *, location: str, place: CatalogStorage
+) -> tuple[str, bool]:
     """Delete the files at one location; returns what was kept and why, and whether something was there before."""
     rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
@@ -70,7 +80,7 @@ async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, pla
     return f"deleted {done.deleted} files at {location}; {kept}", done.is_reached
 
 
-class FilesetPurge(Purge):
+class FilesetPurge(TablePurge):
     """A purge whose files are all that lie below a place."""
 
     def _files(self) -> Iterator[str]:

@@ -10,18 +10,24 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import is_local, is_within, normalise, real, refuse_alias
+from limnos.files import is_local, is_within, normalise, real_path, refuse_alias
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.places import PlaceKind
 from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.services.catalog.fileset_purges import fileset_purge_later
-from limnos.services.lookup.leaves import exists, leaf_create, leaf_drop, leaf_insert, leaf_load
-from limnos.services.request.places import place_of
-from limnos.services.request.table_formats import require_held
-from limnos.services.storage.place_claims import places_release, places_take
+from limnos.services.lookup.namespace_objects import (
+    namespace_object_create,
+    namespace_object_drop,
+    namespace_object_exists_error,
+    namespace_object_insert,
+    namespace_object_load,
+)
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.table_formats import require_kind_held
+from limnos.services.storage.location_claims import locations_claim, locations_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +35,10 @@ if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.lookup.leaves import LeafCreate, LeafDrop
+    from limnos.services.lookup.namespace_objects import NamespaceObjectCreate, NamespaceObjectDrop
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 UNKNOWN: Final = "unknown"
@@ -41,8 +47,8 @@ DEFAULT_NAME: Final = "default-location-name"
 _LOCATION: Final = "location"
 _NAMED: Final = "location-"
 _PLACEHOLDER: Final = "placeholder-"
-_HOLE = re.compile(r"\{\{(\w+)\}\}")
-_FILLS = re.compile(r"[\w.@=+ -]+")
+_PLACEHOLDER_PATTERN = re.compile(r"\{\{(\w+)\}\}")
+_VALUE_PATTERN = re.compile(r"[\w.@=+ -]+")
 NAMES_MAX: Final = 100
 """Locations that one fileset has at most."""
 
@@ -66,47 +72,51 @@ class FileInfo(NamedTuple):
     path: str
 
 
-async def fileset_create(ctx: Context, scope: Scope, *, path: Levels, request: FilesetRequest) -> Node:
-    """Make a fileset; the local directories of a managed one are there then. Raises as `leaf_create`; OutsideRoots, BadRequest."""
+async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, request: FilesetRequest) -> Node:
+    """Make a fileset; the local directories of a managed one are there then. Raises as `namespace_object_create`; OutsideRoots, BadRequest."""
     uuid = new_uuid(ctx.services.store.time.now_ms())
 
-    def decide(scene: Scene) -> tuple[FilesetRecord, Place]:
-        scene.require_in_use()
-        scene.look_up(Kind.NAMESPACE, path[:-1], Action.FILESET_CREATE)
-        require_held(scene, Kind.FILESET)
+    def decide(request_view: RequestView) -> tuple[FilesetRecord, CatalogStorage]:
+        request_view.require_in_use()
+        request_view.look_up(Kind.NAMESPACE, path[:-1], Action.FILESET_CREATE)
+        require_kind_held(request_view, Kind.FILESET)
         try:
-            return _record(scene, path, request=request, uuid=uuid), place_of(scene)
+            return _record(request_view, path, request=request, uuid=uuid), catalog_storage_of(request_view)
         except BadRequest:
-            if scene.find(path, Kind.FILESET)[0] is not None:
-                raise exists(path, Kind.FILESET) from None  # clients ask whether it is there by making it
+            if request_view.find(path, Kind.FILESET)[0] is not None:
+                raise namespace_object_exists_error(
+                    path, Kind.FILESET
+                ) from None  # clients ask whether it is there by making it
             raise
 
     record, place = await ctx.read(scope, decide)
     if not record.external:
         for location in record.locations.values():
             ctx.services.files.make_directory(location, roots=place.roots)
-    return await leaf_create(ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=fileset_insert)
+    return await namespace_object_create(
+        ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=fileset_insert
+    )
 
 
-def fileset_insert(tx: Tx, permit: Permit[LeafCreate]) -> Node:
+def fileset_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
     """Insert the fileset with its places. Raises BadRequest where it would share files, Unavailable where files are being deleted."""
     record = cast("FilesetRecord", permit.command.record)
     locations = tuple(dict.fromkeys(record.locations.values()))
-    node = leaf_insert(tx, permit)
-    kind = PlaceKind.EXTERNAL_FILESET if record.external else PlaceKind.FILESET
-    places_take(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations)
+    node = namespace_object_insert(tx, permit)
+    kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
+    locations_claim(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations)
     tx.fileset_places.create(node.id, locations, managed=not record.external)
     return node
 
 
-async def fileset_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+async def fileset_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a fileset; when it cannot be brought back any longer, the files of a managed one go. Raises NotFound, Forbidden, Protected."""
-    await leaf_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
+    await namespace_object_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
     if not ctx.services.defaults.keep_dropped_ms:
         ctx.services.wake_worker()
 
 
-def fileset_delete(tx: Tx, permit: Permit[LeafDrop]) -> None:
+def fileset_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
     """Drop the fileset; where nothing is kept, its files go now."""
     fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
@@ -115,21 +125,23 @@ def fileset_bury(tx: Tx, held: Node, *, keep_ms: int) -> None:
     """Drop a fileset that was confirmed, in a transaction."""
     managed = not cast("FilesetRecord", held.record).external
     if not keep_ms:
-        places_release(tx, held.id)
+        locations_release(tx, held.id)
         if managed:
             fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
     tx.nodes.drop(held, keep_ms=keep_ms, purges=managed)
 
 
-def _record(scene: Scene, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:
-    place, properties = place_of(scene), dict(request.properties)
-    namespace, _ = scene.find(path[:-1], Kind.NAMESPACE)
+def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:
+    place, properties = catalog_storage_of(request_view), dict(request.properties)
+    namespace, _ = request_view.find(path[:-1], Kind.NAMESPACE)
     above = {} if namespace is None else cast("NamespaceRecord", namespace.record).properties
-    wanted = request.locations or _inherited(scene.catalog_record, above, path=path)
+    wanted = request.locations or _inherited_locations(request_view.catalog_record, above, path=path)
     if not wanted and request.external:
         raise BadRequest("An external fileset has a location: give storageLocation or storageLocations")
-    holes = _holes(scene, path, properties=(scene.catalog_record.properties, above, properties))
-    locations = {name: place.normal_location(_filled(text, holes), "") for name, text in wanted.items()}
+    holes = _placeholder_values(
+        request_view, path, properties=(request_view.catalog_record.properties, above, properties)
+    )
+    locations = {name: place.normal_location(_fill_template(text, holes), "") for name, text in wanted.items()}
     locations = locations or {UNKNOWN: place.own_location(uuid)}
     if len(locations) > NAMES_MAX or not all(name.strip() for name in locations):
         raise BadRequest(f"A fileset has at most {NAMES_MAX} locations, each with a name")
@@ -145,13 +157,13 @@ def _record(scene: Scene, path: Levels, *, request: FilesetRequest, uuid: str) -
     return FilesetRecord(request.comment, properties, request.external, locations)
 
 
-def _inherited(catalog: CatalogRecord, schema: Mapping[str, str], *, path: Levels) -> dict[str, str]:
+def _inherited_locations(catalog: CatalogRecord, schema: Mapping[str, str], *, path: Levels) -> dict[str, str]:
     """Return the locations that the schema gives its filesets, else the catalog; those without placeholders are added to."""
     for properties, rest in ((schema, path[-1:]), (catalog.properties, path)):
         found = named_locations(properties)
         if found:
             return {
-                name: text if _HOLE.search(text) else "/".join((text.rstrip("/"), *rest))
+                name: text if _PLACEHOLDER_PATTERN.search(text) else "/".join((text.rstrip("/"), *rest))
                 for name, text in found.items()
             }
     return {}
@@ -164,7 +176,9 @@ def named_locations(properties: Mapping[str, str]) -> dict[str, str]:
     return found | named
 
 
-def _holes(scene: Scene, path: Levels, *, properties: tuple[Mapping[str, str], ...]) -> dict[str, str]:
+def _placeholder_values(
+    request_view: RequestView, path: Levels, *, properties: tuple[Mapping[str, str], ...]
+) -> dict[str, str]:
     """What may stand in a template: the names of the fileset and above it, who makes it, and what properties give."""
     given = {
         key.removeprefix(_PLACEHOLDER): value
@@ -172,10 +186,16 @@ def _holes(scene: Scene, path: Levels, *, properties: tuple[Mapping[str, str], .
         for key, value in each.items()
         if key.startswith(_PLACEHOLDER)
     }
-    return {**given, "catalog": scene.catalog.name, "schema": path[-2], "fileset": path[-1], "user": scene.user}
+    return {
+        **given,
+        "catalog": request_view.catalog.name,
+        "schema": path[-2],
+        "fileset": path[-1],
+        "user": request_view.user,
+    }
 
 
-def _filled(text: str, holes: Mapping[str, str]) -> str:
+def _fill_template(text: str, holes: Mapping[str, str]) -> str:
     """Put values in the place of placeholders. Raises BadRequest for one that has none, or one that is no part of a path."""
 
     def fill(found: re.Match[str]) -> str:
@@ -184,11 +204,11 @@ def _filled(text: str, holes: Mapping[str, str]) -> str:
             raise BadRequest(
                 f"Location {text}: nothing is known of {found[0]}: set the property {_PLACEHOLDER}{found[1]}"
             )
-        if not _FILLS.fullmatch(value) or not value.strip("."):
+        if not _VALUE_PATTERN.fullmatch(value) or not value.strip("."):
             raise BadRequest(f"Location {text}: the value of {found[0]} cannot be part of a path: {value}")
         return value
 
-    return _HOLE.sub(fill, text)
+    return _PLACEHOLDER_PATTERN.sub(fill, text)
 
 
 def location_name(record: FilesetRecord, name: str | None) -> str:
@@ -196,14 +216,16 @@ def location_name(record: FilesetRecord, name: str | None) -> str:
     return name or record.properties.get(DEFAULT_NAME, UNKNOWN)
 
 
-def place_in(scene: Scene, path: Levels, *, sub_path: str | None, name: str | None) -> tuple[str, Place]:
+def fileset_path(
+    request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None
+) -> tuple[str, CatalogStorage]:
     """Return where something in a fileset lies, for who may load that. Raises NotFound for a location's name, BadRequest, OutsideRoots."""
-    node = leaf_load(scene, path, kind=Kind.FILESET)
+    node = namespace_object_load(request_view, path, kind=Kind.FILESET)
     record = cast("FilesetRecord", node.record)
-    scene.defaults.place_conflicts.refuse(node.id, what="fileset")
+    request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:
         raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
-    wanted, place = location_name(record, name), place_of(scene)
+    wanted, place = location_name(record, name), catalog_storage_of(request_view)
     if wanted not in record.locations:
         raise NotFound(
             f"Fileset {render(path)} has no location {wanted}: it has {', '.join(record.locations)}",
@@ -217,18 +239,26 @@ def place_in(scene: Scene, path: Levels, *, sub_path: str | None, name: str | No
     return location, place
 
 
-async def fileset_location(ctx: Context, scope: Scope, *, path: Levels, sub_path: str | None, name: str | None) -> str:
+async def fileset_location(
+    ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str | None, name: str | None
+) -> str:
     """Return where something in a fileset lies. Raises NotFound, Forbidden, BadRequest, OutsideRoots."""
-    return (await ctx.read(scope, lambda scene: place_in(scene, path, sub_path=sub_path, name=name)))[0]
+    return (await ctx.read(scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)))[
+        0
+    ]
 
 
-async def fileset_files(ctx: Context, scope: Scope, *, path: Levels, sub_path: str, name: str | None) -> list[FileInfo]:
+async def fileset_files(
+    ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str, name: str | None
+) -> list[FileInfo]:
     """List what lies directly in a directory of a fileset, directories first. Raises as `fileset_location`; StorageFailed, Unavailable."""
-    location, place = await ctx.read(scope, lambda scene: place_in(scene, path, sub_path=sub_path, name=name))
+    location, place = await ctx.read(
+        scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)
+    )
     if is_local(location):  # links may be younger than the fileset
         base = location.removesuffix(f"/{sub_path.strip('/')}")
         refuse_alias(base, place.roots)
-        if not is_within(real(location), [real(base)]):
+        if not is_within(real_path(location), [real_path(base)]):
             refuse_alias(location, place.roots)
     files, properties = ctx.services.files, place.catalog.properties
     within = "/".join(("/fileset", str(scope.catalog), *path, *filter(None, [sub_path.strip("/")])))

@@ -12,22 +12,22 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.lookup.principal_names import check_new_user, principal_create
-from limnos.services.request.properties import Edits
-from limnos.services.request.scene import Scope
-from limnos.view.cold import need, need_all
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 
@@ -44,7 +44,7 @@ class MetalakeAlter(msgspec.Struct, frozen=True):
     """Change a metalake's name, comment, properties or state."""
 
     metalake: Node
-    edits: Edits
+    edits: PropertyEdits
     in_use: bool | None = None
 
 
@@ -55,45 +55,49 @@ class MetalakeDrop(msgspec.Struct, frozen=True):
     force: bool
 
 
-def metalake_load(scene: Scene) -> Node:
+def metalake_load(request_view: RequestView) -> Node:
     """Return the metalake, for any of its users."""
-    scene.require(Action.METALAKE_LOAD, scene.settled.outer)
-    return scene.metalake
+    request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
+    return request_view.metalake
 
 
-def metalakes_list(scene: Scene) -> list[Node]:
+def metalakes_list(request_view: RequestView) -> list[Node]:
     """Return the metalakes that the caller is a user of, by name; all of them when access control is off."""
-    names = need(scene.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
-    return cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID))
+    names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
+    return cast(
+        "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
+    )
 
 
 async def metalakes_visible(ctx: Context) -> list[Node]:
     """Ask each metalake, on its own clock, whether the caller is an enabled user of it."""
-    nodes = await ctx.read(Scope(), metalakes_list)
+    nodes = await ctx.read(RequestScope(), metalakes_list)
     if not ctx.services.rules.access_enabled:
         return nodes
     return [node for node in nodes if await _is_member(ctx, node)]
 
 
 async def _is_member(ctx: Context, node: Node) -> bool:
-    def is_user(scene: Scene) -> bool:
-        principal = principal_of(scene.view, scene.settled.zones[1], Kind.USER, scene.user)
+    def is_user(request_view: RequestView) -> bool:
+        principal = principal_of(request_view.view, request_view.settled.zones[1], Kind.USER, request_view.user)
         return principal is not None and principal.enabled
 
-    return await ctx.read(Scope(node.name), is_user, refuse_disabled=False)
+    return await ctx.read(RequestScope(node.name), is_user, refuse_disabled=False)
 
 
 async def metalake_create(ctx: Context, *, name: str, comment: str | None, properties: dict[str, str]) -> Node:
     """Make a metalake; its maker becomes its first user and owner. Raises AlreadyExists, Forbidden."""
     check_metalake_name(name)
 
-    def decide(scene: Scene) -> Permit[MetalakeCreate]:
-        decision = scene.require(Action.METALAKE_CREATE, (Link.absent(Kind.METALAKE, name),))
-        if need(scene.view, name_key(ROOT_ID, "metalake", name), zone=ROOT_ID) is not None:
+    def decide(request_view: RequestView) -> Permit[MetalakeCreate]:
+        decision = request_view.require(Action.METALAKE_CREATE, (ChainLink.absent(Kind.METALAKE, name),))
+        if require_fact(request_view.view, name_key(ROOT_ID, "metalake", name), zone=ROOT_ID) is not None:
             raise AlreadyExists(f"Metalake {name} already exists", kind="metalake")
-        return scene.permit(MetalakeCreate(name, comment, properties, scene.rules.service_admins), decision)
+        return request_view.permit(
+            MetalakeCreate(name, comment, properties, request_view.rules.service_admins), decision
+        )
 
-    return await ctx.write(Scope(), decide, metalake_insert)
+    return await ctx.write(RequestScope(), decide, metalake_insert)
 
 
 def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
@@ -113,27 +117,29 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
     )  # fmt: skip
 
 
-async def metalake_alter(ctx: Context, *, name: str, edits: Edits) -> Node:
+async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> Node:
     """Rename a metalake, change its comment or properties. Raises NotFound, AlreadyExists, Forbidden."""
 
-    def decide(scene: Scene) -> Permit[MetalakeAlter]:
-        decision = scene.require(Action.METALAKE_ALTER, scene.settled.outer)
-        scene.require_in_metalake_use()
+    def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
+        decision = request_view.require(Action.METALAKE_ALTER, request_view.settled.outer)
+        request_view.require_in_metalake_use()
         if edits.name is not None:
             check_metalake_name(edits.name)
-        return scene.permit(MetalakeAlter(scene.metalake, edits), decision, zone=ROOT_ID)
+        return request_view.permit(MetalakeAlter(request_view.metalake, edits), decision, zone=ROOT_ID)
 
-    return await ctx.write(Scope(name), decide, metalake_update)
+    return await ctx.write(RequestScope(name), decide, metalake_update)
 
 
 async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
     """Enable or disable a metalake; again is fine."""
 
-    def decide(scene: Scene) -> Permit[MetalakeAlter]:
-        decision = scene.require(Action.METALAKE_SET, scene.settled.outer)
-        return scene.permit(MetalakeAlter(scene.metalake, Edits(), in_use), decision, zone=ROOT_ID)
+    def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
+        decision = request_view.require(Action.METALAKE_SET, request_view.settled.outer)
+        return request_view.permit(
+            MetalakeAlter(request_view.metalake, PropertyEdits(), in_use), decision, zone=ROOT_ID
+        )
 
-    return await ctx.write(Scope(name), decide, metalake_update)
+    return await ctx.write(RequestScope(name), decide, metalake_update)
 
 
 def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
@@ -144,7 +150,7 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
         record,
-        comment=command.edits.comment_over(record.comment),
+        comment=command.edits.edited_comment(record.comment),
         properties=command.edits.over(record.properties),
         in_use=in_use,
     )
@@ -157,11 +163,11 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
 async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
     """Drop a metalake. Raises NotFound, InUse while it is enabled, NotEmpty while it has catalogs (unless forced)."""
 
-    def decide(scene: Scene) -> Permit[MetalakeDrop]:
-        decision = scene.require(Action.METALAKE_DROP, scene.settled.outer)
-        return scene.permit(MetalakeDrop(scene.metalake, force), decision, zone=ROOT_ID)
+    def decide(request_view: RequestView) -> Permit[MetalakeDrop]:
+        decision = request_view.require(Action.METALAKE_DROP, request_view.settled.outer)
+        return request_view.permit(MetalakeDrop(request_view.metalake, force), decision, zone=ROOT_ID)
 
-    await ctx.write(Scope(name), decide, metalake_delete)
+    await ctx.write(RequestScope(name), decide, metalake_delete)
 
 
 def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:

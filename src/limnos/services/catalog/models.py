@@ -15,10 +15,10 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.versions import UNKNOWN_URI, ModelVersion, Which
+from limnos.model.model_versions import UNKNOWN_URI, ModelVersion, ModelVersionReference
 from limnos.names.iceberg import render
-from limnos.services.lookup.leaves import leaf_find, leaf_load
-from limnos.services.request.properties import Edits
+from limnos.services.lookup.namespace_objects import namespace_object_find, namespace_object_load
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.store.models import model_numbers_read, model_version_read, model_versions_read
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.records import ModelRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 DEFAULT_URI: Final = "default-uri-name"
@@ -40,7 +40,7 @@ NAME_MAX: Final = 256
 class VersionEdits(msgspec.Struct, frozen=True):
     """What to change of a version: comment and properties, its URIs by their names, its aliases."""
 
-    edits: Edits = Edits()
+    edits: PropertyEdits = PropertyEdits()
     adds: Mapping[str, str] = msgspec.field(default_factory=dict)
     updates: Mapping[str, str] = msgspec.field(default_factory=dict)
     removes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class VersionAlter(msgspec.Struct, frozen=True):
 
     model: Node
     path: Levels
-    which: Which
+    which: ModelVersionReference
     edits: VersionEdits
 
 
@@ -69,53 +69,57 @@ class VersionDelete(msgspec.Struct, frozen=True):
 
     model: Node
     path: Levels
-    which: Which
+    which: ModelVersionReference
 
 
-def told(path: Levels, which: Which) -> str:
+def version_label(path: Levels, which: ModelVersionReference) -> str:
     """A version as messages have it."""
     return f"{'alias' if which.is_alias else 'version'} {which.text} of model {render(path)}"
 
 
-def _missing(path: Levels, which: Which) -> NotFound:
-    return NotFound(f"Model version does not exist: {told(path, which)}", kind="model_version")
+def _missing(path: Levels, which: ModelVersionReference) -> NotFound:
+    return NotFound(f"Model version does not exist: {version_label(path, which)}", kind="model_version")
 
 
-async def version_numbers(ctx: Context, scope: Scope, *, path: Levels) -> list[int]:
+async def version_numbers(ctx: Context, scope: RequestScope, *, path: Levels) -> list[int]:
     """Return the numbers of a model's versions. Raises NotFound, Forbidden."""
-    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_numbers_read(model.id))
 
 
-async def versions_list(ctx: Context, scope: Scope, *, path: Levels) -> list[ModelVersion]:
+async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> list[ModelVersion]:
     """Return a model's versions, by number. Raises NotFound, Forbidden."""
-    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_versions_read(model.id))
 
 
-async def version_load(ctx: Context, scope: Scope, *, path: Levels, which: Which) -> ModelVersion:
+async def version_load(
+    ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference
+) -> ModelVersion:
     """Return a version of a model. Raises NotFound for either, Forbidden."""
-    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await _version_of(ctx, model, path=path, which=which)
 
 
-async def _version_of(ctx: Context, model: Node, *, path: Levels, which: Which) -> ModelVersion:
+async def _version_of(ctx: Context, model: Node, *, path: Levels, which: ModelVersionReference) -> ModelVersion:
     found = await ctx.look_up(lambda: model_version_read(model.id, which))
     if found is None:
         raise _missing(path, which)
     return found
 
 
-async def version_uri(ctx: Context, scope: Scope, *, path: Levels, which: Which, name: str | None) -> str:
+async def version_uri(
+    ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, name: str | None
+) -> str:
     """Return a URI of a version: the one that is named, else the default one, else the only one.
 
     Raises NotFound for a name that the version does not have, BadRequest where none of several is meant.
     """
 
-    def read(scene: Scene) -> tuple[Node, str | None]:
-        model = leaf_load(scene, path, kind=Kind.MODEL)
+    def read(request_view: RequestView) -> tuple[Node, str | None]:
+        model = namespace_object_load(request_view, path, kind=Kind.MODEL)
         record = cast("ModelRecord", model.record)
-        return model, record.properties.get(DEFAULT_URI) or scene.catalog_record.properties.get(DEFAULT_URI)
+        return model, record.properties.get(DEFAULT_URI) or request_view.catalog_record.properties.get(DEFAULT_URI)
 
     model, default = await ctx.read(scope, read)
     found = await _version_of(ctx, model, path=path, which=which)
@@ -123,15 +127,17 @@ async def version_uri(ctx: Context, scope: Scope, *, path: Levels, which: Which,
     if wanted is None:
         if len(found.uris) > 1:
             names = ", ".join(found.uris)
-            raise BadRequest(f"{told(path, which)} has several URIs: name one of {names}, or set {DEFAULT_URI}")
+            raise BadRequest(
+                f"{version_label(path, which)} has several URIs: name one of {names}, or set {DEFAULT_URI}"
+            )
         wanted = next(iter(found.uris))
     if wanted not in found.uris:
-        raise NotFound(f"URI {wanted} does not exist in {told(path, which)}", kind="model_version_uri")
+        raise NotFound(f"URI {wanted} does not exist in {version_label(path, which)}", kind="model_version_uri")
     return found.uris[wanted]
 
 
 async def version_link(
-    ctx: Context, scope: Scope, *, path: Levels, uris: Mapping[str, str], aliases: tuple[str, ...], comment: str | None,
+    ctx: Context, scope: RequestScope, *, path: Levels, uris: Mapping[str, str], aliases: tuple[str, ...], comment: str | None,
     properties: Mapping[str, str],
 ) -> int:  # fmt: skip
     """Give a model another version and return its number. Raises NotFound, AlreadyExists for an alias, Forbidden, BadRequest."""
@@ -140,16 +146,16 @@ async def version_link(
     for uri_name, uri in uris.items():
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
-    version = ModelVersion(0, comment, properties, uris, _checked(aliases))
+    version = ModelVersion(0, comment, properties, uris, _checked_version(aliases))
 
-    def decide(scene: Scene) -> Permit[VersionLink]:
-        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_LINK)
-        return scene.permit(VersionLink(found.entity, version), found.decision)
+    def decide(request_view: RequestView) -> Permit[VersionLink]:
+        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_LINK)
+        return request_view.permit(VersionLink(found.entity, version), found.decision)
 
     return await ctx.write(scope, decide, version_insert)
 
 
-def _checked(aliases: tuple[str, ...]) -> tuple[str, ...]:
+def _checked_version(aliases: tuple[str, ...]) -> tuple[str, ...]:
     for alias in aliases:
         _check(alias, "An alias")
     return tuple(dict.fromkeys(aliases))
@@ -174,24 +180,26 @@ def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
     version = msgspec.structs.replace(permit.command.version, version=number)
     taken = tx.models.insert(held.id, version)
     if taken is not None:
-        raise _taken(taken, held)
+        raise _alias_taken_error(taken, held)
     return number
 
 
-def _taken(alias: str, model: Node) -> AlreadyExists:
+def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
     return AlreadyExists(f"Alias {alias} of model {model.name} leads to another version already", kind="alias")
 
 
-async def version_alter(ctx: Context, scope: Scope, *, path: Levels, which: Which, edits: VersionEdits) -> ModelVersion:
+async def version_alter(
+    ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, edits: VersionEdits
+) -> ModelVersion:
     """Change a version of a model. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
-    checked = msgspec.structs.replace(edits, names=_checked(edits.names))
+    checked = msgspec.structs.replace(edits, names=_checked_version(edits.names))
     for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
 
-    def decide(scene: Scene) -> Permit[VersionAlter]:
-        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
-        return scene.permit(VersionAlter(found.entity, path, which, checked), found.decision)
+    def decide(request_view: RequestView) -> Permit[VersionAlter]:
+        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return request_view.permit(VersionAlter(found.entity, path, which, checked), found.decision)
 
     return await ctx.write(scope, decide, version_update)
 
@@ -204,14 +212,14 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
     if found is None:
         raise _missing(command.path, command.which)
     changed = msgspec.structs.replace(
-        found, comment=edits.edits.comment_over(found.comment), properties=edits.edits.over(found.properties),
+        found, comment=edits.edits.edited_comment(found.comment), properties=edits.edits.over(found.properties),
         uris=_uris_over(found.uris, edits),
     )  # fmt: skip
     tx.models.update(held.id, changed)
     tx.models.unname(held.id, found.version, aliases=edits.unnames)
     taken = tx.models.name(held.id, found.version, aliases=edits.names)
     if taken is not None:
-        raise _taken(taken, held)
+        raise _alias_taken_error(taken, held)
     tx.nodes.write_record(held, held.record)
     again = tx.models.at(held.id, found.version)
     return changed if again is None else again
@@ -236,12 +244,12 @@ def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
     return kept
 
 
-async def version_delete(ctx: Context, scope: Scope, *, path: Levels, which: Which) -> None:
+async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference) -> None:
     """Delete a version of a model, and its aliases. Raises NotFound, Forbidden."""
 
-    def decide(scene: Scene) -> Permit[VersionDelete]:
-        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
-        return scene.permit(VersionDelete(found.entity, path, which), found.decision)
+    def decide(request_view: RequestView) -> Permit[VersionDelete]:
+        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return request_view.permit(VersionDelete(found.entity, path, which), found.decision)
 
     await ctx.write(scope, decide, version_remove)
 

@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, Unsupported
+from limnos.model.errors import AlreadyExists, BadRequest, UnsupportedOperation
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.dataverse import METADATA_NAME
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
-from limnos.services.lookup.nested import NESTED
-from limnos.services.lookup.objects import codec_of
+from limnos.services.lookup.nested_namespaces import NESTED
+from limnos.services.lookup.securables import codec_of
 from limnos.services.request.browsing import listing_require
-from limnos.services.request.pages import EVERY, NO_PAGE, Asked, Page, page_of
-from limnos.services.request.places import Place, place_of
-from limnos.services.request.scene import Scope
-from limnos.services.request.table_formats import is_sourced, refuse_federated, refuse_making, refuse_sourced
-from limnos.services.storage.homes import base_of, home_of, located
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.table_formats import is_sourced, refuse_create, refuse_federated, refuse_sourced
+from limnos.services.storage.namespace_locations import check_new_location, namespace_base_location, namespace_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.properties import Edits
-    from limnos.services.request.scene import Found, Scene
+    from limnos.services.request.property_edits import PropertyEdits
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
     from limnos.store.tx import Tx
 
 
@@ -56,7 +56,7 @@ class NamespaceAlter(msgspec.Struct, frozen=True):
 
     namespace: Node
     edit: Callable[[NamespaceRecord], NamespaceRecord]
-    place: Place
+    place: CatalogStorage
 
 
 class NamespaceDrop(msgspec.Struct, frozen=True):
@@ -90,45 +90,45 @@ def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
     return AlreadyExists(words, kind="namespace")
 
 
-def namespace_find(scene: Scene, levels: Levels, action: Action) -> Found[Node]:
+def namespace_find(request_view: RequestView, levels: Levels, action: Action) -> AuthorizedObject[Node]:
     """Find a namespace for who may do the action to it. Raises NotFound, Forbidden."""
-    scene.require_in_use()
-    refuse_sourced(scene, Kind.NAMESPACE, levels=levels, action=action)
-    return scene.look_up(Kind.NAMESPACE, levels, action)
+    request_view.require_in_use()
+    refuse_sourced(request_view, Kind.NAMESPACE, levels=levels, action=action)
+    return request_view.look_up(Kind.NAMESPACE, levels, action)
 
 
-def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> Node:
+def namespace_load(request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> Node:
     """Return a namespace."""
-    return namespace_find(scene, levels, action).entity
+    return namespace_find(request_view, levels, action).entity
 
 
-def namespace_load_home(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, str]:
+def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, str]:
     """Return a namespace, and where clients that choose a table's location choose it."""
-    node, chain, _ = namespace_find(scene, levels, action)
-    return node, home_of(node, base_of(scene, chain[1:]))
+    node, chain, _ = namespace_find(request_view, levels, action)
+    return node, namespace_location(node, namespace_base_location(request_view, chain[1:]))
 
 
-def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
+def namespaces_list(request_view: RequestView, parent: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of what the caller sees of a namespace's children, or of the catalog's for no levels.
 
     A namespace above what the caller may use is among them, as a name. Raises NotFound for a missing parent, Forbidden for a catalog
     that the caller may not use, unless a name in it is shown.
     """
-    scene.require_in_use()
-    listing_require(scene, parent)
-    chain = scene.settled.outer
-    refuse_federated(scene)
-    if is_sourced(scene):
-        return NO_PAGE
+    request_view.require_in_use()
+    listing_require(request_view, parent)
+    chain = request_view.settled.outer
+    refuse_federated(request_view)
+    if is_sourced(request_view):
+        return EMPTY_PAGE
     if parent:
-        node, chain = scene.find(parent, Kind.NAMESPACE)
+        node, chain = request_view.find(parent, Kind.NAMESPACE)
         if node is None:
-            raise scene.missing(Kind.NAMESPACE, parent)
-    return page_of(scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=asked)
+            raise request_view.missing(Kind.NAMESPACE, parent)
+    return page_of(request_view, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=asked)
 
 
 async def namespace_create(
-    ctx: Context, scope: Scope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
+    ctx: Context, scope: RequestScope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
     check: Callable[[str], object] = check_part, parents: bool = True,
 ) -> tuple[Node, str]:  # fmt: skip
     """Make a namespace and its missing parents, all with the maker as owner; all or nothing. Returns it and its home.
@@ -139,79 +139,83 @@ async def namespace_create(
     """
     above = ""
 
-    def decide(scene: Scene) -> Permit[NamespaceCreate]:
+    def decide(request_view: RequestView) -> Permit[NamespaceCreate]:
         nonlocal above
         record = NamespaceRecord(comment=comment, properties=properties)
-        permit, above = namespace_create_of(scene, levels, record, check=check, parents=parents)
+        permit, above = namespace_create_of(request_view, levels, record, check=check, parents=parents)
         return permit
 
     try:
         node = await ctx.write(scope, decide, namespace_insert)
     except AlreadyExists as error:
         raise already_exists(levels, error.kind) from None
-    return node, home_of(node, above)
+    return node, namespace_location(node, above)
 
 
 def namespace_create_of(
-    scene: Scene, levels: Levels, record: NamespaceRecord, *, check: Callable[[str], object] = check_part,
+    request_view: RequestView, levels: Levels, record: NamespaceRecord, *, check: Callable[[str], object] = check_part,
     parents: bool = True,
 ) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
     """Decide on making a namespace; returns what its home lies in, too. Raises what `namespace_create` does."""
-    scene.require_in_use()
-    _check_parts(scene, levels)
-    nearest, lacking, chain = None, levels, scene.settled.outer
+    request_view.require_in_use()
+    _check_parts(request_view, levels)
+    nearest, lacking, chain = None, levels, request_view.settled.outer
     for size in range(len(levels) - 1, 0, -1):
-        node, found = scene.find(levels[:size], Kind.NAMESPACE)
+        node, found = request_view.find(levels[:size], Kind.NAMESPACE)
         if node is not None:
             nearest, lacking, chain = node, levels[size:], found
             break
-    absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
-    decision = scene.require(Action.NAMESPACE_CREATE, (*absent, *chain))  # in the words that existing parents would get
-    refuse_making(scene)
-    _refuse_nesting(scene, levels)
-    _refuse_reserved(scene, levels)
-    parent = scene.catalog if nearest is None else nearest
+    absent = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
+    decision = request_view.require(
+        Action.NAMESPACE_CREATE, (*absent, *chain)
+    )  # in the words that existing parents would get
+    refuse_create(request_view)
+    _refuse_nesting(request_view, levels)
+    _refuse_reserved(request_view, levels)
+    parent = request_view.catalog if nearest is None else nearest
     if len(lacking) > 1 and not parents:
-        raise scene.missing(Kind.NAMESPACE, levels[:-1])
-    if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
-        holder = scene.holder_of(parent.id, Kind.NAMESPACE, lacking[0]) if lacking else None
+        raise request_view.missing(Kind.NAMESPACE, levels[:-1])
+    if not lacking or (len(lacking) == 1 and request_view.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
+        holder = request_view.holder_of(parent.id, Kind.NAMESPACE, lacking[0]) if lacking else None
         raise already_exists(levels, (holder or Kind.NAMESPACE).word)
     for name in lacking:
         check(name)
-    placed = located(None, record, place_of(scene))
-    command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), placed, scene.maker_id)
-    return scene.permit(command, decision), base_of(scene, chain)
+    placed = check_new_location(None, record, catalog_storage_of(request_view))
+    command = NamespaceCreate(parent, lacking, request_view.space(Kind.NAMESPACE), placed, request_view.maker_id)
+    return request_view.permit(command, decision), namespace_base_location(request_view, chain)
 
 
-def _check_parts(scene: Scene, levels: Levels) -> None:
+def _check_parts(request_view: RequestView, levels: Levels) -> None:
     """Refuse names that hold the separator: Gravitino's clients would read two. Raises InvalidName."""
-    codec = codec_of(scene)
+    codec = codec_of(request_view)
     for part in levels:
         codec.check_namespace_part(part)
 
 
-def _refuse_nesting(scene: Scene, levels: Levels) -> None:
+def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
     """Refuse a namespace within another in a catalog whose schemas do not nest. Raises Unsupported."""
-    if len(levels) > 1 and not codec_of(scene).nested:
-        record = scene.catalog_record
+    if len(levels) > 1 and not codec_of(request_view).nested:
+        record = request_view.catalog_record
         why = (
             f"its property {NESTED} says so"
             if record.provider in TABLE_FORMATS
             else f"its provider is {record.provider}"
         )
-        raise Unsupported(f"Schemas of catalog {scene.catalog.name} do not nest, as {why}: {levels[0]} can hold none")
+        raise UnsupportedOperation(
+            f"Schemas of catalog {request_view.catalog.name} do not nest, as {why}: {levels[0]} can hold none"
+        )
 
 
-def _refuse_reserved(scene: Scene, levels: Levels) -> None:
+def _refuse_reserved(request_view: RequestView, levels: Levels) -> None:
     """Refuse `Metadata`, and what would lie in it, in the catalog of SQL++: its statements read their own metadata by that name. Raises BadRequest."""
-    metalake, defaults = scene.settled.metalake, scene.defaults
-    is_sqlpp = metalake is not None and (metalake.name, scene.catalog.name) == (
+    metalake, defaults = request_view.settled.metalake, request_view.defaults
+    is_sqlpp = metalake is not None and (metalake.name, request_view.catalog.name) == (
         defaults.metalake,
         defaults.sqlpp_catalog,
     )
     if is_sqlpp and levels[0] == METADATA_NAME:
         raise BadRequest(
-            f"Namespace {'.'.join(levels)} cannot be created in catalog {scene.catalog.name}: SQL++ reserves {METADATA_NAME} there for its "
+            f"Namespace {'.'.join(levels)} cannot be created in catalog {request_view.catalog.name}: SQL++ reserves {METADATA_NAME} there for its "
             "metadata. Choose another name"
         )
 
@@ -233,23 +237,23 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
     return parent
 
 
-async def namespace_alter(ctx: Context, scope: Scope, *, levels: Levels, edits: Edits) -> Node:
+async def namespace_alter(ctx: Context, scope: RequestScope, *, levels: Levels, edits: PropertyEdits) -> Node:
     """Change a namespace's comment and properties, its own only."""
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:
-        return replace(record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties))
+        return replace(record, comment=edits.edited_comment(record.comment), properties=edits.over(record.properties))
 
     return await namespace_edit(ctx, scope, levels=levels, edit=edit)
 
 
 async def namespace_edit(
-    ctx: Context, scope: Scope, *, levels: Levels, edit: Callable[[NamespaceRecord], NamespaceRecord]
+    ctx: Context, scope: RequestScope, *, levels: Levels, edit: Callable[[NamespaceRecord], NamespaceRecord]
 ) -> Node:
     """Change a namespace's record by a function of what is stored."""
 
-    def decide(scene: Scene) -> Permit[NamespaceAlter]:
-        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_ALTER)
-        return scene.permit(NamespaceAlter(node, edit, place_of(scene)), decision)
+    def decide(request_view: RequestView) -> Permit[NamespaceAlter]:
+        node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_ALTER)
+        return request_view.permit(NamespaceAlter(node, edit, catalog_storage_of(request_view)), decision)
 
     return await ctx.write(scope, decide, namespace_update)
 
@@ -262,19 +266,19 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     after = command.edit(before)
     if after == before:
         return held
-    tx.nodes.write_record(held, located(before, after, command.place))
+    tx.nodes.write_record(held, check_new_location(before, after, command.place))
     return tx.nodes.by_id(held.id)
 
 
-async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
     """Drop a namespace, that one only. Raises NotFound, NotEmpty."""
-    await ctx.write(scope, lambda scene: namespace_drop_of(scene, levels), namespace_delete)
+    await ctx.write(scope, lambda request_view: namespace_drop_of(request_view, levels), namespace_delete)
 
 
-def namespace_drop_of(scene: Scene, levels: Levels) -> Permit[NamespaceDrop]:
+def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[NamespaceDrop]:
     """Decide on dropping a namespace. Raises NotFound, Forbidden."""
-    node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-    return scene.permit(NamespaceDrop(node, scene.defaults.keep_dropped_ms, levels), decision)
+    node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
+    return request_view.permit(NamespaceDrop(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
@@ -285,38 +289,38 @@ def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
-async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
+async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
     """Rename or move a namespace within its catalog, subtree and all; one row is written.
 
     Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself or to a reserved name.
     """
-    await ctx.write(scope, lambda scene: namespace_move_of(scene, source, target), namespace_reparent)
+    await ctx.write(scope, lambda request_view: namespace_move_of(request_view, source, target), namespace_reparent)
 
 
-def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
+def namespace_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[NamespaceMove]:
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
-    _check_parts(scene, target)
-    node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
-    _refuse_nesting(scene, target)
+    _check_parts(request_view, target)
+    node, chain, decision = namespace_find(request_view, source, Action.NAMESPACE_MOVE)
+    _refuse_nesting(request_view, target)
     if source[0] != METADATA_NAME:  # one that is there from before may be renamed within it
-        _refuse_reserved(scene, target)
-    into, above = parent_of(scene, target)
+        _refuse_reserved(request_view, target)
+    into, above = parent_of(request_view, target)
     decisions = [decision]
     stays = into.id == node.parent_id
     if not stays:
-        decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
+        decisions.append(request_view.require(Action.NAMESPACE_CREATE, above))
     room = PARTS_MAX - len(target) if len(target) > len(source) else None
-    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
-    return scene.permit(NamespaceMove(node, into, target[-1], room, frees), *decisions)
+    frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
+    return request_view.permit(NamespaceMove(node, into, target[-1], room, frees), *decisions)
 
 
-def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
+def parent_of(request_view: RequestView, levels: Levels) -> tuple[Node, SecurableChain]:
     """Return the container that levels name without the last: a namespace, or the catalog."""
     if len(levels) == 1:
-        return scene.catalog, scene.settled.outer
-    node, chain = scene.find(levels[:-1], Kind.NAMESPACE)
+        return request_view.catalog, request_view.settled.outer
+    node, chain = request_view.find(levels[:-1], Kind.NAMESPACE)
     if node is None:
-        node, chain, _ = scene.look_up(Kind.NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
+        node, chain, _ = request_view.look_up(Kind.NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
     return node, chain
 
 

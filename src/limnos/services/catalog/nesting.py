@@ -13,14 +13,14 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names.logical import SEPARATORS_ALLOWED, check_separator
-from limnos.names.parts import check_part, quoted
+from limnos.names.parts import check_part, quote_for_message
 from limnos.services.catalog.nesting_steps import (
     GOALS,
     SWITCHES,
     NestingBegin,
     NestingEnd,
+    NestingProgress,
     NestingStep,
-    Progress,
     nesting_batch,
     nesting_begin,
     nesting_end,
@@ -28,7 +28,7 @@ from limnos.services.catalog.nesting_steps import (
     no_plan,
     progress_of,
 )
-from limnos.services.lookup.nested import nests
+from limnos.services.lookup.nested_namespaces import is_nested
 from limnos.store.nesting import LEFT, PLANNED, RENAMED, changes_read, conflicts_read, migration_read
 from limnos.store.nesting import NESTED as ON_PATH
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.parts import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
 
 SHOWN_MAX: Final = 1000
 REPLACEMENT_MAX: Final = 16
 _STEPS: Final = {PLANNED: "planned", RENAMED: "renamed", ON_PATH: "nested", LEFT: "left"}
 
 
-class Checked(NamedTuple):
+class NestingCheck(NamedTuple):
     """Whether a catalog's namespaces nest, how many of their names hold the separator, the first of them, what none holds."""
 
     nested: bool
@@ -56,7 +56,7 @@ class Checked(NamedTuple):
     free: tuple[str, ...]
 
 
-class Planned(NamedTuple):
+class PlannedRename(NamedTuple):
     """What becomes of one namespace: another name, then, with a `path`, its place; `mark` is where a next page begins."""
 
     name: str
@@ -66,14 +66,16 @@ class Planned(NamedTuple):
     mark: int
 
 
-def _catalog(scene: Scene) -> Node:
+def _catalog(request_view: RequestView) -> Node:
     """Return the catalog for whoever may alter it."""
-    scene.require(Action.CATALOG_ALTER, scene.settled.outer)
-    scene.require_in_use()
-    return scene.catalog
+    request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
+    request_view.require_in_use()
+    return request_view.catalog
 
 
-async def nesting_check(ctx: Context, scope: Scope, *, separator: str | None, limit: int = SHOWN_MAX) -> Checked:
+async def nesting_check(
+    ctx: Context, scope: RequestScope, *, separator: str | None, limit: int = SHOWN_MAX
+) -> NestingCheck:
     """Say which names of a catalog's namespaces hold a separator, the server's unless another is named. Raises InvalidName."""
     asked = _separator(ctx, separator)
     catalog = await ctx.read(scope, _catalog)
@@ -82,25 +84,25 @@ async def nesting_check(ctx: Context, scope: Scope, *, separator: str | None, li
     for other in SEPARATORS_ALLOWED if count else ():
         held, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
         free += [] if held else [other]
-    nested = nests(cast("CatalogRecord", catalog.record))
-    return Checked(nested, asked, count, tuple(each.name for each in found), tuple(free))
+    nested = is_nested(cast("CatalogRecord", catalog.record))
+    return NestingCheck(nested, asked, count, tuple(each.name for each in found), tuple(free))
 
 
 async def nesting_load(
-    ctx: Context, scope: Scope, *, after: int = 0, limit: int = SHOWN_MAX
-) -> tuple[Progress, list[Planned]]:
+    ctx: Context, scope: RequestScope, *, after: int = 0, limit: int = SHOWN_MAX
+) -> tuple[NestingProgress, list[PlannedRename]]:
     """Return how far a catalog's change of names is, and a page of the changes. Raises NotFound when there is none."""
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
     found = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
     return progress, [
-        Planned(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in found
+        PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in found
     ]
 
 
 async def nesting_plan(
-    ctx: Context, scope: Scope, *, separator: str | None = None, replacement: str = "_", nested: bool = True
-) -> Progress:
+    ctx: Context, scope: RequestScope, *, separator: str | None = None, replacement: str = "_", nested: bool = True
+) -> NestingProgress:
     """Plan what becomes of names that hold the separator, in place of an older plan; changes no name. A long plan has to go on.
 
     A name gets `replacement` for each separator; with `nested`, a flat catalog's namespaces will nest, and a name whose
@@ -109,50 +111,56 @@ async def nesting_plan(
     asked = _separator(ctx, separator)
     _check_replacement(replacement, asked)
 
-    def decide(scene: Scene) -> Permit[NestingBegin]:
-        step, decision = _step(scene, "planned")
-        flat = not nests(scene.catalog_record)
-        return scene.permit(NestingBegin(step, asked, replacement, nested and flat), decision)
+    def decide(request_view: RequestView) -> Permit[NestingBegin]:
+        step, decision = _step(request_view, "planned")
+        flat = not is_nested(request_view.catalog_record)
+        return request_view.permit(NestingBegin(step, asked, replacement, nested and flat), decision)
 
     return await ctx.write(scope, decide, nesting_begin)
 
 
-async def nesting_go_on(ctx: Context, scope: Scope, *, to: str) -> Progress:
+async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> NestingProgress:
     """Do the next batch towards a plan that is whole, names that are all changed, or all as they were; call it until it is done.
 
     Raises NotFound without a plan, BadRequest where no way leads there from the present state, or while it does not.
     """
     if to not in GOALS:
-        raise BadRequest(f"{quoted(to)} is nothing that names can come to: use one of {', '.join(GOALS)}")
+        raise BadRequest(f"{quote_for_message(to)} is nothing that names can come to: use one of {', '.join(GOALS)}")
     catalog = await ctx.read(scope, _catalog)
     migration = (await _progress(ctx, catalog)).migration
     switches = migration.state in SWITCHES
 
-    def decide(scene: Scene) -> Permit[NestingStep]:
-        step, decision = _step(scene, to)
-        return scene.permit(step, decision, zone=scene.metalake.id) if switches else scene.permit(step, decision)
+    def decide(request_view: RequestView) -> Permit[NestingStep]:
+        step, decision = _step(request_view, to)
+        return (
+            request_view.permit(step, decision, zone=request_view.metalake.id)
+            if switches
+            else request_view.permit(step, decision)
+        )
 
     return await ctx.write(scope, decide, nesting_switch if switches else nesting_batch)
 
 
-async def nesting_confirm(ctx: Context, scope: Scope) -> None:
+async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
     """Forget a plan, or what a change could be undone by. Raises NotFound, BadRequest while one is under way."""
 
-    def decide(scene: Scene) -> Permit[NestingEnd]:
-        command = NestingEnd(_catalog(scene))
-        return scene.permit(command, scene.require(Action.CATALOG_ALTER, scene.settled.outer))
+    def decide(request_view: RequestView) -> Permit[NestingEnd]:
+        command = NestingEnd(_catalog(request_view))
+        return request_view.permit(command, request_view.require(Action.CATALOG_ALTER, request_view.settled.outer))
 
     await ctx.write(scope, decide, nesting_end)
 
 
-def _step(scene: Scene, to: str) -> tuple[NestingStep, Decision]:
+def _step(request_view: RequestView, to: str) -> tuple[NestingStep, Decision]:
     """Decide on a step for whoever may alter the catalog."""
-    catalog = _catalog(scene)
-    decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
-    return NestingStep(catalog, to, scene.space(Kind.NAMESPACE), scene.maker_id, scene.defaults.separator), decision
+    catalog = _catalog(request_view)
+    decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
+    return NestingStep(
+        catalog, to, request_view.space(Kind.NAMESPACE), request_view.maker_id, request_view.defaults.separator
+    ), decision
 
 
-async def _progress(ctx: Context, catalog: Node) -> Progress:
+async def _progress(ctx: Context, catalog: Node) -> NestingProgress:
     found = await ctx.look_up(lambda: migration_read(catalog.id))
     if found is None:
         raise no_plan(catalog)
@@ -170,6 +178,6 @@ def _check_replacement(replacement: str, separator: str) -> None:
     check_part(replacement)
     if separator in replacement or "." in replacement or len(replacement) > REPLACEMENT_MAX:
         raise BadRequest(
-            f"{quoted(replacement)} cannot take the place of {quoted(separator)}: name at most {REPLACEMENT_MAX} characters "
+            f"{quote_for_message(replacement)} cannot take the place of {quote_for_message(separator)}: name at most {REPLACEMENT_MAX} characters "
             "without it, and no dot"
         )

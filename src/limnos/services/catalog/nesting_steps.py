@@ -16,9 +16,9 @@ from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord
 from limnos.names.errors import InvalidName
-from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quoted
-from limnos.services.lookup.nested import NESTED, nests, refuse_change, taken
-from limnos.store.nesting import LEFT, PLANNED, RENAMED, Change
+from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quote_for_message
+from limnos.services.lookup.nested_namespaces import NESTED, is_nested, refuse_nesting_change, separator_in_names_error
+from limnos.store.nesting import LEFT, PLANNED, RENAMED, NameChangeRow
 from limnos.store.nesting import NESTED as ON_PATH
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.names.parts import Levels
-    from limnos.store.nesting import Migration
+    from limnos.store.nesting import NameMigration
     from limnos.store.tx import Tx
 
 BATCH: Final = 500
@@ -38,7 +38,7 @@ _RESTS: Final = ("planned", "migrated")
 """States in which nothing is under way."""
 
 
-class Goal(NamedTuple):
+class NestingGoal(NamedTuple):
     """What names can come to: at rest in `end`, by way of states that begin with `entry`, which can be entered after some."""
 
     end: str
@@ -46,17 +46,17 @@ class Goal(NamedTuple):
     after: tuple[str, ...]
     way: tuple[str, ...]
 
-    def leads(self, migration: Migration) -> bool:
+    def is_reachable_from(self, migration: NameMigration) -> bool:
         """Say whether what is under way leads there; names that came meanwhile are planned on the way."""
         return migration.state in self.way or (
             migration.state == "planning" and migration.goes_on == (self.end == "migrated")
         )
 
 
-GOALS: Final[Mapping[str, Goal]] = {
-    "planned": Goal("planned", None, (), ()),
-    "migrated": Goal("migrated", "renaming", ("planned",), ("renaming", "switching", "nesting")),
-    "undone": Goal(
+GOALS: Final[Mapping[str, NestingGoal]] = {
+    "planned": NestingGoal("planned", None, (), ()),
+    "migrated": NestingGoal("migrated", "renaming", ("planned",), ("renaming", "switching", "nesting")),
+    "undone": NestingGoal(
         "planned",
         "unnesting",
         ("renaming", "switching", "nesting", "migrated"),
@@ -90,10 +90,10 @@ class NestingEnd(msgspec.Struct, frozen=True):
     catalog: Node
 
 
-class Progress(NamedTuple):
+class NestingProgress(NamedTuple):
     """A change of names: how many there are, and how many have another name, lie on their path, were left as they are."""
 
-    migration: Migration
+    migration: NameMigration
     total: int
     renamed: int
     nested: int
@@ -104,10 +104,10 @@ class Progress(NamedTuple):
         return self.migration.state == GOALS[to].end
 
 
-def progress_of(migration: Migration, counts: Mapping[int, int]) -> Progress:
+def progress_of(migration: NameMigration, counts: Mapping[int, int]) -> NestingProgress:
     """Say how far a change is, from the number of names at each step."""
     renamed, nested, left = (counts.get(step, 0) for step in (RENAMED, ON_PATH, LEFT))
-    return Progress(migration, sum(counts.values()), renamed, nested, left)
+    return NestingProgress(migration, sum(counts.values()), renamed, nested, left)
 
 
 def no_plan(catalog: Node) -> NotFound:
@@ -118,7 +118,7 @@ def no_plan(catalog: Node) -> NotFound:
     )
 
 
-def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> Progress:
+def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
     """Begin a plan, with its first batch."""
     command = permit.command
     held = tx.nodes.confirm(command.step.catalog)
@@ -146,27 +146,27 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
     tx.nesting.end(held.id)
 
 
-def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
+def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
     """Do one batch on the way to the goal, and write how far it is."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
-    found = _entered(tx, held, command=command)
+    found = _enter_goal(tx, held, command=command)
     if found.state in _BATCHES and found.state != GOALS[command.to].end:
         _BATCHES[found.state](tx, found, command=command)
-    return _reached(tx, held)
+    return _reach_goal(tx, held)
 
 
-def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
+def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
     """Have the catalog's namespaces nest, or nest no more; names that have come meanwhile are planned first."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
-    found = _entered(tx, held, command=command)
+    found = _enter_goal(tx, held, command=command)
     if found.state in SWITCHES:  # another caller may have been faster
         _switch(tx, held, command=command, migration=found)
-    return _reached(tx, held)
+    return _reach_goal(tx, held)
 
 
-def _entered(tx: Tx, held: Node, *, command: NestingStep) -> Migration:
+def _enter_goal(tx: Tx, held: Node, *, command: NestingStep) -> NameMigration:
     """Return the change of names as it is on the way to the goal. Raises NotFound, BadRequest where there is no way."""
     found = tx.nesting.read(held.id)
     if found is None:
@@ -177,7 +177,7 @@ def _entered(tx: Tx, held: Node, *, command: NestingStep) -> Migration:
             _refuse_unspellable(held, found, separator=command.separator)
         tx.nesting.enter(held.id, goal.entry)
         return found._replace(state=goal.entry)
-    if found.state != goal.end and not goal.leads(found):
+    if found.state != goal.end and not goal.is_reachable_from(found):
         raise BadRequest(
             f"Names of catalog {held.name} cannot be {command.to} now: their change is {found.state}. See 'limnos names show "
             f"{held.name}'"
@@ -185,43 +185,43 @@ def _entered(tx: Tx, held: Node, *, command: NestingStep) -> Migration:
     return found
 
 
-def _refuse_unspellable(held: Node, migration: Migration, *, separator: str) -> None:
+def _refuse_unspellable(held: Node, migration: NameMigration, *, separator: str) -> None:
     """Refuse to give back names that hold the separator where namespaces nest and the server goes by it by now."""
-    if nests(cast("CatalogRecord", held.record)) and not migration.nests and migration.separator == separator:
+    if is_nested(cast("CatalogRecord", held.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
-            f"The old names hold {quoted(separator)}, by which this server separates names now: they would read as several. "
+            f"The old names hold {quote_for_message(separator)}, by which this server separates names now: they would read as several. "
             "Start it with another separator to undo this"
         )
 
 
-def _reached(tx: Tx, held: Node) -> Progress:
+def _reach_goal(tx: Tx, held: Node) -> NestingProgress:
     found = tx.nesting.read(held.id)
     if found is None:
         raise no_plan(held)
     return progress_of(found, tx.nesting.counts(held.id))
 
 
-def _switch(tx: Tx, held: Node, *, command: NestingStep, migration: Migration) -> None:
+def _switch(tx: Tx, held: Node, *, command: NestingStep, migration: NameMigration) -> None:
     record = cast("CatalogRecord", held.record)
     after = migration.state == "switching"
     come = tx.nesting.conflicts(held.id, command.separator, after=0, limit=1) if after else []
     if come and command.separator != migration.separator:
-        raise taken(held.name, command.separator, names=[each.name for each in come])
+        raise separator_in_names_error(held.name, command.separator, names=[each.name for each in come])
     if come:
         tx.nesting.enter(held.id, "planning", goes_on=True)
         return
-    refuse_change(tx, held, before=nests(record), after=after, separator=command.separator)
+    refuse_nesting_change(tx, held, before=is_nested(record), after=after, separator=command.separator)
     properties = {**record.properties, NESTED: "true" if after else "false"}
     tx.nodes.write_record(held, replace(record, properties=properties), moves_access=True)
     tx.nesting.enter(held.id, "nesting" if after else "unrenaming")
 
 
-def _plan(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+def _plan(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     catalog = command.catalog
     found = tx.nesting.conflicts(catalog.id, migration.separator, after=migration.planned_to, limit=BATCH)
     for each in found:
         path = _path(each.name, migration.separator) if migration.nests and each.parent_id == catalog.id else None
-        wanted = _shortened(each.name.replace(migration.separator, migration.replacement))
+        wanted = _shorten_name(each.name.replace(migration.separator, migration.replacement))
         name = _free_name(tx, command, node_id=each.node_id, parent_id=each.parent_id, wanted=wanted)
         tx.nesting.add(catalog.id, each, new_name=name, path=path)
     if len(found) == BATCH:
@@ -230,7 +230,7 @@ def _plan(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
         tx.nesting.enter(catalog.id, "renaming" if migration.goes_on else "planned")
 
 
-def _shortened(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return a name with room for a number behind it."""
     return name.encode()[: PART_BYTES_MAX - NUMBER_BYTES].decode(errors="ignore")
 
@@ -253,7 +253,7 @@ def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, wa
     return name
 
 
-def _rename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+def _rename(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     rows = tx.nesting.changes(command.catalog.id, step=PLANNED, limit=BATCH)
     for row in rows:
         node = _live(tx, row, name=row.old_name, parent_id=row.parent_id)
@@ -267,7 +267,7 @@ def _rename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "switching" if migration.nests else "migrated")
 
 
-def _nest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     del migration
     rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH, with_path=True)
     for row in rows:
@@ -303,7 +303,7 @@ def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
     return None
 
 
-def _unnest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+def _unnest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     rows = tx.nesting.changes(command.catalog.id, step=ON_PATH, limit=BATCH)
     for row in rows:
         node = _live(tx, row, name=None, parent_id=cast("int", row.into_id))
@@ -330,7 +330,7 @@ def _drop_empty(tx: Tx, node_id: int, *, catalog_id: int) -> None:
         node_id = node.parent_id
 
 
-def _unrename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+def _unrename(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     del migration
     rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH)
     for row in rows:
@@ -344,16 +344,16 @@ def _unrename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "planned")
 
 
-class _Batch(Protocol):
-    def __call__(self, tx: Tx, migration: Migration, *, command: NestingStep) -> None: ...
+class _NestingBatch(Protocol):
+    def __call__(self, tx: Tx, migration: NameMigration, *, command: NestingStep) -> None: ...
 
 
-_BATCHES: Final[Mapping[str, _Batch]] = {
+_BATCHES: Final[Mapping[str, _NestingBatch]] = {
     "planning": _plan, "renaming": _rename, "nesting": _nest, "unnesting": _unnest, "unrenaming": _unrename,
 }  # fmt: skip
 
 
-def _live(tx: Tx, row: Change, *, name: str | None, parent_id: int) -> Node | None:
+def _live(tx: Tx, row: NameChangeRow, *, name: str | None, parent_id: int) -> Node | None:
     """Return the namespace of a change if it is where the change has left it; any name will do for None."""
     node = tx.nodes.live(row.node_id)
     is_there = node is not None and node.parent_id == parent_id and name in (None, node.name)

@@ -13,18 +13,18 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.decisions import display_names
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.services.federation.shadows import Unshadowed, seen
-from limnos.services.lookup.objects import codec_of, scope_for, target_require
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached
+from limnos.services.lookup.securables import codec_of, scope_for, target_require
 from limnos.services.request.table_formats import is_sourced
 from limnos.store.protection import protection_read
 
 if TYPE_CHECKING:
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 _ELSEWHERE = (
@@ -33,20 +33,20 @@ _ELSEWHERE = (
 )
 
 
-class Protect(msgspec.Struct, frozen=True):
+class ProtectionSet(msgspec.Struct, frozen=True):
     """Protect something, with `below` everything below it, too."""
 
     node: Node
     below: bool
 
 
-class Unprotect(msgspec.Struct, frozen=True):
+class ProtectionRemove(msgspec.Struct, frozen=True):
     """End the protection of something."""
 
     node: Node
 
 
-class Shown(NamedTuple):
+class ProtectionView(NamedTuple):
     """What protects an object: `by` is the kind and the path of itself or of what is above it; None when nothing does."""
 
     by: tuple[Kind, str] | None
@@ -55,68 +55,72 @@ class Shown(NamedTuple):
     set_at: int = 0
 
 
-async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Shown:
+async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> ProtectionView:
     """Return what protects an object, to whoever may load it. Raises NotFound, Forbidden."""
 
-    def read(scene: Scene) -> tuple[Chain, int]:
-        scene.require_in_metalake_use()
-        target = target_require(scene, kind, full_name, codec_of(scene), Action.METADATA_LOAD)
+    def read(request_view: RequestView) -> tuple[SecurableChain, int]:
+        request_view.require_in_metalake_use()
+        target = target_require(request_view, kind, full_name, codec_of(request_view), Action.METADATA_LOAD)
         return target.chain, target.id
 
     scope = scope_for(metalake, kind, full_name)
-    chain, node_id = await seen(ctx, scope, reader=read, otherwise=lambda scene, chain: (chain, scene.catalog.id))
+    chain, node_id = await read_attached(
+        ctx, scope, reader=read, otherwise=lambda request_view, chain: (chain, request_view.catalog.id)
+    )
     links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
     found = await ctx.look_up(lambda: protection_read(node_id))
     if found is None or found.node_id not in links:
-        return Shown(None)
+        return ProtectionView(None)
     if chain[0].id != node_id and not found.below:  # of an object of a source: what protects its catalog alone
-        return Shown(None)
-    return Shown(links[found.node_id], found.below, found.set_by, found.set_at)
+        return ProtectionView(None)
+    return ProtectionView(links[found.node_id], found.below, found.set_by, found.set_at)
 
 
-async def protect(ctx: Context, *, metalake: str, kind: Kind, full_name: str, below: bool) -> None:
+async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, below: bool) -> None:
     """Protect an object, for whoever may drop it. Raises NotFound, Forbidden, BadRequest (a kind that can't be protected)."""
 
-    def decide(scene: Scene) -> Permit[Protect]:
-        node, permit = _decided(scene, kind, full_name, Action.PROTECT)
-        return permit.about(Protect(node, below))
+    def decide(request_view: RequestView) -> Permit[ProtectionSet]:
+        node, permit = _decide_protection(request_view, kind, full_name, Action.PROTECT)
+        return permit.about(ProtectionSet(node, below))
 
-    await ctx.write(scope_for(metalake, kind, full_name), decide, protect_run)
+    await ctx.write(scope_for(metalake, kind, full_name), decide, protection_put)
 
 
-async def unprotect(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
+async def protection_remove(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
     """End an object's own protection, for whoever owns something above it; says whether there was one."""
 
-    def decide(scene: Scene) -> Permit[Unprotect]:
-        node, permit = _decided(scene, kind, full_name, Action.UNPROTECT)
-        return permit.about(Unprotect(node))
+    def decide(request_view: RequestView) -> Permit[ProtectionRemove]:
+        node, permit = _decide_protection(request_view, kind, full_name, Action.UNPROTECT)
+        return permit.about(ProtectionRemove(node))
 
-    return await ctx.write(scope_for(metalake, kind, full_name), decide, unprotect_run)
+    return await ctx.write(scope_for(metalake, kind, full_name), decide, protection_delete)
 
 
-def _decided(scene: Scene, kind: Kind, full_name: str, action: Action) -> tuple[Node, Permit[None]]:
+def _decide_protection(
+    request_view: RequestView, kind: Kind, full_name: str, action: Action
+) -> tuple[Node, Permit[None]]:
     if kind not in action.kinds:
         raise BadRequest(
             f"A {kind.word.replace('_', ' ')} cannot be protected: a catalog, namespace, table or view can"
         )
-    scene.require_in_metalake_use()
+    request_view.require_in_metalake_use()
     try:
-        target = target_require(scene, kind, full_name, codec_of(scene), action)
-    except Unshadowed:
-        raise Unsupported(_ELSEWHERE) from None
-    if kind is not Kind.CATALOG and is_sourced(scene):
-        raise Unsupported(_ELSEWHERE)
+        target = target_require(request_view, kind, full_name, codec_of(request_view), action)
+    except MissingPlaceholder:
+        raise UnsupportedOperation(_ELSEWHERE) from None
+    if kind is not Kind.CATALOG and is_sourced(request_view):
+        raise UnsupportedOperation(_ELSEWHERE)
     if target.node is None:
         raise BadRequest(f"A {kind.word} cannot be protected")
-    decision = scene.require(action, target.chain)
-    return target.node, scene.permit(None, decision, zone=scene.zone_of(kind))
+    decision = request_view.require(action, target.chain)
+    return target.node, request_view.permit(None, decision, zone=request_view.zone_of(kind))
 
 
-def protect_run(tx: Tx, permit: Permit[Protect]) -> None:
+def protection_put(tx: Tx, permit: Permit[ProtectionSet]) -> None:
     """Write the protection, if the object is still there."""
     tx.protection.set(tx.nodes.confirm(permit.command.node), below=permit.command.below)
 
 
-def unprotect_run(tx: Tx, permit: Permit[Unprotect]) -> bool:
+def protection_delete(tx: Tx, permit: Permit[ProtectionRemove]) -> bool:
     """End it."""
     return tx.protection.clear(tx.nodes.confirm(permit.command.node))

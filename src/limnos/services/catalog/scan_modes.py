@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.formats.iceberg.scan_modes import SCAN_MODE, SCAN_MODES, scan_mode
 from limnos.model.errors import BadRequest
-from limnos.services.request.chores import is_heavy
+from limnos.services.request.offloaded_work import is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.services.request.context import Context
 
 _MARK: Final = SCAN_MODE.encode()
@@ -33,7 +33,7 @@ def catalog_scan_mode(properties: Mapping[str, str]) -> str:
     return word if word in SCAN_MODES else ""
 
 
-async def table_scan_mode(ctx: Context, document: Document, *, properties: Mapping[str, str]) -> str:
+async def table_scan_mode(ctx: Context, document: MetadataDocument, *, properties: Mapping[str, str]) -> str:
     """Return where a table's scans are to be planned; empty where neither the table nor its catalog says so."""
     own = ""
     if _MARK in document.body:

@@ -12,37 +12,42 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.entities import Document, Node
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.places import PlaceKind
 from limnos.model.records import BLANK_TABLE, TableRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.services.catalog.namespaces import parent_of
-from limnos.services.lookup.lending import Thing, look_up_through
-from limnos.services.request.pages import EVERY, NO_PAGE, Asked, Page, page_of
-from limnos.services.request.places import Place, place_of
+from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
 from limnos.services.request.table_formats import (
     ICEBERG,
     format_of,
     least_levels,
-    of_other_format,
+    other_format_error,
     refuse_federated,
     refuse_sourced,
     require_format,
 )
-from limnos.services.storage.homes import given
-from limnos.services.storage.place_claims import place_take, places_delete, places_release, places_take
+from limnos.services.storage.location_claims import (
+    location_claim,
+    locations_claim,
+    locations_mark_deleting,
+    locations_release,
+)
+from limnos.services.storage.namespace_locations import inherited_location
 from limnos.services.storage.purges import PURGE
-from limnos.view.cold import for_each
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.lookup.lending import Through
+    from limnos.services.lookup.definer_rights import ViewChain
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Found, Scene, Scope
+    from limnos.services.request.request_view import AuthorizedObject, RequestScope, RequestView
     from limnos.store.tx import Tx
 
 _TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
@@ -56,7 +61,7 @@ class TableCreate(msgspec.Struct, frozen=True):
     namespace: Node
     name: str
     space: str
-    document: Document
+    document: MetadataDocument
     owner_id: int | None
     record: TableRecord = BLANK_TABLE
     data_paths: tuple[str, ...] = ()
@@ -82,75 +87,77 @@ class TableMove(msgspec.Struct, frozen=True):
 
 
 def table_find(
-    scene: Scene, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
-) -> Found[Node]:  # fmt: skip
+    request_view: RequestView, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
+) -> AuthorizedObject[Node]:  # fmt: skip
     """Find a table for who may do the action to it; of any format when none is wanted. Raises NotFound, Forbidden."""
-    scene.require_in_use()
+    request_view.require_in_use()
     try:
-        found = scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+        found = request_view.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
     except NotFound:
-        refuse_federated(scene)
+        refuse_federated(request_view)
         raise
     if wanted is not None and found.entity.format != wanted:
-        refuse_federated(scene)
-        raise of_other_format((*namespace, name), found.entity.format)
+        refuse_federated(request_view)
+        raise other_format_error((*namespace, name), found.entity.format)
     return found
 
 
-def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
+def table_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
     """Return if the table exists. Raises NotFound, Forbidden."""
-    table_find(scene, namespace, name, _EXISTS)
+    table_find(request_view, namespace, name, _EXISTS)
 
 
-def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
+def table_load(request_view: RequestView, namespace: Levels, name: str, through: ViewChain = ()) -> MetadataDocument:
     """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
-    return scene.document(table_look(scene, (*namespace, name), action=_LOAD, through=through).id)
+    return request_view.document(
+        table_find_through_views(request_view, (*namespace, name), action=_LOAD, through=through).id
+    )
 
 
-def table_look(scene: Scene, path: Levels, *, action: Action, through: Through) -> Node:
+def table_find_through_views(request_view: RequestView, path: Levels, *, action: Action, through: ViewChain) -> Node:
     """Find an Iceberg table for who may do the action to it, also by a right that views lend. Raises NotFound, Forbidden."""
     if not through:
-        return table_find(scene, path[:-1], path[-1], action).entity
-    thing = Thing(_TABLE, path, action, _MAY_PROBE)
+        return table_find(request_view, path[:-1], path[-1], action).entity
+    thing = LoadTarget(_TABLE, path, action, _MAY_PROBE)
     try:
-        found = look_up_through(scene, thing, through).entity
+        found = look_up_through(request_view, thing, through).entity
     except NotFound:
-        refuse_federated(scene)
+        refuse_federated(request_view)
         raise
     if found.format != ICEBERG:
-        refuse_federated(scene)
-        raise of_other_format(path, found.format)
+        refuse_federated(request_view)
+        raise other_format_error(path, found.format)
     return found
 
 
-def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
+def tables_list(request_view: RequestView, namespace: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of what the caller sees of a namespace's Iceberg tables."""
-    scene.require_in_use()
+    request_view.require_in_use()
     try:
-        found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+        found = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
     except NotFound:
-        refuse_federated(scene)
+        refuse_federated(request_view)
         raise
-    refuse_federated(scene)
-    if format_of(scene) != ICEBERG:
-        return NO_PAGE
-    return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
+    refuse_federated(request_view)
+    if format_of(request_view) != ICEBERG:
+        return EMPTY_PAGE
+    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
 
 
-def name_taken(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
+def name_taken_error(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
     """Say that a new table or view finds its name taken: tables and views of a namespace share their names."""
     same = "" if holder == wanted.word else " with same name"
     return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
 
 
-def require_free(scene: Scene, parent_id: int, path: Levels, *, wanted: Kind) -> None:
+def require_free(request_view: RequestView, parent_id: int, path: Levels, *, wanted: Kind) -> None:
     """Raise AlreadyExists when it is known who has a name; the mutation looks itself."""
-    holder = scene.holder_of(parent_id, wanted, path[-1])
+    holder = request_view.holder_of(parent_id, wanted, path[-1])
     if holder is not None:
-        raise name_taken(path, wanted=wanted, holder=holder.word)
+        raise name_taken_error(path, wanted=wanted, holder=holder.word)
 
 
-def in_the_way(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
+def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
     """Say that a new name of a table or view is taken."""
     told = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
     return AlreadyExists(told, kind=holder.word)
@@ -163,11 +170,13 @@ class NewTable(NamedTuple):
     namespace: Node
     space: str
     owner_id: int | None
-    place: Place
+    place: CatalogStorage
     home: str | None
     """The location that its namespace was given."""
 
-    def command(self, name: str, document: Document, *, data_paths: tuple[str, ...] = ()) -> Permit[TableCreate]:
+    def command(
+        self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = ()
+    ) -> Permit[TableCreate]:
         """Return the permission to make just this table."""
         return self.permit.about(
             TableCreate(self.namespace, name, self.space, document, self.owner_id, data_paths=data_paths)
@@ -180,22 +189,29 @@ class NewTable(NamedTuple):
         return f"{self.home}/{table_uuid.replace('-', '')}"
 
 
-def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> NewTable:
+def new_table_of(request_view: RequestView, namespace: Levels, name: str, action: Action) -> NewTable:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
-    scene.require_in_use()
+    request_view.require_in_use()
     check_levels((*namespace, name))
     try:
-        node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+        node, chain, decision = request_view.look_up(Kind.NAMESPACE, namespace, action)
     except NotFound:
-        refuse_federated(scene)
+        refuse_federated(request_view)
         raise
-    require_format(scene, ICEBERG)
-    require_free(scene, node.id, (*namespace, name), wanted=Kind.TABLE)
-    permit = scene.permit(None, decision)
-    return NewTable(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
+    require_format(request_view, ICEBERG)
+    require_free(request_view, node.id, (*namespace, name), wanted=Kind.TABLE)
+    permit = request_view.permit(None, decision)
+    return NewTable(
+        permit,
+        node,
+        request_view.space(Kind.TABLE),
+        request_view.maker_id,
+        catalog_storage_of(request_view),
+        inherited_location(request_view, chain),
+    )
 
 
-def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
+def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
     """Insert the table, its owner and its document."""
     command = permit.command
     node = tx.nodes.create(
@@ -206,35 +222,37 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     document = msgspec.structs.replace(command.document, node_id=node.id)
     documents = tx.documents
     documents.lock(document)
-    place_take(tx, PlaceKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    location_claim(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     documents.insert(document)
     if command.data_paths:
-        places_take(tx, PlaceKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths)
+        locations_claim(
+            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
+        )
     return document
 
 
-async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str, purge: bool) -> None:
+async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, purge: bool) -> None:
     """Drop a table; with `purge` its files too, by a task that commits with the drop."""
-    await ctx.write(scope, lambda scene: table_drop_of(scene, namespace, name, purge=purge), table_delete)
+    await ctx.write(scope, lambda request_view: table_drop_of(request_view, namespace, name, purge=purge), table_delete)
     if purge:
         ctx.services.wake_worker()
 
 
-def table_drop_of(scene: Scene, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
+def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
     """Decide on dropping a table. Raises NotFound, Forbidden."""
-    node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
+    node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
     task = None
     if purge:
-        document = scene.document(node.id)
-        place = place_of(scene)
+        document = request_view.document(node.id)
+        place = catalog_storage_of(request_view)
         payload = {
             "metadata-location": document.metadata_location,
             "location": document.location,
             "roots": place.roots,
-            "catalog": scene.catalog.id,
+            "catalog": request_view.catalog.id,
         }
         task = msgspec.json.encode(payload).decode()
-    return scene.permit(TableDrop(node, task, 0 if purge else scene.defaults.keep_dropped_ms), decision)
+    return request_view.permit(TableDrop(node, task, 0 if purge else request_view.defaults.keep_dropped_ms), decision)
 
 
 def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
@@ -250,9 +268,9 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
     if not command.keep_ms:
         tx.documents.delete(held.id)
         if command.purge is None:
-            places_release(tx, held.id)
+            locations_release(tx, held.id)
         else:
-            places_delete(tx, held.id)
+            locations_mark_deleting(tx, held.id)
     tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
@@ -260,20 +278,20 @@ class TableUnregister(msgspec.Struct, frozen=True):
     """Forget a table and keep its files; what it was like goes to `taken`."""
 
     table: Node
-    taken: list[Document]
+    taken: list[MetadataDocument]
 
 
 async def table_unregister(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, taken: list[Document]
-) -> Document:
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, taken: list[MetadataDocument]
+) -> MetadataDocument:
     """Forget a table at once, keep every file, and return what it was like at that very moment, which `taken` then holds.
 
     It does not go to the trash: whoever asks for this wants the files, and maybe the place, for somebody else.
     """
 
-    def decide(scene: Scene) -> Permit[TableUnregister]:
-        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
-        return scene.permit(TableUnregister(node, taken), decision)
+    def decide(request_view: RequestView) -> Permit[TableUnregister]:
+        node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
+        return request_view.permit(TableUnregister(node, taken), decision)
 
     await ctx.write(scope, decide, table_forget)
     return taken[-1]
@@ -292,39 +310,41 @@ def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
 
 
 async def table_move(
-    ctx: Context, scope: Scope, *, source: Levels, target: Levels, wanted: str | None = None
+    ctx: Context, scope: RequestScope, *, source: Levels, target: Levels, wanted: str | None = None
 ) -> None:  # fmt: skip
     """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden.
 
     `wanted` is the only format that is moved, None for any.
     """
-    await ctx.write(scope, lambda scene: table_move_of(scene, source, target, wanted=wanted), table_reparent)
+    await ctx.write(
+        scope, lambda request_view: table_move_of(request_view, source, target, wanted=wanted), table_reparent
+    )
 
 
 def table_move_of(
-    scene: Scene, source: Levels, target: Levels, *, wanted: str | None = None
+    request_view: RequestView, source: Levels, target: Levels, *, wanted: str | None = None
 ) -> Permit[TableMove]:  # fmt: skip
     """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
-    if min(len(source), len(target)) < least_levels(scene):
+    if min(len(source), len(target)) < least_levels(request_view):
         raise BadRequest("A table lies in a namespace: name at least two levels")
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-    refuse_sourced(scene, Kind.TABLE, levels=source, action=action)
+    refuse_sourced(request_view, Kind.TABLE, levels=source, action=action)
     _, (other, _) = for_each(
-        (source, target), lambda path: scene.find(path, _TABLE)
+        (source, target), lambda path: request_view.find(path, _TABLE)
     )  # what is not cached is read at once
-    node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
-    into, above = parent_of(scene, target)
+    node, chain, decision = table_find(request_view, source[:-1], source[-1], action, wanted=wanted)
+    into, above = parent_of(request_view, target)
     decisions = [decision]
     if not stays:
-        decisions.append(scene.require(Action.TABLE_CREATE, above))
+        decisions.append(request_view.require(Action.TABLE_CREATE, above))
     if other is not None and other.id != node.id:
         if other.kind is Kind.TABLE:
-            raise name_taken(target, wanted=Kind.TABLE, holder=other.kind.word)
-        raise in_the_way(source, target, holder=other.kind)
-    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
-    return scene.permit(TableMove(node, into, target[-1], frees), *decisions)
+            raise name_taken_error(target, wanted=Kind.TABLE, holder=other.kind.word)
+        raise name_conflict(source, target, holder=other.kind)
+    frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
+    return request_view.permit(TableMove(node, into, target[-1], frees), *decisions)
 
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.formats.exchange.messages import RESTS
-from limnos.model.entities import Document
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import (
     AlreadyExists,
     BadRequest,
@@ -19,7 +19,7 @@ from limnos.model.errors import (
     MissingFile,
     NotFound,
     StorageFailed,
-    Unsupported,
+    UnsupportedOperation,
 )
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.proto.limnos.v1 import records_pb2
@@ -38,38 +38,38 @@ from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalogs import catalog_check
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.request.places import HAVE_FILES, WAREHOUSE, place_within
+from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, WAREHOUSE, catalog_storage_within
 from limnos.services.request.table_formats import ICEBERG, LANCE
-from limnos.services.storage.homes import located
+from limnos.services.storage.namespace_locations import check_new_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
     from limnos.model.proto.limnos.v1.schema_pb2 import Catalog, Namespace, Table
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.defaults import Defaults
-    from limnos.services.request.places import Place
+    from limnos.services.request.defaults import RequestDefaults
 
 _TELLING: Final = (
-    BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, Unsupported, UnreadableRecord, InvalidTable, NotFound,
+    BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, UnsupportedOperation, UnreadableRecord, InvalidTable, NotFound,
 )  # fmt: skip
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
 KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
 """Kinds of entities, by their words."""
 
 
-class Ready(NamedTuple):
+class CheckedRecord(NamedTuple):
     """A record that was checked by itself: its number, what is stored of the object, and its document if it has one."""
 
     number: int
     record: ExportRecord
     stored: NodeRecord | None = None
-    document: Document | None = None
+    document: MetadataDocument | None = None
 
 
 @contextmanager
-def told_of(number: int) -> Iterator[None]:
+def with_record_number(number: int) -> Iterator[None]:
     """Tell what is refused with the record's number."""
     try:
         yield
@@ -77,10 +77,10 @@ def told_of(number: int) -> Iterator[None]:
         raise BadRequest(f"Record {number}: {error.message}") from error
 
 
-async def made_ready(ctx: Context, found: Ready, *, catalogs: Mapping[int, CatalogRecord]) -> Ready:
+async def record_check(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]) -> CheckedRecord:
     """Check one record by itself; `catalogs` are those known by now, as the file numbers them. Raises BadRequest."""
     record = found.record
-    with told_of(found.number):
+    with with_record_number(found.number):
         word = record.WhichOneof("record")
         if word == "catalog":
             return found._replace(stored=catalogs[record.catalog.id])
@@ -94,16 +94,16 @@ async def made_ready(ctx: Context, found: Ready, *, catalogs: Mapping[int, Catal
     return found
 
 
-def catalog_of(number: int, record: ExportRecord, *, defaults: Defaults, metalake: str) -> CatalogRecord:
+def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
     """Check a catalog, and return what is stored of it. Raises BadRequest.
 
     Where its tables went by themselves, without a property that said so, is a property from now on: they lie there.
     """
     message: Catalog = record.catalog
-    with told_of(number):
+    with with_record_number(number):
         check_catalog_name(message.name)
         properties = dict(message.properties)
-        if record.warehouse and message.provider in HAVE_FILES:
+        if record.warehouse and message.provider in PROVIDERS_WITH_WAREHOUSE:
             properties.setdefault(WAREHOUSE, record.warehouse)
         checked = catalog_check(
             name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,
@@ -119,19 +119,21 @@ def _comment(message: Catalog | Namespace | Table) -> str | None:
     return message.comment if message.HasField("comment") else None
 
 
-def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecord]) -> Place:
+def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecord]) -> CatalogStorage:
     record = catalogs.get(catalog_id)
     if record is None:
         raise BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
-    return place_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
+    return catalog_storage_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
 
 
-def _namespace(message: Namespace, place: Place, *, unknown: bytes) -> NamespaceRecord:
+def _namespace(message: Namespace, place: CatalogStorage, *, unknown: bytes) -> NamespaceRecord:
     check_part(message.name)
-    return located(None, NamespaceRecord(_comment(message), dict(message.properties), unknown=unknown), place)
+    return check_new_location(
+        None, NamespaceRecord(_comment(message), dict(message.properties), unknown=unknown), place
+    )
 
 
-async def _table(ctx: Context, found: Ready, *, place: Place) -> Ready:
+async def _table(ctx: Context, found: CheckedRecord, *, place: CatalogStorage) -> CheckedRecord:
     record = found.record
     message, pointer = record.table, record.pointer
     check_part(message.name)
@@ -143,10 +145,12 @@ async def _table(ctx: Context, found: Ready, *, place: Place) -> Ready:
             f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {wanted or 'none'}"
         )
     if message.format == ICEBERG:
-        document, _ = await iceberg_tables.registered(ctx, place, metadata_location=pointer.metadata_location)
+        document, _ = await iceberg_tables.table_read_registered(
+            ctx, place, metadata_location=pointer.metadata_location
+        )
         _check_uuid(document, pointer.uuid)
     else:
-        document = Document(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
+        document = MetadataDocument(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
     rest = records_pb2.TableRecord()
     rest.CopyFrom(record.beyond)
     rest.properties.clear()
@@ -157,14 +161,14 @@ async def _table(ctx: Context, found: Ready, *, place: Place) -> Ready:
     return found._replace(stored=TableRecord.read(rest.SerializeToString()), document=document)
 
 
-def _check_uuid(document: Document, uuid: str) -> None:
+def _check_uuid(document: MetadataDocument, uuid: str) -> None:
     if uuid and document.uuid != uuid:
         raise BadRequest(
             f"{document.metadata_location} is the metadata of {document.uuid}, and {uuid} is meant: another table took its place"
         )
 
 
-async def _entity(ctx: Context, found: Ready, *, catalogs: Mapping[int, CatalogRecord]) -> Ready:
+async def _entity(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]) -> CheckedRecord:
     record = found.record
     message: Entity = record.entity
     kind = KINDS.get(message.kind)
@@ -175,7 +179,7 @@ async def _entity(ctx: Context, found: Ready, *, catalogs: Mapping[int, CatalogR
     check_part(message.name)
     stored = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
     if kind is Kind.VIEW:
-        document = await iceberg_views.registered(
+        document = await iceberg_views.view_read_registered(
             ctx, _place(ctx, message.catalog_id, catalogs=catalogs), metadata_location=record.pointer.metadata_location
         )
         _check_uuid(document, record.pointer.uuid)

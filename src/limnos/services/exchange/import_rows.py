@@ -17,32 +17,32 @@ from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import HELD, is_in_any_catalog, kinds_with, name_space_of
-from limnos.model.kinds import APART, ICEBERG_PROVIDER, ROOT_ID, TABLE_FORMATS, Home, Kind
-from limnos.model.places import PlaceKind
+from limnos.model.kinds import ICEBERG_PROVIDER, METALAKE_OBJECTS, ROOT_ID, TABLE_FORMATS, Kind, ZoneKind
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
+from limnos.model.storage_locations import LocationKind
 from limnos.names.path import PARTS_MAX, check_part
-from limnos.services.exchange.import_checks import KINDS, is_lance, told_of
+from limnos.services.exchange.import_checks import KINDS, is_lance, with_record_number
 from limnos.services.governance.tag_values import check_value
 from limnos.services.identity.users import check_principal_name
-from limnos.services.lookup.nested import nests
+from limnos.services.lookup.nested_namespaces import is_nested
 from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
 from limnos.services.request.table_formats import LANCE
-from limnos.services.storage.catalog_places import catalog_places_take
-from limnos.services.storage.place_claims import place_take, places_take
+from limnos.services.storage.catalog_locations import catalog_locations_claim
+from limnos.services.storage.location_claims import location_claim, locations_claim
 from limnos.store import imports
-from limnos.store.fileset_places import PUT as PLACE_PUT
-from limnos.store.fileset_places import place_rows
-from limnos.store.imports import Import, Ref
+from limnos.store.fileset_locations import PUT as PLACE_PUT
+from limnos.store.fileset_locations import fileset_location_rows
+from limnos.store.imports import ImportedObject, MetalakeImport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, Link
     from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
     from limnos.model.records import NodeRecord
-    from limnos.services.exchange.import_checks import Ready
+    from limnos.services.exchange.import_checks import CheckedRecord
     from limnos.store.sql import Params, Sql, Value
     from limnos.store.tx import Tx
 
@@ -57,7 +57,7 @@ _LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
 _ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.POLICED, Kind.POLICY)}
 """For each kind of link that attaches something, the statement for objects, and what is attached."""
 FIELD_ID_MAX: Final = 2**31 - 1
-_METALAKE_ONLY: Final = tuple(kind for kind in APART if kind.is_node)
+_METALAKE_ONLY: Final = tuple(kind for kind in METALAKE_OBJECTS if kind.is_node)
 _IN_ICEBERG: Final = kinds_with(lambda row: row.catalogs == (ICEBERG_PROVIDER,))
 
 
@@ -82,24 +82,26 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
         yield message.view.writer_id
 
 
-class Part:
+class ImportPart:
     """Some records of an import, in their order, on the way to rows."""
 
-    def __init__(self, tx: Tx, held: Import, *, separator: str, warehouse: str) -> None:
+    def __init__(self, tx: Tx, held: MetalakeImport, *, separator: str, warehouse: str) -> None:
         self._tx = tx
         self._held = held
         self._separator = separator
-        self._refs: dict[int, Ref] = {}
-        self._fresh: dict[int, Ref] = {}
+        self._refs: dict[int, ImportedObject] = {}
+        self._fresh: dict[int, ImportedObject] = {}
         self._ids: dict[int, int] = {}
         self._rows: dict[Sql, list[Params]] = {}
         self._numbers: dict[int, int] = {}
         """Of what is new, by its new id: the record's number."""
-        self._documents: list[tuple[int, Document, int]] = []
+        self._documents: list[tuple[int, MetadataDocument, int]] = []
         self._warehouse = warehouse
-        self._placed: list[tuple[Ref, CatalogRecord | FilesetRecord | None, Document | None, int]] = []
+        self._placed: list[
+            tuple[ImportedObject, CatalogRecord | FilesetRecord | None, MetadataDocument | None, int]
+        ] = []
 
-    def take(self, records: Sequence[Ready]) -> Import:
+    def take(self, records: Sequence[CheckedRecord]) -> MetalakeImport:
         """Write the records; returns how far the import is then. Raises BadRequest, with nothing written."""
         named = {each for ready in records for each in named_ids(ready.record)}
         self._give_ids(records)
@@ -110,7 +112,7 @@ class Part:
         self._write()
         return self._held
 
-    def _give_ids(self, records: Sequence[Ready]) -> None:
+    def _give_ids(self, records: Sequence[CheckedRecord]) -> None:
         """Give each new object its id: its own, or a fresh one."""
         for ready in records:
             old = defined_id(ready.record)
@@ -142,20 +144,20 @@ class Part:
             )
         self._tx.session.pass_ids(max(numbers))
 
-    def _one(self, ready: Ready) -> None:
+    def _one(self, ready: CheckedRecord) -> None:
         word = ready.record.WhichOneof("record") or ""
         if ready.number == 1 or word == "header":
             self._header(ready, word)
         elif not self._held.metalake_id and word != "metalake":
             raise BadRequest(f"Record {ready.number}: the second record of an export is the metalake")
         else:
-            with told_of(ready.number):
+            with with_record_number(ready.number):
                 if self._held.state == imports.WHOLE:
                     raise BadRequest("it stands behind the file's last record")
                 _TAKE[word](self, ready)
         self._held = self._held._replace(records=ready.number)
 
-    def _header(self, ready: Ready, word: str) -> None:
+    def _header(self, ready: CheckedRecord, word: str) -> None:
         if ready.number != 1 or word != "header":
             raise BadRequest(f"Record {ready.number}: an export has one header, as its first record")
         head = ready.record.header
@@ -163,7 +165,7 @@ class Part:
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
-    def metalake(self, ready: Ready) -> None:
+    def metalake(self, ready: CheckedRecord) -> None:
         """Put the metalake where nobody finds it."""
         if self._held.metalake_id:
             raise BadRequest("there was a metalake before: an export has one")
@@ -178,7 +180,7 @@ class Part:
         })  # fmt: skip
         self._tx.new_zone(new.new_id)
 
-    def principal(self, ready: Ready) -> None:
+    def principal(self, ready: CheckedRecord) -> None:
         """Put a user or group."""
         message = ready.record.principal
         kinds = {"user": Kind.USER, "group": Kind.GROUP}
@@ -202,18 +204,18 @@ class Part:
             known = [*stored(self._held.metalake_id), *(str(row["name"]) for row in waiting)]
         check_new_name(name, kind, known=known)
 
-    def catalog(self, ready: Ready) -> None:
+    def catalog(self, ready: CheckedRecord) -> None:
         """Put a catalog, with its clock."""
         message, stored = ready.record.catalog, cast("CatalogRecord", ready.stored)
         self._require(message.metalake_id, Kind.METALAKE)
-        new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=nests(stored))
+        new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=is_nested(stored))
         self._node(ready, new, parent_id=self._held.metalake_id, name=message.name, audit=message.audit_info)
         self._tx.new_zone(new.new_id)
         if ready.record.masked:
             told = tuple(f"{message.name}: {key}" for key in ready.record.masked)
             self._held = self._held._replace(masked=(*self._held.masked, *told))
 
-    def namespace(self, ready: Ready) -> None:
+    def namespace(self, ready: CheckedRecord) -> None:
         """Put a namespace below its catalog or another namespace."""
         message = ready.record.namespace
         above = self._above(message.catalog_id, message.parent_id if message.HasField("parent_id") else None)
@@ -231,7 +233,7 @@ class Part:
             audit=message.audit_info,
         )
 
-    def table(self, ready: Ready) -> None:
+    def table(self, ready: CheckedRecord) -> None:
         """Put a table with its document."""
         message = ready.record.table
         above = self._above(message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None)
@@ -240,7 +242,7 @@ class Part:
         new = self._below(message.id, Kind.TABLE, above=above)
         self._node(ready, new, parent_id=above.new_id, name=message.name, audit=message.audit_info)
 
-    def entity(self, ready: Ready) -> None:
+    def entity(self, ready: CheckedRecord) -> None:
         """Put anything else."""
         message = ready.record.entity
         kind = KINDS[message.kind]
@@ -256,7 +258,7 @@ class Part:
             ready = ready._replace(stored=replace(ready.stored, writer_id=writer))
         self._node(ready, new, parent_id=parent_id, name=message.name, audit=message.audit_info)
 
-    def role(self, ready: Ready) -> None:
+    def role(self, ready: CheckedRecord) -> None:
         """Put a role."""
         message = ready.record.role
         self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
@@ -269,7 +271,7 @@ class Part:
 
     # -- what hangs on objects, and between them -------------------------------------------------------------------
 
-    def grant(self, ready: Ready) -> None:
+    def grant(self, ready: CheckedRecord) -> None:
         """Put a rule of a role."""
         message = ready.record.grant
         role, target = self._require(message.role_id, Kind.ROLE), self._require(message.object_id)
@@ -279,7 +281,7 @@ class Part:
             "role": role.new_id, "object": target.new_id, "privilege": int(privilege), "kind": int(target.kind), "allowed": message.allowed,
         })  # fmt: skip
 
-    def link(self, ready: Ready) -> None:
+    def link(self, ready: CheckedRecord) -> None:
         """Put what two objects have to do with each other."""
         message = ready.record.link
         if message.kind == "protected":
@@ -315,7 +317,7 @@ class Part:
             place: Params = {**row, "field": message.field_id, "value": check_value(value), "position": position}
             self._row(imports.TAG_VALUE, place)
 
-    def model_version(self, ready: Ready) -> None:
+    def model_version(self, ready: CheckedRecord) -> None:
         """Put a version of a model, with its aliases."""
         message = ready.record.model_version
         model = self._require(message.model_id, Kind.MODEL).new_id
@@ -326,7 +328,7 @@ class Part:
         for alias in message.aliases:
             self._alone(imports.ALIAS, {"id": model, "alias": alias, "version": message.number}, what=f"alias {alias}")
 
-    def lance_version(self, ready: Ready) -> None:
+    def lance_version(self, ready: CheckedRecord) -> None:
         """Put a version of a Lance table."""
         message = ready.record.lance_version
         check_branch(message.branch)
@@ -341,7 +343,7 @@ class Part:
             "created_at": millis(message.created_at), "settled": message.settled,
         }, what=f"version {message.number} of the table")  # fmt: skip
 
-    def statistic(self, ready: Ready) -> None:
+    def statistic(self, ready: CheckedRecord) -> None:
         """Put a statistic of a table, of one of its partitions or columns."""
         message = ready.record.statistic
         try:
@@ -360,7 +362,7 @@ class Part:
             raise BadRequest(f"{what} is of a partition and of a column at once")
         self._alone(imports.COLUMN_STATISTIC, {**row, "field": _field_id(message.field_id)}, what=what)
 
-    def restriction(self, ready: Ready) -> None:
+    def restriction(self, ready: CheckedRecord) -> None:
         """Put what may be read of a table or namespace. Whom the file does not have is left out: that binds no fewer."""
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
@@ -372,7 +374,7 @@ class Part:
             "set_by": message.set_by, "set_at": millis(message.set_at),
         }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
 
-    def declaration(self, ready: Ready) -> None:
+    def declaration(self, ready: CheckedRecord) -> None:
         """Put a version of what a pipeline declares."""
         message = ready.record.declaration
         self._alone(imports.DECLARATION, {
@@ -384,27 +386,27 @@ class Part:
 
     def _define(
         self, old: int, kind: Kind, *, catalog_id: int = 0, depth: int = 0, provider: str = "", nests: bool = False
-    ) -> Ref:
+    ) -> ImportedObject:
         new_id = self._ids[old]
-        ref = Ref(new_id, kind, new_id if kind is Kind.CATALOG else catalog_id, depth, provider, nests)
+        ref = ImportedObject(new_id, kind, new_id if kind is Kind.CATALOG else catalog_id, depth, provider, nests)
         self._refs[old] = self._fresh[old] = ref
         return ref
 
-    def _below(self, old: int, kind: Kind, *, above: Ref) -> Ref:
+    def _below(self, old: int, kind: Kind, *, above: ImportedObject) -> ImportedObject:
         if above.depth >= PARTS_MAX:
             raise BadRequest(f"it lies deeper than {PARTS_MAX} levels")
         return self._define(
             old, kind, catalog_id=above.catalog_id, depth=above.depth + 1, provider=above.provider, nests=above.nests
         )
 
-    def _above(self, catalog_id: int, parent_id: int | None) -> Ref:
+    def _above(self, catalog_id: int, parent_id: int | None) -> ImportedObject:
         catalog = self._require(catalog_id, Kind.CATALOG)
         above = catalog if parent_id is None else self._require(parent_id, Kind.NAMESPACE, Kind.CATALOG)
         if above.catalog_id != catalog.new_id:
             raise BadRequest(f"it lies in {parent_id}, which lies in another catalog than {catalog_id}")
         return above
 
-    def _require(self, old: int, *kinds: Kind) -> Ref:
+    def _require(self, old: int, *kinds: Kind) -> ImportedObject:
         found = self._refs.get(old)
         if found is None:
             raise BadRequest(
@@ -416,10 +418,10 @@ class Part:
             )
         return found
 
-    def _zone(self, ref: Ref) -> int:
-        return ref.catalog_id if ref.kind.home is Home.CATALOG else self._held.metalake_id
+    def _zone(self, ref: ImportedObject) -> int:
+        return ref.catalog_id if ref.kind.home is ZoneKind.CATALOG else self._held.metalake_id
 
-    def _node(self, ready: Ready, new: Ref, *, parent_id: int, name: str, audit: AuditInfo) -> None:
+    def _node(self, ready: CheckedRecord, new: ImportedObject, *, parent_id: int, name: str, audit: AuditInfo) -> None:
         stored = cast("NodeRecord", ready.stored)
         table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
         self._row(imports.NODE, {
@@ -427,7 +429,7 @@ class Part:
             "name": name, "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit(audit),
         })  # fmt: skip
         if isinstance(stored, FilesetRecord):
-            for row in place_rows(new.new_id, stored.locations.values(), managed=not stored.external):
+            for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):
                 self._row(PLACE_PUT, row)
         self._own(ready.record, new.new_id)
         if ready.document is not None:
@@ -467,30 +469,38 @@ class Part:
                 f"Record {self._numbers[doubled]}: something before it has the same name in the same place"
             )
         for new_id, document, number in self._documents:
-            with told_of(number):
+            with with_record_number(number):
                 self._tx.imports.document(document, new_id)
         for ref, record, placed, number in self._placed:
-            with told_of(number):
+            with with_record_number(number):
                 self._place(ref, record=record, document=placed)
         self._tx.imports.put(self._held.id, self._fresh)
         self._tx.imports.advance(self._held)
 
-    def _place(self, ref: Ref, *, record: CatalogRecord | FilesetRecord | None, document: Document | None) -> None:
+    def _place(
+        self, ref: ImportedObject, *, record: CatalogRecord | FilesetRecord | None, document: MetadataDocument | None
+    ) -> None:
         """Write where an object, or a catalog, has its files."""
         tx, owner, catalog = self._tx, ref.new_id, ref.catalog_id
         if isinstance(record, CatalogRecord):
-            catalog_places_take(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
+            catalog_locations_claim(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
         elif isinstance(record, FilesetRecord):
-            kind = PlaceKind.EXTERNAL_FILESET if record.external else PlaceKind.FILESET
-            places_take(
+            kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
+            locations_claim(
                 tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
             )
         elif document is not None:
             is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
-            kind = PlaceKind.VIEW if ref.kind is Kind.VIEW else PlaceKind.LANCE_TABLE if is_lance else PlaceKind.TABLE
-            place_take(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
+            kind = (
+                LocationKind.VIEW
+                if ref.kind is Kind.VIEW
+                else LocationKind.LANCE_TABLE
+                if is_lance
+                else LocationKind.TABLE
+            )
+            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
 
-    def trailer(self, ready: Ready) -> None:
+    def trailer(self, ready: CheckedRecord) -> None:
         """End the file: it has as many records as it says."""
         said = ready.record.trailer.records
         if said != ready.number:
@@ -508,7 +518,7 @@ def _field_id(sent: int) -> int:
     return sent
 
 
-def _check_held(kind: Kind, above: Ref) -> None:
+def _check_held(kind: Kind, above: ImportedObject) -> None:
     """Refuse what a catalog of another type holds. Raises BadRequest."""
     wanted = HELD.get(above.provider)
     fits = is_in_any_catalog(kind) or (
@@ -520,8 +530,8 @@ def _check_held(kind: Kind, above: Ref) -> None:
         raise BadRequest(f"the {kind.word} lies in no namespace")
 
 
-_TAKE: Final[Mapping[str, Callable[[Part, Ready], None]]] = {
-    "metalake": Part.metalake, "principal": Part.principal, "catalog": Part.catalog, "namespace": Part.namespace, "table": Part.table,
-    "entity": Part.entity, "role": Part.role, "grant": Part.grant, "link": Part.link, "model_version": Part.model_version,
-    "lance_version": Part.lance_version, "statistic": Part.statistic, "restriction": Part.restriction, "declaration": Part.declaration, "trailer": Part.trailer,
+_TAKE: Final[Mapping[str, Callable[[ImportPart, CheckedRecord], None]]] = {
+    "metalake": ImportPart.metalake, "principal": ImportPart.principal, "catalog": ImportPart.catalog, "namespace": ImportPart.namespace, "table": ImportPart.table,
+    "entity": ImportPart.entity, "role": ImportPart.role, "grant": ImportPart.grant, "link": ImportPart.link, "model_version": ImportPart.model_version,
+    "lance_version": ImportPart.lance_version, "statistic": ImportPart.statistic, "restriction": ImportPart.restriction, "declaration": ImportPart.declaration, "trailer": ImportPart.trailer,
 }  # fmt: skip

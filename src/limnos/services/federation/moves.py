@@ -1,6 +1,6 @@
 """Another name or namespace for a table or view of an outside system: who may, and what stands for it in the tree follows.
 
-May import the rooms below. Asks no source: whoever calls decides by `moving`, has the source rename, and then lets what stands for the object follow.
+May import the rooms below. Asks no source: whoever calls decides by `decide_move`, has the source rename, and then lets what stands for the object follow.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
-from limnos.services.federation.objects import above_of
-from limnos.services.federation.shadows import seek, steps_of, submit_done
+from limnos.services.federation.placeholder_nodes import find_source_object, path_steps, submit_source_change
+from limnos.services.federation.source_objects import parent_chain
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Decision
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.federation.shadows import Sought
+    from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 _MOVES: Final = {
@@ -33,26 +33,28 @@ _MOVES: Final = {
 """What another name takes, another namespace, and making something there."""
 
 
-class Moving(NamedTuple):
+class MoveDecision(NamedTuple):
     """A table or view that the caller may put elsewhere, and the decisions that say so."""
 
-    sought: Sought
+    source_lookup: SourceLookup
     decisions: tuple[Decision, ...]
 
 
-def moving(scene: Scene, kind: Kind, *, source: Levels, target: Levels) -> Moving:
+def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target: Levels) -> MoveDecision:
     """Decide on another name or schema of a table or view. Raises Forbidden, BadRequest."""
     if min(len(source), len(target)) < 2:
         raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
     stays = source[:-1] == target[:-1]
     rename, move, make = _MOVES[kind]
-    sought = seek(scene, kind, path=source, action=rename if stays else move)
+    source_lookup = find_source_object(request_view, kind, path=source, action=rename if stays else move)
     if stays:
-        return Moving(sought, (sought.decision,))
-    return Moving(sought, (sought.decision, scene.require(make, above_of(scene, target))))
+        return MoveDecision(source_lookup, (source_lookup.decision,))
+    return MoveDecision(
+        source_lookup, (source_lookup.decision, request_view.require(make, parent_chain(request_view, target)))
+    )
 
 
-class ShadowMove(msgspec.Struct, frozen=True):
+class PlaceholderMove(msgspec.Struct, frozen=True):
     """Let what stands for an object follow it: kinds, name spaces and names on its new path; without a `node` what stood there goes."""
 
     node: Node | None
@@ -60,19 +62,23 @@ class ShadowMove(msgspec.Struct, frozen=True):
     steps: tuple[tuple[Kind, str, str], ...]
 
 
-def following(scene: Scene, kind: Kind, *, source: Levels, target: Levels) -> tuple[Sought, Permit[ShadowMove]]:
-    """Decide on another name or schema, and return the permit to give what stands for the object its new place. Raises as `moving` does."""
-    found = moving(scene, kind, source=source, target=target)
-    command = ShadowMove(found.sought.node, scene.catalog, steps_of(scene, kind, path=target))
-    return found.sought, scene.permit(command, *found.decisions, zone=scene.catalog.id)
+def decide_placeholder_move(
+    request_view: RequestView, kind: Kind, *, source: Levels, target: Levels
+) -> tuple[SourceLookup, Permit[PlaceholderMove]]:
+    """Decide on another name or schema, and return the permit to give what stands for the object its new place. Raises as `decide_move` does."""
+    found = decide_move(request_view, kind, source=source, target=target)
+    command = PlaceholderMove(
+        found.source_lookup.node, request_view.catalog, path_steps(request_view, kind, path=target)
+    )
+    return found.source_lookup, request_view.permit(command, *found.decisions, zone=request_view.catalog.id)
 
 
-async def shadow_followed(ctx: Context, permit: Permit[ShadowMove]) -> None:
+async def placeholder_follow(ctx: Context, permit: Permit[PlaceholderMove]) -> None:
     """Give what stands for a table or view that the source has renamed its new place; what stood for a predecessor of that name goes."""
-    await submit_done(ctx, permit, mutation=shadow_move)
+    await submit_source_change(ctx, permit, mutation=placeholder_move)
 
 
-def shadow_move(tx: Tx, permit: Permit[ShadowMove]) -> None:
+def placeholder_move(tx: Tx, permit: Permit[PlaceholderMove]) -> None:
     """Move a node to where its object is now, with what has to stand above it."""
     command = permit.command
     catalog = tx.nodes.live(command.catalog.id)

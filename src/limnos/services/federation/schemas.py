@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
-from limnos.services.federation.objects import Seen, dropped_in_source, made_in_source, seen_in
-from limnos.services.federation.shadows import seek, stand_in
-from limnos.services.federation.sources import ask
+from limnos.services.federation.placeholder_nodes import find_source_object, placeholder_find
+from limnos.services.federation.source_objects import (
+    VisibleSourceNames,
+    create_in_source,
+    drop_in_source,
+    visible_names_of_container,
+)
+from limnos.services.federation.sources import ask_source
 from limnos.services.request.browsing import listing_require
 from limnos.sources.connectors.capabilities import with_schemas
 
@@ -21,69 +26,78 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import Node
     from limnos.names.path import Levels
-    from limnos.services.federation.shadows import Sought
+    from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.sources.connectors.capabilities import SchemaTold
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.connectors.capabilities import SourceSchemaInfo
 
 
-class Loaded(NamedTuple):
+class FederatedSchema(NamedTuple):
     """A schema, and what stands for it."""
 
-    told: SchemaTold
+    told: SourceSchemaInfo
     node: Node | None
     catalog: Node
 
 
-def schemas_seen(scene: Scene, parent: Levels = ()) -> Seen:
+def schemas_visible(request_view: RequestView, parent: Levels = ()) -> VisibleSourceNames:
     """Decide on listing schemas, those in another one or the outermost. Raises Forbidden."""
-    scene.require_in_use()
-    listing_require(scene, parent)
-    chain = stand_in(scene, Kind.NAMESPACE, path=parent)[1] if parent else scene.settled.outer
-    return seen_in(scene, parent, chain=chain, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
+    request_view.require_in_use()
+    listing_require(request_view, parent)
+    chain = placeholder_find(request_view, Kind.NAMESPACE, path=parent)[1] if parent else request_view.settled.outer
+    return visible_names_of_container(
+        request_view, parent, chain=chain, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST
+    )
 
 
-async def schemas_list(ctx: Context, seen: Seen) -> list[str]:
+async def schemas_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the schemas that the source has and the caller sees."""
-    return seen.of(await ask(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names(seen.path)))
+    return seen.of(
+        await ask_source(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names(seen.path))
+    )
 
 
-async def schema_load(ctx: Context, sought: Sought) -> Loaded:
+async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
     """Return a schema that was decided on. Raises NotFound."""
-    told = await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_load(sought.path))
-    return Loaded(told, sought.node, sought.origin.catalog)
+    told = await ask_source(
+        ctx, source_lookup.origin, of=with_schemas, question=lambda found: found.schema_load(source_lookup.path)
+    )
+    return FederatedSchema(told, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def schema_create(
-    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, properties: dict[str, str]
-) -> Loaded:
+    ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, properties: dict[str, str]
+) -> FederatedSchema:
     """Make a schema in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (parent), Forbidden, Unsupported."""
-    origin, node = await made_in_source(
+    origin, node = await create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
         question=lambda found: found.schema_create(path, comment=comment, properties=properties),
     )  # fmt: skip
-    told = await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(path))
-    return Loaded(told, node, origin.catalog)
+    told = await ask_source(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(path))
+    return FederatedSchema(told, node, origin.catalog)
 
 
 async def schema_alter(
-    ctx: Context, scope: Scope, *, path: Levels, sets: dict[str, str], removes: Sequence[str]
-) -> Loaded:
+    ctx: Context, scope: RequestScope, *, path: Levels, sets: dict[str, str], removes: Sequence[str]
+) -> FederatedSchema:
     """Set and remove properties of a schema. Raises Unsupported where it has none, NotFound, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_ALTER))
-    await ask(
+    source_lookup = await ctx.read(
+        scope,
+        lambda request_view: find_source_object(request_view, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_ALTER),
+    )
+    await ask_source(
         ctx,
-        sought.origin,
+        source_lookup.origin,
         of=with_schemas,
         question=lambda found: found.schema_alter(path, sets=sets, removes=removes),
         changes=True,
     )
-    return await schema_load(ctx, sought)
+    return await schema_load(ctx, source_lookup)
 
 
-async def schema_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop an empty schema in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Forbidden."""
-    await dropped_in_source(
+    await drop_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,
         question=lambda found: found.schema_drop(path),
     )  # fmt: skip

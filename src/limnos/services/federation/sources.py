@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from limnos.files import check_usable
-from limnos.files.shares import Shares
-from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, Unsupported
-from limnos.services.request.shared import Part
-from limnos.sources.connectors.registry import Limits, check_source, open_source
+from limnos.files.thread_shares import ThreadShares
+from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, UnsupportedOperation
+from limnos.services.request.node_services import ComponentKey
+from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from limnos.model.entities import Node
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.sources.connectors.capabilities import BaseCatalog
 
 C = TypeVar("C")
@@ -28,7 +28,7 @@ OPEN_MAX = 256
 """Catalogs whose connectors are kept open; the one that was asked longest ago makes room."""
 
 
-class Origin(NamedTuple):
+class CatalogSource(NamedTuple):
     """A catalog that shows an outside system."""
 
     catalog: Node
@@ -36,25 +36,27 @@ class Origin(NamedTuple):
     properties: Mapping[str, str]
 
 
-class _Held(NamedTuple):
+class _OpenConnector(NamedTuple):
     properties: Mapping[str, str]
     connector: BaseCatalog
 
 
-def origin_of(scene: Scene) -> Origin:
+def catalog_source_of(request_view: RequestView) -> CatalogSource:
     """Return the outside system behind the scene's catalog."""
-    return Origin(
-        scene.catalog, scene.catalog_record.provider, scene.defaults.storages.opened(scene.catalog_record.properties)
+    return CatalogSource(
+        request_view.catalog,
+        request_view.catalog_record.provider,
+        request_view.defaults.storages.opened(request_view.catalog_record.properties),
     )
 
 
-class Sources:
+class SourceConnectors:
     """The connectors of a node."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SourceLimits) -> None:
         self.limits = limits
-        self._shares = Shares(timeout_s=limits.timeout_s, silent=_silent)
-        self._open: dict[int, _Held] = {}
+        self._shares = ThreadShares(timeout_s=limits.timeout_s, silent=_timeout_error)
+        self._open: dict[int, _OpenConnector] = {}
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
         """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
@@ -62,7 +64,7 @@ class Sources:
 
     async def ask(
         self,
-        origin: Origin,
+        origin: CatalogSource,
         of: Callable[[BaseCatalog], C | None],
         *,
         question: Callable[[C], T],
@@ -74,15 +76,15 @@ class Sources:
         """
         connector = of(self._connector(origin))
         if connector is None:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 f"Catalog {origin.catalog.name} of provider {origin.provider} has nothing of that kind: choose another catalog"
             )
         try:
             return await self._shares.run(origin.catalog.id, lambda: question(connector))
-        except _Silent:
-            raise (_unknown() if changes else SourceFailed(_silent().message)) from None
+        except _SourceTimeout:
+            raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
 
-    async def try_out(self, provider: str, properties: Mapping[str, str]) -> None:
+    async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
         """Reach a source once, with a connector that is closed again. Raises BadRequest, SourceFailed."""
         connector = open_source(provider, properties, limits=self.limits)
 
@@ -94,17 +96,19 @@ class Sources:
 
         try:
             await self._shares.run((provider, "tried"), reach)
-        except _Silent as error:
+        except _SourceTimeout as error:
             raise SourceFailed(error.message) from None
 
-    def _connector(self, origin: Origin) -> BaseCatalog:
+    def _connector(self, origin: CatalogSource) -> BaseCatalog:
         held = self._open.pop(origin.catalog.id, None)
         if held is not None and held.properties != origin.properties:
             held.connector.close()
             held = None
         if held is None:
             check_usable(origin.properties)
-            held = _Held(dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits))
+            held = _OpenConnector(
+                dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits)
+            )
         self._open[origin.catalog.id] = held  # the last of the dictionary is the one that was asked last
         if len(self._open) > OPEN_MAX:
             self._open.pop(next(iter(self._open))).connector.close()
@@ -116,35 +120,35 @@ class Sources:
             self._open.popitem()[1].connector.close()
 
 
-def no_sources() -> Sources:
+def no_sources() -> SourceConnectors:
     """Return what asks nobody, as no address is allowed."""
-    return Sources(Limits((), timeout_s=10.0))
+    return SourceConnectors(SourceLimits((), timeout_s=10.0))
 
 
-class _Silent(LimnosError):
+class _SourceTimeout(LimnosError):
     """No answer in time. Never leaves this module."""
 
 
-def _silent() -> LimnosError:
-    return _Silent("The source does not answer in time: try again, or have it looked at")
+def _timeout_error() -> LimnosError:
+    return _SourceTimeout("The source does not answer in time: try again, or have it looked at")
 
 
-def _unknown() -> StateUnknown:
+def _unknown_outcome_error() -> StateUnknown:
     return StateUnknown(
         "The source did not answer in time, and what was asked may yet be done: look before you ask again"
     )
 
 
-async def ask(
+async def ask_source(
     ctx: Context,
-    origin: Origin,
+    origin: CatalogSource,
     *,
     of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], T],
     changes: bool = False,
 ) -> T:
-    """Ask the source behind a catalog. Raises as `Sources.ask`, and what the source's answer means."""
+    """Ask the source behind a catalog. Raises as `SourceConnectors.ask_source`, and what the source's answer means."""
     return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
 
 
-SOURCES: Part[Sources] = Part("sources", lambda _: no_sources())
+SOURCES: ComponentKey[SourceConnectors] = ComponentKey("sources", lambda _: no_sources())

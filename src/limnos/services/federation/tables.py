@@ -11,95 +11,110 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
-from limnos.services.federation.moves import following, shadow_followed
-from limnos.services.federation.objects import Seen, dropped_in_source, leaves_seen, made_in_source
-from limnos.services.federation.shadows import seek
-from limnos.services.federation.sources import ask
+from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
+from limnos.services.federation.placeholder_nodes import find_source_object
+from limnos.services.federation.source_objects import (
+    VisibleSourceNames,
+    create_in_source,
+    drop_in_source,
+    namespace_objects_visible,
+)
+from limnos.services.federation.sources import ask_source
 from limnos.sources.connectors.capabilities import with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
     from limnos.model.entities import Node
     from limnos.names.path import Levels
-    from limnos.services.federation.shadows import Sought
+    from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.sources.connectors.capabilities import TableTold
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.connectors.capabilities import SourceTableInfo
 
 
-class Loaded(NamedTuple):
+class FederatedTable(NamedTuple):
     """A table, and what stands for it."""
 
-    told: TableTold
+    told: SourceTableInfo
     node: Node | None
     catalog: Node
 
 
-def tables_seen(scene: Scene, schema: Levels) -> Seen:
+def tables_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
     """Decide on listing the tables of a schema. Raises Forbidden."""
-    return leaves_seen(scene, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
+    return namespace_objects_visible(request_view, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
-async def tables_list(ctx: Context, seen: Seen) -> list[str]:
+async def tables_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
-    return seen.of(await ask(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path)))
+    return seen.of(
+        await ask_source(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path))
+    )
 
 
-async def table_load(ctx: Context, sought: Sought) -> Loaded:
+async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTable:
     """Return a table that was decided on. Raises NotFound."""
-    schema, name = sought.path[:-1], sought.path[-1]
-    told = await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_load(schema, name))
-    return Loaded(told, sought.node, sought.origin.catalog)
+    schema, name = source_lookup.path[:-1], source_lookup.path[-1]
+    told = await ask_source(
+        ctx, source_lookup.origin, of=with_tables, question=lambda found: found.table_load(schema, name)
+    )
+    return FederatedTable(told, source_lookup.node, source_lookup.origin.catalog)
 
 
-async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked) -> Loaded:
+async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: GravitinoCreate) -> FederatedTable:
     """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
     schema, name = path[:-1], path[-1]
-    origin, node = await made_in_source(
+    origin, node = await create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
         question=lambda found: found.table_create(schema, name, asked=asked),
     )  # fmt: skip
-    told = await ask(ctx, origin, of=with_tables, question=lambda found: found.table_load(schema, name))
-    return Loaded(told, node, origin.catalog)
+    told = await ask_source(ctx, origin, of=with_tables, question=lambda found: found.table_load(schema, name))
+    return FederatedTable(told, node, origin.catalog)
 
 
-async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequence[TableChange]) -> Loaded:
+async def table_alter(
+    ctx: Context, scope: RequestScope, *, path: Levels, changes: Sequence[TableChange]
+) -> FederatedTable:
     """Change a table in the source, all at once. Raises NotFound, BadRequest, Unsupported, Forbidden."""
     schema, name = path[:-1], path[-1]
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_ALTER))
-    await ask(
+    source_lookup = await ctx.read(
+        scope, lambda request_view: find_source_object(request_view, Kind.TABLE, path=path, action=Action.TABLE_ALTER)
+    )
+    await ask_source(
         ctx,
-        sought.origin,
+        source_lookup.origin,
         of=with_tables,
         question=lambda found: found.table_alter(schema, name, changes=changes),
         changes=True,
     )
-    return await table_load(ctx, sought)
+    return await table_load(ctx, source_lookup)
 
 
-async def table_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
+async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
     """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, Unsupported, Forbidden."""
     check_gravitino_name(target[-1], kind="TABLE")
-    sought, permit = await ctx.read(scope, lambda scene: following(scene, Kind.TABLE, source=path, target=target))
-    await ask(
+    source_lookup, permit = await ctx.read(
+        scope, lambda request_view: decide_placeholder_move(request_view, Kind.TABLE, source=path, target=target)
+    )
+    await ask_source(
         ctx,
-        sought.origin,
+        source_lookup.origin,
         of=with_tables,
         question=lambda found: found.table_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
-    await shadow_followed(ctx, permit)
-    return await table_load(ctx, sought._replace(path=target))
+    await placeholder_follow(ctx, permit)
+    return await table_load(ctx, source_lookup._replace(path=target))
 
 
-async def table_drop(ctx: Context, scope: Scope, *, path: Levels, purge: bool) -> None:
+async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: bool) -> None:
     """Drop a table in the source with its rows, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden.
 
     A purge takes the files away, where the source has some.
     """
-    await dropped_in_source(
+    await drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,
         question=lambda found: found.table_drop(path[:-1], path[-1], purge=purge),
     )  # fmt: skip

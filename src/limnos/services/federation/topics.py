@@ -12,28 +12,33 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
-from limnos.services.federation.objects import dropped_in_source, leaves_seen, made_in_source
-from limnos.services.federation.shadows import made_insert, making, seek, submit_done
-from limnos.services.federation.sources import ask
+from limnos.services.federation.placeholder_nodes import (
+    find_source_object,
+    placeholder_insert_current,
+    placeholder_permit,
+    submit_source_change,
+)
+from limnos.services.federation.source_objects import create_in_source, drop_in_source, namespace_objects_visible
+from limnos.services.federation.sources import ask_source
 from limnos.sources.connectors.capabilities import with_topics
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.federation.objects import Seen
-    from limnos.services.federation.shadows import ShadowCreate, Sought
+    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
+    from limnos.services.federation.source_objects import VisibleSourceNames
     from limnos.services.request.context import Context
-    from limnos.services.request.properties import Edits
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.sources.connectors.capabilities import TopicTold
+    from limnos.services.request.property_edits import PropertyEdits
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.connectors.capabilities import SourceTopicInfo
     from limnos.store.tx import Tx
 
 
-class Loaded(NamedTuple):
+class FederatedTopic(NamedTuple):
     """A topic, and what stands for it."""
 
-    told: TopicTold
+    told: SourceTopicInfo
     node: Node | None
     catalog: Node
 
@@ -43,72 +48,76 @@ class Loaded(NamedTuple):
         return None if self.node is None else cast("TopicRecord", self.node.record).comment
 
 
-def topics_seen(scene: Scene, schema: Levels) -> Seen:
+def topics_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
     """Decide on listing the topics of a schema. Raises Forbidden."""
-    return leaves_seen(scene, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
+    return namespace_objects_visible(request_view, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
 
-async def topics_list(ctx: Context, seen: Seen) -> list[str]:
+async def topics_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the topics that the source has in a schema and the caller sees. Raises NotFound for the schema."""
-    return seen.of(await ask(ctx, seen.origin, of=with_topics, question=lambda found: found.topic_names(seen.path[0])))
+    return seen.of(
+        await ask_source(ctx, seen.origin, of=with_topics, question=lambda found: found.topic_names(seen.path[0]))
+    )
 
 
-async def topic_load(ctx: Context, sought: Sought) -> Loaded:
+async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopic:
     """Return a topic that was decided on. Raises NotFound."""
-    schema, name = sought.path
-    told = await ask(ctx, sought.origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
-    return Loaded(told, sought.node, sought.origin.catalog)
+    schema, name = source_lookup.path
+    told = await ask_source(
+        ctx, source_lookup.origin, of=with_topics, question=lambda found: found.topic_load(schema, name)
+    )
+    return FederatedTopic(told, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def topic_create(
-    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, properties: dict[str, str]
-) -> Loaded:
+    ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, properties: dict[str, str]
+) -> FederatedTopic:
     """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
     schema, name = path
-    origin, node = await made_in_source(
+    origin, node = await create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
         question=lambda found: found.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
     )  # fmt: skip
-    told = await ask(ctx, origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
-    return Loaded(told, node, origin.catalog)
+    told = await ask_source(ctx, origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
+    return FederatedTopic(told, node, origin.catalog)
 
 
-async def topic_alter(ctx: Context, scope: Scope, *, path: Levels, edits: Edits) -> Loaded:
+async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
     """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, Forbidden."""
     schema, name = path
 
-    def decide(scene: Scene) -> tuple[Sought, Permit[tuple[ShadowCreate, Edits]]]:
-        found = seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
-        permit = making(scene, Kind.TOPIC, path=path, decision=found.decision, made_here=False)
+    def decide(request_view: RequestView) -> tuple[SourceLookup, Permit[tuple[PlaceholderCreate, PropertyEdits]]]:
+        found = find_source_object(request_view, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
+        permit = placeholder_permit(request_view, Kind.TOPIC, path=path, decision=found.decision, made_here=False)
         return found, permit.about((permit.command, edits))
 
-    sought, permit = await ctx.read(scope, decide)
+    source_lookup, permit = await ctx.read(scope, decide)
     if edits.sets or edits.removes:
-        await ask(
-            ctx, sought.origin, of=with_topics,
+        await ask_source(
+            ctx, source_lookup.origin, of=with_topics,
             question=lambda found: found.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
         )  # fmt: skip
-    loaded = await topic_load(ctx, sought)
+    loaded = await topic_load(ctx, source_lookup)
     if edits.comment is None and not edits.clears_comment:
         return loaded
-    return loaded._replace(node=await submit_done(ctx, permit, mutation=topic_annotate))
+    return loaded._replace(node=await submit_source_change(ctx, permit, mutation=topic_annotate))
 
 
-def topic_annotate(tx: Tx, permit: Permit[tuple[ShadowCreate, Edits]]) -> Node | None:
+def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits]]) -> Node | None:
     """Write the comment to what stands for the topic."""
     command, edits = permit.command
-    held = made_insert(tx, permit.about(command))
+    held = placeholder_insert_current(tx, permit.about(command))
     if held is None:
         return None
     record = cast("TopicRecord", held.record)
-    tx.nodes.write_record(held, replace(record, comment=edits.comment_over(record.comment)))
+    tx.nodes.write_record(held, replace(record, comment=edits.edited_comment(record.comment)))
     return tx.nodes.by_id(held.id)
 
 
-async def topic_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden."""
     schema, name = path
-    await dropped_in_source(
+    await drop_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,
         question=lambda found: found.topic_drop(schema, name),
     )  # fmt: skip

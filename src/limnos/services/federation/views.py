@@ -10,98 +10,106 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
-from limnos.services.federation.moves import following, shadow_followed
-from limnos.services.federation.objects import dropped_in_source, leaves_seen, made_in_source
-from limnos.services.federation.shadows import require_there, seek
-from limnos.services.federation.sources import ask
+from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
+from limnos.services.federation.placeholder_nodes import check_existence_probe, find_source_object
+from limnos.services.federation.source_objects import create_in_source, drop_in_source, namespace_objects_visible
+from limnos.services.federation.sources import ask_source
 from limnos.sources.connectors.capabilities import with_views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.formats.gravitino.views import ViewAsked, ViewTold
+    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
     from limnos.model.entities import Node
     from limnos.names.path import Levels
-    from limnos.services.federation.objects import Seen
-    from limnos.services.federation.shadows import Sought
+    from limnos.services.federation.placeholder_nodes import SourceLookup
+    from limnos.services.federation.source_objects import VisibleSourceNames
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
 
 
-class Loaded(NamedTuple):
+class FederatedView(NamedTuple):
     """A view, and what stands for it."""
 
-    told: ViewTold
+    told: GravitinoView
     node: Node | None
     catalog: Node
 
 
-def views_seen(scene: Scene, schema: Levels) -> Seen:
+def views_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
     """Decide on listing the views of a schema. Raises Forbidden."""
-    return leaves_seen(scene, schema, kind=Kind.VIEW, action=Action.VIEW_LIST)
+    return namespace_objects_visible(request_view, schema, kind=Kind.VIEW, action=Action.VIEW_LIST)
 
 
-async def views_list(ctx: Context, seen: Seen) -> list[str]:
+async def views_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the views that the source has in a schema and the caller sees. Raises NotFound for the schema."""
-    return seen.of(await ask(ctx, seen.origin, of=with_views, question=lambda found: found.view_names(seen.path)))
+    return seen.of(
+        await ask_source(ctx, seen.origin, of=with_views, question=lambda found: found.view_names(seen.path))
+    )
 
 
-def view_seek(scene: Scene, path: Levels, *, action: Action) -> Sought:
+def find_source_view(request_view: RequestView, path: Levels, *, action: Action) -> SourceLookup:
     """Decide on a view; who works with tables beside it may learn that it is missing. Raises Forbidden."""
-    return seek(scene, Kind.VIEW, path=path, action=action, probe=Action.VIEW_MAY_PROBE)
+    return find_source_object(request_view, Kind.VIEW, path=path, action=action, probe=Action.VIEW_MAY_PROBE)
 
 
-async def view_load(ctx: Context, sought: Sought) -> Loaded:
+async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
     """Return a view that was decided on. Raises NotFound, Forbidden."""
-    await require_there(ctx, sought)
-    schema, name = sought.path[:-1], sought.path[-1]
-    told = await ask(ctx, sought.origin, of=with_views, question=lambda found: found.view_load(schema, name))
-    return Loaded(told, sought.node, sought.origin.catalog)
+    await check_existence_probe(ctx, source_lookup)
+    schema, name = source_lookup.path[:-1], source_lookup.path[-1]
+    told = await ask_source(
+        ctx, source_lookup.origin, of=with_views, question=lambda found: found.view_load(schema, name)
+    )
+    return FederatedView(told, source_lookup.node, source_lookup.origin.catalog)
 
 
-async def view_create(ctx: Context, scope: Scope, *, path: Levels, asked: ViewAsked) -> Loaded:
+async def view_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: IcebergViewCreate) -> FederatedView:
     """Make a view in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
     schema, name = path[:-1], path[-1]
-    origin, node = await made_in_source(
+    origin, node = await create_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
         question=lambda found: found.view_create(schema, name, asked=asked),
     )  # fmt: skip
-    told = await ask(ctx, origin, of=with_views, question=lambda found: found.view_load(schema, name))
-    return Loaded(told, node, origin.catalog)
+    told = await ask_source(ctx, origin, of=with_views, question=lambda found: found.view_load(schema, name))
+    return FederatedView(told, node, origin.catalog)
 
 
-async def view_alter(ctx: Context, scope: Scope, *, path: Levels, updates: Sequence[object]) -> Loaded:
+async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates: Sequence[object]) -> FederatedView:
     """Change a view in the source, all at once. Raises NotFound, BadRequest, Forbidden."""
     schema, name = path[:-1], path[-1]
-    sought = await ctx.read(scope, lambda scene: view_seek(scene, path, action=Action.VIEW_ALTER))
-    await require_there(ctx, sought)
-    await ask(
+    source_lookup = await ctx.read(
+        scope, lambda request_view: find_source_view(request_view, path, action=Action.VIEW_ALTER)
+    )
+    await check_existence_probe(ctx, source_lookup)
+    await ask_source(
         ctx,
-        sought.origin,
+        source_lookup.origin,
         of=with_views,
         question=lambda found: found.view_alter(schema, name, updates=updates),
         changes=True,
     )
-    return await view_load(ctx, sought)
+    return await view_load(ctx, source_lookup)
 
 
-async def view_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
+async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedView:
     """Give a view another name, and what stands for it. Raises NotFound, AlreadyExists, Forbidden."""
-    sought, permit = await ctx.read(scope, lambda scene: following(scene, Kind.VIEW, source=path, target=target))
-    await ask(
+    source_lookup, permit = await ctx.read(
+        scope, lambda request_view: decide_placeholder_move(request_view, Kind.VIEW, source=path, target=target)
+    )
+    await ask_source(
         ctx,
-        sought.origin,
+        source_lookup.origin,
         of=with_views,
         question=lambda found: found.view_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
-    await shadow_followed(ctx, permit)
-    return await view_load(ctx, sought._replace(path=target))
+    await placeholder_follow(ctx, permit)
+    return await view_load(ctx, source_lookup._replace(path=target))
 
 
-async def view_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a view in the source, and what stands for it. Raises NotFound, Protected, Forbidden."""
-    await dropped_in_source(
+    await drop_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
         question=lambda found: found.view_drop(path[:-1], path[-1]),
     )  # fmt: skip

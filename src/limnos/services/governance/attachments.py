@@ -11,39 +11,39 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound
 from limnos.model.kind_table import KIND_TABLE, kinds_with
-from limnos.model.kinds import Form, Kind
-from limnos.services.federation.shadows import seen, shadowed
-from limnos.services.lookup.apart import apart_load
+from limnos.model.kinds import Kind, KindGroup
+from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require, field_ids
-from limnos.services.lookup.objects import codec_of, scope_for, target_require
-from limnos.services.request.scene import Scope
-from limnos.services.request.together import read_together
+from limnos.services.lookup.metalake_objects import metalake_object_load
+from limnos.services.lookup.securables import codec_of, scope_for, target_require
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_view import RequestScope
 from limnos.store.ancestry import path_of
 from limnos.store.attachments import OWN, attached_objects_read
-from limnos.view.cold import for_each, need_all
+from limnos.view.cache_miss import for_each, require_facts
 from limnos.view.keys import attached_key, node_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
-HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda kind: kind.form is Form.PART))
+HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda kind: kind.form is KindGroup.PART))
 """What something may be attached to."""
 PLURAL: Final = {kind: row.attached_as for kind, row in KIND_TABLE.items() if row.attached_as}
 NAMES_MAX: Final = 1_000
 """How many one request may attach or detach."""
 
 
-class On(NamedTuple):
+class AttachmentTarget(NamedTuple):
     """An object of the metalake's tree, as a request names it."""
 
     metalake: str
@@ -51,16 +51,16 @@ class On(NamedTuple):
     full_name: str
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> RequestScope:
         """Where it lies."""
         return scope_for(self.metalake, self.kind, self.full_name)
 
 
-class Place(NamedTuple):
+class AttachmentPoint(NamedTuple):
     """Where something is attached: a node, the links from the object or column up, and the column's field id (`OWN` for the object itself)."""
 
     node: Node
-    chain: Chain
+    chain: SecurableChain
     field_id: int
 
 
@@ -75,7 +75,7 @@ class AttachmentsChange(msgspec.Struct, frozen=True):
     shown: frozenset[int]
 
 
-class Attached(NamedTuple):
+class ObjectAttachment(NamedTuple):
     """A tag or policy as an object has it: its own, or inherited from something above it; a tag with its values there."""
 
     node: Node
@@ -83,52 +83,58 @@ class Attached(NamedTuple):
     values: tuple[str, ...]
 
 
-class Holder(NamedTuple):
+class AttachedObject(NamedTuple):
     """An object that something is attached to: its path below the metalake, the catalog first."""
 
     kind: Kind
     path: tuple[str, ...]
 
 
-def place_require(scene: Scene, on: On, *, kind: Kind) -> Place:
+def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *, kind: Kind) -> AttachmentPoint:
     """Find what something may be attached to, for whoever may know of it. Raises IllegalObject, NotFound, Forbidden."""
     if on.kind not in HOLDERS:
         taken = ", ".join(each.word for each in HOLDERS)
         raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
-    scene.require_in_metalake_use()
+    request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
-        column = column_require(scene, on.full_name, action=Action.METADATA_LOAD)
-        return Place(column.table, column.chain, column.field_id)
-    target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
+        column = column_require(request_view, on.full_name, action=Action.METADATA_LOAD)
+        return AttachmentPoint(column.table, column.chain, column.field_id)
+    target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.METADATA_LOAD)
     if target.node is None:
         raise IllegalObject(f"{on.kind.word.capitalize()} {on.full_name} takes no {PLURAL[kind]}")
-    return Place(target.node, target.chain, OWN)
+    return AttachmentPoint(target.node, target.chain, OWN)
 
 
-async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
+async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) -> list[ObjectAttachment]:
     """Return what is attached to an object, its own first, then what comes down to it; what the caller may load."""
 
-    def read(scene: Scene) -> list[Attached]:
-        place = place_require(scene, on, kind=kind)
-        return attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
+    def read(request_view: RequestView) -> list[ObjectAttachment]:
+        place = attachment_point_require(request_view, on, kind=kind)
+        return attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
 
-    return await seen(ctx, on.scope, reader=read, otherwise=lambda scene, chain: attached_of(scene, chain, kind=kind))
+    return await read_attached(
+        ctx, on.scope, reader=read, otherwise=lambda request_view, chain: attachments_of(request_view, chain, kind=kind)
+    )
 
 
-async def attached_load(ctx: Context, on: On, *, kind: Kind, name: str) -> Attached:
+async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, name: str) -> ObjectAttachment:
     """Return one of what is attached to an object. Raises NotFound when it is not on it, nor on anything above it."""
-    for found in await attached_list(ctx, on, kind=kind):
+    for found in await attachments_list(ctx, on, kind=kind):
         if found.node.name == name:
             return found
     word = kind.word.capitalize()
     raise NotFound(f"{word} {name} is not on {on.kind.word} {on.full_name}, or you may not know of it", kind=kind.word)
 
 
-def attached_of(scene: Scene, chain: Chain, *, kind: Kind, field_id: int = OWN) -> list[Attached]:
+def attachments_of(
+    request_view: RequestView, chain: SecurableChain, *, kind: Kind, field_id: int = OWN
+) -> list[ObjectAttachment]:
     """Return what is attached along a chain up to the catalog, each once, as near to its first object as it is; what one may load."""
     holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
-    zone = scene.metalake.id
-    facts = need_all(scene.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone)
+    zone = request_view.metalake.id
+    facts = require_facts(
+        request_view.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone
+    )
     own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
     first = [own] if field_id != OWN or holders[0].id <= 0 else []  # what is not there has nothing of its own
     rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
@@ -136,21 +142,21 @@ def attached_of(scene: Scene, chain: Chain, *, kind: Kind, field_id: int = OWN) 
     for depth, on in enumerate(rows):
         for each in on:
             places.setdefault(each.attached_id, (depth > 0, each.values))
-    nodes = need_all(scene.view, [node_key(attached_id) for attached_id in places], zone=zone)
+    nodes = require_facts(request_view.view, [node_key(attached_id) for attached_id in places], zone=zone)
     pairs = zip(nodes, places.values(), strict=True)
-    found = [Attached(node, *rest) for node, rest in pairs if node is not None]
-    seen = for_each(found, lambda each: _may_load(scene, each.node))
+    found = [ObjectAttachment(node, *rest) for node, rest in pairs if node is not None]
+    seen = for_each(found, lambda each: _may_load(request_view, each.node))
     return [each for each, shown in zip(found, seen, strict=True) if shown]
 
 
-def _may_load(scene: Scene, node: Node) -> bool:
-    chain = (Link(node.id, node.kind, node.name), *scene.settled.outer[-1:])
-    return scene.decide(Action(f"{node.kind.word}_load"), chain).allowed
+def _may_load(request_view: RequestView, node: Node) -> bool:
+    chain = (ChainLink(node.id, node.kind, node.name), *request_view.settled.outer[-1:])
+    return request_view.decide(Action(f"{node.kind.word}_load"), chain).allowed
 
 
-@shadowed
-async def associate(
-    ctx: Context, on: On, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
+@with_placeholders
+async def attachments_associate(
+    ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
     check: Callable[[Node], None] = lambda _: None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Attach to an object and detach from it, all or nothing; what is named for both is left as it is.
@@ -164,27 +170,31 @@ async def associate(
     both = frozenset(adds) & frozenset(removes)
     added, removed = (tuple(dict.fromkeys(each for each in names if each not in both)) for names in (adds, removes))
 
-    def decide(scene: Scene) -> Permit[AttachmentsChange]:
-        scene.require_in_metalake_use()
+    def decide(request_view: RequestView) -> Permit[AttachmentsChange]:
+        request_view.require_in_metalake_use()
         apply = Action(f"{kind.word}_apply")
-        found = for_each((*added, *removed), lambda name: scene.look_up(kind, (name,), apply))
+        found = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
         nodes, decisions = tuple(each.entity for each in found), [each.decision for each in found]
-        place = place_require(scene, on, kind=kind)  # after them: who may not apply one learns nothing of the object
-        decisions.append(scene.require(Action.METADATA_LOAD, place.chain))
+        place = attachment_point_require(
+            request_view, on, kind=kind
+        )  # after them: who may not apply one learns nothing of the object
+        decisions.append(request_view.require(Action.METADATA_LOAD, place.chain))
         for node in nodes[: len(added)]:
             check(node)
         command = AttachmentsChange(
             kind, place.node, place.field_id, nodes[: len(added)], nodes[len(added) :],
-            shown_of(scene, place, kind=kind, named=nodes),
+            visible_ids_of(request_view, place, kind=kind, named=nodes),
         )  # fmt: skip
-        return scene.permit(command, *decisions, zone=scene.metalake.id)
+        return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 
     return await ctx.write(on.scope, decide, attachments_change)
 
 
-def shown_of(scene: Scene, place: Place, *, kind: Kind, named: Iterable[Node]) -> frozenset[int]:
+def visible_ids_of(
+    request_view: RequestView, place: AttachmentPoint, *, kind: Kind, named: Iterable[Node]
+) -> frozenset[int]:
     """Return the ids of what an answer about an object may name: what the caller may load, and what was named."""
-    there = attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
+    there = attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
     return frozenset([each.node.id for each in there] + [node.id for node in named])
 
 
@@ -194,13 +204,13 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
     target = tx.nodes.confirm(command.target)
     for node in command.attached:
         if not rows.attach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id):
-            raise already_on(node, target, field_id=command.field_id)
+            raise already_attached_error(node, target, field_id=command.field_id)
     for node in command.detached:
         rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)
     return names_on(tx, target, kind=command.kind, field_id=command.field_id, shown=command.shown)
 
 
-def already_on(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
+def already_attached_error(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
     """Say that something is attached already, and how."""
     where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
     told = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
@@ -213,26 +223,30 @@ def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozense
     return tuple([name for attached_id, name in found if attached_id in shown])
 
 
-async def holders(
+async def attached_objects_list(
     ctx: Context, *, metalake: str, kind: Kind, name: str, value: str | None = None
-) -> list[Holder]:  # fmt: skip
+) -> list[AttachedObject]:  # fmt: skip
     """Return the objects and columns that something is attached to, in the order of their paths: those that the caller may know of.
 
     With a value: where a tag has it.
     """
-    node = await ctx.read(Scope(metalake), lambda scene: apart_load(scene, kind, name=name))
+    node = await ctx.read(
+        RequestScope(metalake), lambda request_view: metalake_object_load(request_view, kind, name=name)
+    )
     pairs, nodes = await ctx.look_up(lambda: attached_objects_read(kind, node.id, value=value))
     places = [
-        _Found(nodes[object_id][1], path, field_id)
+        _AttachmentRow(nodes[object_id][1], path, field_id)
         for object_id, field_id in pairs
         if object_id in nodes and (path := path_of(object_id, nodes)) is not None
     ]
     catalogs = dict.fromkeys(each.path[0] for each in places)
-    scopes = tuple(Scope(metalake, catalog) for catalog in catalogs)
-    return await read_together(ctx, scopes, lambda scenes: _known(places, dict(zip(catalogs, scenes, strict=True))))
+    scopes = tuple(RequestScope(metalake, catalog) for catalog in catalogs)
+    return await read_many_scopes(
+        ctx, scopes, lambda request_views: _known_row(places, dict(zip(catalogs, request_views, strict=True)))
+    )
 
 
-class _Found(NamedTuple):
+class _AttachmentRow(NamedTuple):
     """A row of what something is attached to: a kind and path as they were, and the field of a column."""
 
     kind: Kind
@@ -240,23 +254,29 @@ class _Found(NamedTuple):
     field_id: int
 
 
-def _known(places: list[_Found], scenes: dict[str, Scene]) -> list[Holder]:
+def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestView]) -> list[AttachedObject]:
     columns: dict[tuple[str, ...], dict[int, str]] = {}
     """By the paths of their tables: names by field ids, read once."""
-    told = for_each(places, lambda each: _holder(scenes[each.path[0]], each, columns=columns))
+    told = for_each(places, lambda each: _attached_object(request_views[each.path[0]], each, columns=columns))
     return sorted([each for each in told if each is not None], key=lambda each: each[::-1])
 
 
-def _holder(scene: Scene, found: _Found, *, columns: dict[tuple[str, ...], dict[int, str]]) -> Holder | None:
+def _attached_object(
+    request_view: RequestView, found: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
+) -> AttachedObject | None:
     """Say what an object is called to who may know of it; None to others, and of what has gone since it was named."""
     if found.kind is Kind.CATALOG:
-        return Holder(*found[:2]) if scene.decide(Action.METADATA_LOAD, scene.settled.outer).allowed else None
-    node, chain = scene.find(found.path[1:], found.kind)
-    if node is None or not scene.decide(Action.METADATA_LOAD, chain).allowed:
+        return (
+            AttachedObject(*found[:2])
+            if request_view.decide(Action.METADATA_LOAD, request_view.settled.outer).allowed
+            else None
+        )
+    node, chain = request_view.find(found.path[1:], found.kind)
+    if node is None or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
         return None
     if found.field_id == OWN:
-        return Holder(*found[:2])
+        return AttachedObject(*found[:2])
     if found.path not in columns:
-        columns[found.path] = {field_id: name for name, field_id in field_ids(scene, node).items()}
+        columns[found.path] = {field_id: name for name, field_id in field_ids(request_view, node).items()}
     name = columns[found.path].get(found.field_id)
-    return None if name is None else Holder(Kind.COLUMN, (*found.path, name))
+    return None if name is None else AttachedObject(Kind.COLUMN, (*found.path, name))

@@ -19,17 +19,21 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import kind_word
 from limnos.model.records import PolicyRecord
 from limnos.names.path import check_gravitino_name
-from limnos.services.governance.attachments import associate
-from limnos.services.lookup.apart import apart_create, apart_find, exists
-from limnos.services.request.properties import Edits, apart_edit
-from limnos.services.request.scene import Scope
+from limnos.services.governance.attachments import attachments_associate
+from limnos.services.lookup.metalake_objects import (
+    metalake_object_create,
+    metalake_object_exists_error,
+    metalake_object_find,
+)
+from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
-    from limnos.services.governance.attachments import On
+    from limnos.services.governance.attachments import AttachmentTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 
@@ -42,7 +46,7 @@ class PolicyRequest(NamedTuple):
     enabled: bool = True
 
 
-class NewContent(NamedTuple):
+class PolicyContent(NamedTuple):
     """Other content of the same type."""
 
     policy_type: str
@@ -53,7 +57,7 @@ class PolicyAlter(msgspec.Struct, frozen=True):
     """Change a policy; what is None stays."""
 
     policy: Node
-    edits: Edits
+    edits: PropertyEdits
     content: str | None
     enabled: bool | None
 
@@ -62,11 +66,11 @@ async def policy_create(ctx: Context, *, metalake: str, name: str, request: Poli
     """Make a policy; its maker owns it. Raises AlreadyExists, InvalidName, BadRequest."""
     text = content_text(request.policy_type, request.content)
     record = PolicyRecord(request.comment, {}, request.policy_type, request.enabled, text)
-    return await apart_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
+    return await metalake_object_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
 
 
 async def policy_alter(
-    ctx: Context, *, metalake: str, name: str, edits: Edits, content: NewContent | None = None,
+    ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, content: PolicyContent | None = None,
     enabled: bool | None = None,
 ) -> Node:  # fmt: skip
     """Rename a policy, change its comment, what it says, or whether it is in force. Raises NotFound, AlreadyExists, InvalidName, BadRequest."""
@@ -74,17 +78,17 @@ async def policy_alter(
         check_gravitino_name(edits.name, kind="POLICY")
     text = None if content is None else content_text(content.policy_type, content.content)
 
-    def decide(scene: Scene) -> Permit[PolicyAlter]:
-        found = apart_find(scene, Kind.POLICY, name=name, action=Action.POLICY_ALTER)
+    def decide(request_view: RequestView) -> Permit[PolicyAlter]:
+        found = metalake_object_find(request_view, Kind.POLICY, name=name, action=Action.POLICY_ALTER)
         record = cast("PolicyRecord", found.entity.record)
         if content is not None and text is not None:
             _require_same(record, content.policy_type, text=text)
-        return scene.permit(PolicyAlter(found.entity, edits, text, enabled), found.decision)
+        return request_view.permit(PolicyAlter(found.entity, edits, text, enabled), found.decision)
 
     try:
-        return await ctx.write(Scope(metalake), decide, policy_update)
+        return await ctx.write(RequestScope(metalake), decide, policy_update)
     except AlreadyExists:
-        raise exists(Kind.POLICY, edits.name or name, metalake=metalake) from None
+        raise metalake_object_exists_error(Kind.POLICY, edits.name or name, metalake=metalake) from None
 
 
 def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
@@ -107,13 +111,13 @@ def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
         record = replace(record, content=command.content)
     if command.enabled is not None:
         record = replace(record, enabled=command.enabled)
-    return apart_edit(tx, msgspec.structs.replace(held, record=record), edits=command.edits)
+    return metalake_object_edit(tx, msgspec.structs.replace(held, record=record), edits=command.edits)
 
 
 async def policies_associate(
-    ctx: Context, on: On, *, adds: tuple[str, ...], removes: tuple[str, ...]
+    ctx: Context, on: AttachmentTarget, *, adds: tuple[str, ...], removes: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Attach policies to an object and detach others. Raises IllegalObject for one that is for other kinds, and as `associate`."""
+    """Attach policies to an object and detach others. Raises IllegalObject for one that is for other kinds, and as `attachments_associate`."""
     word = kind_word(on.kind)
 
     def check(policy: Node) -> None:
@@ -122,4 +126,4 @@ async def policies_associate(
         if word not in taken:
             raise IllegalObject(f"Policy {policy.name} is for {', '.join(taken)}: it cannot be attached to a {word}")
 
-    return await associate(ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check)
+    return await attachments_associate(ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check)

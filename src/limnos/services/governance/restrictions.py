@@ -12,19 +12,19 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_ids import schema_of
-from limnos.formats.iceberg.read_restrictions import action_checked, terms_bound
+from limnos.formats.iceberg.read_restrictions import check_action, terms_bound
 from limnos.formats.iceberg.row_filters import filter_read
 from limnos.model.decisions import display_names
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.model.restrictions import Mask, Terms
+from limnos.model.restrictions import ColumnMask, RestrictionTerms
 from limnos.names.path import check_part
-from limnos.services.federation.shadows import Unshadowed
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.users import principal_require
-from limnos.services.lookup.objects import codec_of, role_require, scope_for, target_require
+from limnos.services.lookup.securables import codec_of, role_require, scope_for, target_require
 from limnos.services.request.table_formats import ICEBERG, require_format
-from limnos.view.cold import need
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key, restrictions_key, rules_key
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.model.restrictions import Restriction
-    from limnos.services.lookup.objects import Target
+    from limnos.services.lookup.securables import SecurableTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 FILTER_TEXT_MAX: Final = 4_096
@@ -43,7 +43,7 @@ NAMED_MAX: Final = 100
 """Users, groups and roles that one restriction names, for and against."""
 
 
-class Who(NamedTuple):
+class RestrictionPrincipals(NamedTuple):
     """Users, groups and roles by their names."""
 
     users: tuple[str, ...] = ()
@@ -51,16 +51,16 @@ class Who(NamedTuple):
     roles: tuple[str, ...] = ()
 
 
-class Wanted(NamedTuple):
+class RestrictionRequest(NamedTuple):
     """A restriction as somebody asks for it: a filter as text or JSON, masks by column, whom it binds and whom not."""
 
     filter: object
     masks: Mapping[str, str]
-    to: Who
-    unless: Who
+    to: RestrictionPrincipals
+    unless: RestrictionPrincipals
 
 
-class On(NamedTuple):
+class RestrictionTarget(NamedTuple):
     """What a restriction is on."""
 
     metalake: str
@@ -68,13 +68,13 @@ class On(NamedTuple):
     full_name: str
 
 
-class Shown(NamedTuple):
+class RestrictionView(NamedTuple):
     """A restriction as it is told: where it is set, and whom it names."""
 
     restriction: Restriction
     on: tuple[Kind, str]
-    to: Who
-    unless: Who
+    to: RestrictionPrincipals
+    unless: RestrictionPrincipals
 
 
 class RestrictionSet(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class RestrictionSet(msgspec.Struct, frozen=True):
 
     node: Node
     name: str
-    terms: Terms
+    terms: RestrictionTerms
 
 
 class RestrictionRemove(msgspec.Struct, frozen=True):
@@ -92,37 +92,41 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
     name: str
 
 
-async def restrictions_list(ctx: Context, on: On) -> list[Shown]:
+async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
     """Return what restricts a table or namespace, the nearest first, to who may restrict it. Raises NotFound, Forbidden, BadRequest."""
 
-    def read(scene: Scene) -> list[Shown]:
-        target = _target(scene, on)
-        held = need(scene.view, restrictions_key(scene.zone), zone=scene.zone).by_object
+    def read(request_view: RequestView) -> list[RestrictionView]:
+        target = _target(request_view, on)
+        held = require_fact(request_view.view, restrictions_key(request_view.zone), zone=request_view.zone).by_object
         places = list(zip(target.chain, display_names(target.chain), strict=True))
-        return [_shown(scene, each, on=(link.kind, name)) for link, name in places for each in held.get(link.id, ())]
+        return [
+            _restriction_view(request_view, each, on=(link.kind, name))
+            for link, name in places
+            for each in held.get(link.id, ())
+        ]
 
     return await ctx.read(_scope(on), read)
 
 
-async def restriction_set(ctx: Context, on: On, *, name: str, wanted: Wanted) -> None:
+async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wanted: RestrictionRequest) -> None:
     """Set a restriction, in place of one of its name. Raises NotFound, Forbidden, BadRequest for what does not fit the table."""
     check_part(name)
-    await ctx.read(_scope(on), lambda scene: _target(scene, on))  # nothing is worked out for who may not
+    await ctx.read(_scope(on), lambda request_view: _target(request_view, on))  # nothing is worked out for who may not
     row_filter = await _filter_of(ctx, wanted.filter)
     if len(wanted.masks) > MASKS_MAX:
         raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(wanted.masks)}")
-    masks = tuple([Mask(column, action_checked(action)) for column, action in wanted.masks.items()])
+    masks = tuple([ColumnMask(column, check_action(action)) for column, action in wanted.masks.items()])
     if not row_filter and not masks:
         raise BadRequest("A restriction has a filter, a mask or both: without any it restricts nothing")
 
-    def decide(scene: Scene) -> Permit[RestrictionSet]:
-        target = _target(scene, on)
+    def decide(request_view: RequestView) -> Permit[RestrictionSet]:
+        target = _target(request_view, on)
         node = _node_of(target)
-        terms = Terms(row_filter, masks, _ids(scene, wanted.to), _ids(scene, wanted.unless))
+        terms = RestrictionTerms(row_filter, masks, _ids(request_view, wanted.to), _ids(request_view, wanted.unless))
         if node.kind is Kind.TABLE:
-            terms = terms_bound(terms, schema_of(scene.document(node.id).body))
-        decision = scene.require(Action.RESTRICT, target.chain)
-        return scene.permit(RestrictionSet(node, name, terms), decision)
+            terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
+        decision = request_view.require(Action.RESTRICT, target.chain)
+        return request_view.permit(RestrictionSet(node, name, terms), decision)
 
     await ctx.write(_scope(on), decide, restriction_put)
 
@@ -139,13 +143,13 @@ async def _filter_of(ctx: Context, asked: object) -> str:
     return found.decode()
 
 
-async def restriction_remove(ctx: Context, on: On, *, name: str) -> bool:
+async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) -> bool:
     """Remove a restriction from what it is set on; says whether it was there."""
 
-    def decide(scene: Scene) -> Permit[RestrictionRemove]:
-        target = _target(scene, on)
-        decision = scene.require(Action.RESTRICT, target.chain)
-        return scene.permit(RestrictionRemove(_node_of(target), name), decision)
+    def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
+        target = _target(request_view, on)
+        decision = request_view.require(Action.RESTRICT, target.chain)
+        return request_view.permit(RestrictionRemove(_node_of(target), name), decision)
 
     return await ctx.write(_scope(on), decide, restriction_delete)
 
@@ -162,54 +166,56 @@ def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
     return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name)
 
 
-def _scope(on: On) -> Scope:
+def _scope(on: RestrictionTarget) -> RequestScope:
     return scope_for(on.metalake, on.kind, on.full_name)
 
 
-def _target(scene: Scene, on: On) -> Target:
+def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
     """Find what may be restricted, for who may restrict it. Raises NotFound, Forbidden, BadRequest."""
     if on.kind not in Action.RESTRICT.kinds:
         raise BadRequest(f"Reading is restricted of a table, or of all in a namespace, not of a {on.kind.word}")
-    scene.require_in_metalake_use()
+    request_view.require_in_metalake_use()
     try:
-        target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.RESTRICT)
-    except Unshadowed:
-        scene.require(Action.RESTRICT, scene.settled.outer)
+        target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.RESTRICT)
+    except MissingPlaceholder:
+        request_view.require(Action.RESTRICT, request_view.settled.outer)
         raise
-    require_format(scene, ICEBERG)
+    require_format(request_view, ICEBERG)
     return target
 
 
-def _node_of(target: Target) -> Node:
+def _node_of(target: SecurableTarget) -> Node:
     if target.node is None:
         raise BadRequest("Reading is restricted of tables and namespaces alone")
     return target.node
 
 
-def _ids(scene: Scene, who: Who) -> tuple[int, ...]:
+def _ids(request_view: RequestView, who: RestrictionPrincipals) -> tuple[int, ...]:
     """Return the ids of whom a restriction names. Raises NotFound, BadRequest."""
     if sum(map(len, who)) > NAMED_MAX:
         raise BadRequest(f"A restriction names at most {NAMED_MAX} users, groups and roles: name a role that they hold")
-    found = [principal_require(scene, Kind.USER, name).id for name in who.users]
-    found += [principal_require(scene, Kind.GROUP, name).id for name in who.groups]
-    found += [role_require(scene, name).id for name in who.roles]
+    found = [principal_require(request_view, Kind.USER, name).id for name in who.users]
+    found += [principal_require(request_view, Kind.GROUP, name).id for name in who.groups]
+    found += [role_require(request_view, name).id for name in who.roles]
     return tuple(sorted(set(found)))
 
 
-def _shown(scene: Scene, found: Restriction, *, on: tuple[Kind, str]) -> Shown:
-    return Shown(found, on, _who(scene, found.terms.to), _who(scene, found.terms.unless))
+def _restriction_view(request_view: RequestView, found: Restriction, *, on: tuple[Kind, str]) -> RestrictionView:
+    return RestrictionView(
+        found, on, _principal_names(request_view, found.terms.to), _principal_names(request_view, found.terms.unless)
+    )
 
 
-def _who(scene: Scene, ids: Iterable[int]) -> Who:
+def _principal_names(request_view: RequestView, ids: Iterable[int]) -> RestrictionPrincipals:
     """Return the names of whom ids mean; who was removed is left out."""
-    zone, people, roles = scene.metalake.id, [], []
+    zone, people, roles = request_view.metalake.id, [], []
     for each in ids:
-        principal = need(scene.view, principal_id_key(each), zone=zone)
+        principal = require_fact(request_view.view, principal_id_key(each), zone=zone)
         if principal is not None:
             people.append(principal)
             continue
-        fact = need(scene.view, rules_key(each), zone=zone)
+        fact = require_fact(request_view.view, rules_key(each), zone=zone)
         if fact is not None:
             roles.append(fact[0].name)
     users, groups = ([each.name for each in people if each.kind is kind] for kind in (Kind.USER, Kind.GROUP))
-    return Who(tuple(users), tuple(groups), tuple(roles))
+    return RestrictionPrincipals(tuple(users), tuple(groups), tuple(roles))

@@ -12,23 +12,23 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest, IllegalStatistic, Unsupported
+from limnos.model.errors import BadRequest, IllegalStatistic, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.services.federation.shadows import seen, shadowed
+from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require
-from limnos.services.lookup.objects import codec_of, target_require
+from limnos.services.lookup.securables import codec_of, target_require
 from limnos.store.attachments import OWN
 from limnos.store.statistics import partition_statistics_read, statistics_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
-    from limnos.model.statistics import Range, Statistic
-    from limnos.services.governance.attachments import On
+    from limnos.model.statistics import PartitionRange, Statistic
+    from limnos.services.governance.attachments import AttachmentTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 CUSTOM: Final = "custom-"
@@ -39,7 +39,7 @@ WRITES_MAX: Final = 10_000
 READ_MAX: Final = 100_000
 """Statistics of partitions that one answer may hold."""
 
-Value = object
+StatisticValue = object
 
 
 class StatisticsUpdate(msgspec.Struct, frozen=True):
@@ -58,54 +58,59 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
     names: tuple[tuple[str, str], ...]
 
 
-class _Kept(NamedTuple):
+class _StatisticsTarget(NamedTuple):
     """What statistics are kept of: a table, the links from it up, and a column's field id (`OWN` for the table)."""
 
     table: Node
-    chain: Chain
+    chain: SecurableChain
     field_id: int
 
 
-def _kept(scene: Scene, on: On, *, action: Action) -> _Kept:
+def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, action: Action) -> _StatisticsTarget:
     """Find the table or column for who may do the action to the table. Raises Unsupported for another kind, NotFound, Forbidden."""
-    scene.require_in_metalake_use()
+    request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
-        column = column_require(scene, on.full_name, action=action)
-        scene.require_in_use()
-        return _Kept(column.table, column.chain[1:], column.field_id)
+        column = column_require(request_view, on.full_name, action=action)
+        request_view.require_in_use()
+        return _StatisticsTarget(column.table, column.chain[1:], column.field_id)
     is_table = on.kind is Kind.TABLE
-    found = target_require(scene, on.kind, on.full_name, codec_of(scene), action if is_table else Action.METADATA_LOAD)
+    found = target_require(
+        request_view, on.kind, on.full_name, codec_of(request_view), action if is_table else Action.METADATA_LOAD
+    )
     if not is_table or found.node is None:
-        raise Unsupported(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
-    scene.require_in_use()
-    return _Kept(found.node, found.chain, OWN)
+        raise UnsupportedOperation(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
+    request_view.require_in_use()
+    return _StatisticsTarget(found.node, found.chain, OWN)
 
 
-def _of_partitions(on: On) -> None:
+def _of_partitions(on: AttachmentTarget) -> None:
     if on.kind is Kind.COLUMN:
-        raise Unsupported("A column has no partitions of its own: name the table")
+        raise UnsupportedOperation("A column has no partitions of its own: name the table")
 
 
-async def _read_kept(ctx: Context, on: On) -> _Kept | None:
+async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _StatisticsTarget | None:
     """Find the table or column for who may load the table; None for a table of a source that nothing hangs on."""
 
-    def otherwise(scene: Scene, _: Chain) -> None:
-        scene.require_in_use()
+    def otherwise(request_view: RequestView, _: SecurableChain) -> None:
+        request_view.require_in_use()
 
-    return await seen(
-        ctx, on.scope, reader=lambda scene: _kept(scene, on, action=Action.TABLE_LOAD), otherwise=otherwise
+    return await read_attached(
+        ctx,
+        on.scope,
+        reader=lambda request_view: _find_statistics_target(request_view, on, action=Action.TABLE_LOAD),
+        otherwise=otherwise,
     )
 
 
-async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
+async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
     """Return a table's own statistics, or a column's, by name. Raises NotFound, Forbidden, Unsupported."""
-    kept = await _read_kept(ctx, on)
+    kept = await _read_statistics_target(ctx, on)
     return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
 
 
-async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
+async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
-    kept = await _read_kept(ctx, on)
+    kept = await _read_statistics_target(ctx, on)
     _of_partitions(on)
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
@@ -117,21 +122,23 @@ async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> l
     return found
 
 
-async def statistics_update(ctx: Context, on: On, *, values: Iterable[tuple[str, str, Value]]) -> None:
+async def statistics_update(
+    ctx: Context, on: AttachmentTarget, *, values: Iterable[tuple[str, str, StatisticValue]]
+) -> None:
     """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, Forbidden, Unsupported."""
-    texts = tuple([(partition, _checked(name), _text(name, value)) for partition, name, value in values])
+    texts = tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))
     await _update(ctx, on, texts=texts)
 
 
-@shadowed
-async def _update(ctx: Context, on: On, *, texts: tuple[tuple[str, str, str], ...]) -> None:
-    def decide(scene: Scene) -> Permit[StatisticsUpdate]:
-        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+@with_placeholders
+async def _update(ctx: Context, on: AttachmentTarget, *, texts: tuple[tuple[str, str, str], ...]) -> None:
+    def decide(request_view: RequestView) -> Permit[StatisticsUpdate]:
+        kept = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
         if any(partition for partition, _, _ in texts):
             _of_partitions(on)
-        decision = scene.require(Action.TABLE_ALTER, kept.chain)
-        return scene.permit(StatisticsUpdate(kept.table, kept.field_id, texts), decision)
+        decision = request_view.require(Action.TABLE_ALTER, kept.chain)
+        return request_view.permit(StatisticsUpdate(kept.table, kept.field_id, texts), decision)
 
     await ctx.write(on.scope, decide, statistics_put)
 
@@ -142,21 +149,21 @@ def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
     tx.statistics.put(tx.nodes.confirm(command.table).id, command.values, field_id=command.field_id)
 
 
-async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, str]]) -> bool:
+async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:
     """Drop statistics by partition and name; says whether any was there. Raises as `statistics_update` does."""
-    gone = tuple([(partition, _checked(name)) for partition, name in names])
+    gone = tuple([(partition, _checked_statistic(name)) for partition, name in names])
     _check_count(len(gone))
     return await _drop(ctx, on, gone=gone)
 
 
-@shadowed
-async def _drop(ctx: Context, on: On, *, gone: tuple[tuple[str, str], ...]) -> bool:
-    def decide(scene: Scene) -> Permit[StatisticsDrop]:
-        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+@with_placeholders
+async def _drop(ctx: Context, on: AttachmentTarget, *, gone: tuple[tuple[str, str], ...]) -> bool:
+    def decide(request_view: RequestView) -> Permit[StatisticsDrop]:
+        kept = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
         if any(partition for partition, _ in gone):
             _of_partitions(on)
-        decision = scene.require(Action.TABLE_ALTER, kept.chain)
-        return scene.permit(StatisticsDrop(kept.table, kept.field_id, gone), decision)
+        decision = request_view.require(Action.TABLE_ALTER, kept.chain)
+        return request_view.permit(StatisticsDrop(kept.table, kept.field_id, gone), decision)
 
     return await ctx.write(on.scope, decide, statistics_delete)
 
@@ -172,7 +179,7 @@ def _check_count(count: int) -> None:
         raise BadRequest(f"A request names 1 to {WRITES_MAX} statistics, not {count}")
 
 
-def _checked(name: str) -> str:
+def _checked_statistic(name: str) -> str:
     if not name.startswith(CUSTOM):
         raise IllegalStatistic(f"Statistic {name} is none that you may write: its name must begin with {CUSTOM}")
     if not len(CUSTOM) < len(name) <= NAME_MAX:
@@ -180,7 +187,7 @@ def _checked(name: str) -> str:
     return name
 
 
-def _text(name: str, value: Value) -> str:
+def _text(name: str, value: StatisticValue) -> str:
     if value is None:
         raise BadRequest(f"Statistic {name} has no value: give a number, text, boolean, list or object, or drop it")
     text = msgspec.json.encode(value)

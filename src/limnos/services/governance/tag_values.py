@@ -15,17 +15,23 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import TagRecord
-from limnos.services.federation.shadows import shadowed
-from limnos.services.governance.attachments import NAMES_MAX, already_on, names_on, place_require, shown_of
-from limnos.view.cold import for_each
+from limnos.services.federation.placeholder_nodes import with_placeholders
+from limnos.services.governance.attachments import (
+    NAMES_MAX,
+    already_attached_error,
+    attachment_point_require,
+    names_on,
+    visible_ids_of,
+)
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from limnos.model.permits import Permit
-    from limnos.services.governance.attachments import On
+    from limnos.services.governance.attachments import AttachmentTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 VALUE_MAX: Final = 256
@@ -33,7 +39,7 @@ VALUES_MAX: Final = 1_000
 """How many values a tag allows, and has at one object."""
 
 
-class Pair(NamedTuple):
+class TagValuePair(NamedTuple):
     """A tag, by its name, and a value; None for the tag without one."""
 
     name: str
@@ -48,7 +54,7 @@ class TagPairs(msgspec.Struct, frozen=True):
     removes: tuple[str | None, ...]
 
 
-class PairsChange(msgspec.Struct, frozen=True):
+class TagPairsChange(msgspec.Struct, frozen=True):
     """Change the values of tags at an object or column; `shown` are the tags, by id, that the caller may hear of."""
 
     target: Node
@@ -77,9 +83,9 @@ def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
     return record.allowed_values if record.allowed_values or record.valueless else None
 
 
-@shadowed
+@with_placeholders
 async def pairs_associate(
-    ctx: Context, on: On, *, adds: tuple[Pair, ...], removes: tuple[Pair, ...]
+    ctx: Context, on: AttachmentTarget, *, adds: tuple[TagValuePair, ...], removes: tuple[TagValuePair, ...]
 ) -> tuple[str, ...]:
     """Add pairs to an object or column and take others away, all or nothing; what is there, or gone, already is no failure.
 
@@ -88,25 +94,25 @@ async def pairs_associate(
     """
     wanted = _by_name(adds, removes)
 
-    def decide(scene: Scene) -> Permit[PairsChange]:
-        scene.require_in_metalake_use()
-        found = for_each(tuple(wanted), lambda name: scene.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
+    def decide(request_view: RequestView) -> Permit[TagPairsChange]:
+        request_view.require_in_metalake_use()
+        found = for_each(tuple(wanted), lambda name: request_view.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
         tags = tuple(TagPairs(each.entity, *wanted[name]) for name, each in zip(wanted, found, strict=True))
-        place = place_require(
-            scene, on, kind=Kind.TAG
+        place = attachment_point_require(
+            request_view, on, kind=Kind.TAG
         )  # after them: who may not apply one learns nothing of the object
-        here = scene.require(Action.METADATA_LOAD, place.chain)
+        here = request_view.require(Action.METADATA_LOAD, place.chain)
         for tag in tags:
             _check_allowed(tag)
-        shown = shown_of(scene, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
-        command = PairsChange(place.node, place.field_id, tags, shown)
-        return scene.permit(command, *(each.decision for each in found), here, zone=scene.metalake.id)
+        shown = visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
+        command = TagPairsChange(place.node, place.field_id, tags, shown)
+        return request_view.permit(command, *(each.decision for each in found), here, zone=request_view.metalake.id)
 
     return await ctx.write(on.scope, decide, pairs_change)
 
 
 def _by_name(
-    adds: Iterable[Pair], removes: Iterable[Pair]
+    adds: Iterable[TagValuePair], removes: Iterable[TagValuePair]
 ) -> dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
     """Bring together what is asked of each tag, each pair once. Raises BadRequest."""
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
@@ -140,16 +146,18 @@ def _check_allowed(tag: TagPairs) -> None:
             raise BadRequest(f"Tag {tag.tag.name} takes {told}, not {value}")
 
 
-def pairs_change(tx: Tx, permit: Permit[PairsChange]) -> tuple[str, ...]:
+def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
     """Write the values, if the object and the tags are still there."""
     command, rows = permit.command, tx.attachments(Kind.TAG)
     target, field_id = tx.nodes.confirm(command.target), command.field_id
     for tag in command.tags:
         tag_id = tx.nodes.confirm(tag.tag).id
         before = rows.values(tag_id, target.id, field_id=field_id)
-        after = values_after(before, adds=tag.adds, removes=tag.removes)
+        after = apply_pairs(before, adds=tag.adds, removes=tag.removes)
         if after is None and None in tag.adds:
-            raise already_on(tag.tag, target, field_id=field_id, how=" with values: remove these, or add one")
+            raise already_attached_error(
+                tag.tag, target, field_id=field_id, how=" with values: remove these, or add one"
+            )
         if after == before:
             continue
         if after is None:
@@ -163,7 +171,7 @@ def pairs_change(tx: Tx, permit: Permit[PairsChange]) -> tuple[str, ...]:
     return names_on(tx, target, kind=Kind.TAG, field_id=field_id, shown=command.shown)
 
 
-def values_after(
+def apply_pairs(
     before: tuple[str, ...] | None, *, adds: Sequence[str | None], removes: Sequence[str | None]
 ) -> tuple[str, ...] | None:
     """Return what a tag has after pairs were taken away and added: None where it is not attached, an empty tuple for no value.

@@ -15,13 +15,13 @@ import msgspec
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import AddedSnapshots, added_snapshots
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
-from limnos.model.places import ROOTS
+from limnos.model.storage_locations import ROOTS
 from limnos.services.request.files import AT_ONCE
-from limnos.services.request.operation_errors import told_about
-from limnos.services.request.parallel import each_of
-from limnos.services.request.shared import Part
-from limnos.services.storage.table_files import TableFiles, own_places
-from limnos.store.places import rivals_read
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.operation_errors import name_object_in_error
+from limnos.services.request.parallel import map_concurrently
+from limnos.services.storage.table_files import TableFiles, own_locations
+from limnos.store.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.formats.iceberg.file_lists import ListedFile, SnapshotFiles
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
 
 log = get_logger("limnos.added_files")
 MANIFEST_BYTES_MAX: Final = 16 << 20
@@ -47,9 +47,9 @@ class CommitFiles(NamedTuple):
 
     updates: Sequence[object]
     raw: bytes | None
-    document: Document | None
+    document: MetadataDocument | None
     """None when the commit makes the table."""
-    place: Place
+    place: CatalogStorage
     path: Levels = ()
     """In a transaction, whose refusals name the table."""
     location: str | None = None
@@ -61,19 +61,19 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
     defaults = ctx.services.defaults
     if not defaults.check_added_files:
         return
-    look = _Look(ctx, files_max=defaults.check_added_files_max)
+    look = _AddedFilesCheck(ctx, files_max=defaults.check_added_files_max)
     try:
         async with asyncio.timeout(defaults.check_added_files_s):
             for each in commits:
                 try:
                     await look.commit(each)
                 except BadRequest as error:
-                    raise (told_about(error, each.path) if each.path else error) from error
+                    raise (name_object_in_error(error, each.path) if each.path else error) from error
     except TimeoutError:
         look.left_out("it took too long", 1)
 
 
-class _Look:
+class _AddedFilesCheck:
     """A look for the files of one request."""
 
     def __init__(self, ctx: Context, *, files_max: int) -> None:
@@ -89,7 +89,7 @@ class _Look:
         if places is None:
             self.left_out("the table has no place of its own alone", len(added.snapshots))
             return
-        async with TURNS.of(self.ctx.services):
+        async with CHECK_SLOTS.of(self.ctx.services):
             files = TableFiles(self.ctx, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
             ids = {each.snapshot_id for each in added.snapshots}
             for snapshot in added.snapshots:
@@ -108,7 +108,7 @@ class _Look:
             except TooLarge as error:
                 return self.left_out(error.message, 1)
             except LimnosError as error:
-                raise _refused(error, snapshot, what="manifest list", location=snapshot.manifest_list) from error
+                raise _file_refusal(error, snapshot, what="manifest list", location=snapshot.manifest_list) from error
             manifests = [each.path for each in found if each.snapshot_id is None or each.snapshot_id in ids]
         for number, manifest in enumerate(manifests):
             if self.files_left <= 0:
@@ -119,7 +119,7 @@ class _Look:
                 self.left_out(error.message, 1)
                 continue
             except LimnosError as error:
-                raise _refused(error, snapshot, what="manifest", location=manifest) from error
+                raise _file_refusal(error, snapshot, what="manifest", location=manifest) from error
             self.files_left -= len(page.files)
             await self._files(files, snapshot=snapshot, listed=page.files)
             if page.has_more:
@@ -132,10 +132,10 @@ class _Look:
                 if await files.size(file.path) is None:
                     raise MissingFile("it is not there")
             except (MissingFile, OutsideRoots) as error:
-                raise _refused(error, snapshot, what="file", location=file.path) from error
+                raise _file_refusal(error, snapshot, what="file", location=file.path) from error
             LOOKED_AT["found",] += 1
 
-        await each_of(listed, look, at_once=AT_ONCE)
+        await map_concurrently(listed, look, at_once=AT_ONCE)
 
 
 async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
@@ -153,9 +153,9 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
     document = commit.document
     found: list[str] = []
     if document is not None:
-        if document.node_id in ctx.services.defaults.place_conflicts.ids:
+        if document.node_id in ctx.services.defaults.location_conflicts.ids:
             return None
-        found += await own_places(ctx, document)
+        found += await own_locations(ctx, document)
     brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
     if document is None and not brought:
         return None  # the server chooses a location, of which no writer knows yet
@@ -172,7 +172,7 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
     return tuple(found)
 
 
-def _refused(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location: str) -> LimnosError:
+def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location: str) -> LimnosError:
     """Say which file keeps a commit out; trouble of the storage stays what it is."""
     if isinstance(error, MissingFile):
         reason = "which is not there"
@@ -189,4 +189,4 @@ def _refused(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location
     )
 
 
-TURNS: Part[asyncio.Semaphore] = Part("turns", lambda _: asyncio.Semaphore(4))
+CHECK_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("turns", lambda _: asyncio.Semaphore(4))

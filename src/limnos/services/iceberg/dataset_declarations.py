@@ -9,17 +9,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from limnos.model.records import DeclaredRecord, TableRecord
+from limnos.model.records import SqlppObjectRecord, TableRecord
 from limnos.sqlpp import parse_body, render, tree
 from limnos.sqlpp.definitions import statements_of
-from limnos.sqlpp.errors import Place
+from limnos.sqlpp.errors import TextPosition
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.sqlpp.tree import Expression, Statement
 
 S = TypeVar("S", bound="Statement")
-NOWHERE = Place(1, 1)
+NOWHERE = TextPosition(1, 1)
 
 
 @lru_cache(4096)
@@ -28,28 +28,28 @@ def body_of(text: str) -> Expression:
     return parse_body(text)
 
 
-def declared(node: Node, kind: type[S]) -> tuple[S, ...]:
+def declarations_of(node: Node, kind: type[S]) -> tuple[S, ...]:
     """The statements of a kind that made an object: of a function one for each number of parameters."""
-    return statements_of(cast("DeclaredRecord | TableRecord", node.record).statements, kind)
+    return statements_of(cast("SqlppObjectRecord | TableRecord", node.record).statements, kind)
 
 
-def one_declared(node: Node, kind: type[S]) -> S:
+def declaring_statement(node: Node, kind: type[S]) -> S:
     """The statement that made an object."""
-    (found,) = declared(node, kind)
+    (found,) = declarations_of(node, kind)
     return found
 
 
-def record_of(*statements: Statement) -> DeclaredRecord:
+def record_of(*statements: Statement) -> SqlppObjectRecord:
     """The record of what these statements make."""
-    return DeclaredRecord(None, {}, tuple(map(render, statements)))
+    return SqlppObjectRecord(None, {}, tuple(map(render, statements)))
 
 
-Noted = tuple[tree.CreateFunction, str]
+FunctionDeclaration = tuple[tree.CreateFunction, str]
 """A function with what its body named when it was made."""
 
 
-def noted(node: Node) -> tuple[Noted, ...]:
+def function_declarations_of(node: Node) -> tuple[FunctionDeclaration, ...]:
     """The functions of a name."""
-    statements = declared(node, tree.CreateFunction)
-    texts = cast("DeclaredRecord", node.record).dependencies
+    statements = declarations_of(node, tree.CreateFunction)
+    texts = cast("SqlppObjectRecord", node.record).dependencies
     return tuple(zip(statements, texts or ("",) * len(statements), strict=True))

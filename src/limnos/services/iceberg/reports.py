@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.model.entities import Report
+from limnos.model.entities import MetricsReportRow
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
-from limnos.services.request.shared import Part
+from limnos.services.request.node_services import ComponentKey
 from limnos.store.reports import reports_put, reports_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -26,7 +26,7 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.interface import Store
 
 log = get_logger("limnos.reports")
@@ -39,19 +39,19 @@ TAKEN = Counter(
 )
 
 
-class Reports:
+class ReportQueue:
     """What is waiting to be written, and the task that writes it while there is something."""
 
     def __init__(self, store: Store, *, keep_ms: int, sample: float) -> None:
         self.store = store
         self.keep_ms = keep_ms
         self.sample = sample
-        self._waiting: deque[Report] = deque()
+        self._waiting: deque[MetricsReportRow] = deque()
         self._bytes = 0
         self._writer: asyncio.Task[None] | None = None
         self._permit = upkeep_permit("limnos")
 
-    def take(self, report: Report) -> None:
+    def take(self, report: MetricsReportRow) -> None:
         """Take a report, unless none are kept, it is not in the sample, or too much is waiting already."""
         if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
             TAKEN["left out",] += 1
@@ -83,44 +83,48 @@ class Reports:
 
 
 async def report_take(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
 ) -> None:
     """Take a report on a table from whoever may know it, and keep that of whoever may load it. Raises NotFound, Forbidden."""
 
-    def look(scene: Scene) -> tuple[int, str] | None:
-        found = table_find(scene, namespace, name, Action.TABLE_EXISTS)
-        return (found.entity.id, scene.user) if scene.decide(Action.TABLE_LOAD, found.chain).allowed else None
+    def look(request_view: RequestView) -> tuple[int, str] | None:
+        found = table_find(request_view, namespace, name, Action.TABLE_EXISTS)
+        return (
+            (found.entity.id, request_view.user)
+            if request_view.decide(Action.TABLE_LOAD, found.chain).allowed
+            else None
+        )
 
     found = await ctx.read(scope, look)
     if found is not None:
         now_ms = ctx.services.store.time.now_ms()
-        REPORTS.of(ctx.services).take(Report(0, found[0], kind, found[1], now_ms, snapshot_id, body))
+        REPORTS.of(ctx.services).take(MetricsReportRow(0, found[0], kind, found[1], now_ms, snapshot_id, body))
 
 
-def catalog_require(scene: Scene) -> None:
+def catalog_require(request_view: RequestView) -> None:
     """Return if the caller may use the catalog: who may not is told nothing about the question."""
-    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+    request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
 
 
 async def reports_list(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, kind: str, before: int, limit: int
-) -> tuple[tuple[Report, ...], bool]:
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, before: int, limit: int
+) -> tuple[tuple[MetricsReportRow, ...], bool]:
     """Return a table's reports, newest first, to whoever may change the table: they tell who asks what of it.
 
     Also says whether more may be there than `limit`, or than one answer holds.
     """
 
-    def look(scene: Scene) -> int:
-        return table_find(scene, namespace, name, Action.TABLE_REPORTS).entity.id
+    def look(request_view: RequestView) -> int:
+        return table_find(request_view, namespace, name, Action.TABLE_REPORTS).entity.id
 
     node_id = await ctx.read(scope, look)
     count = max(1, min(limit, PAGE_MAX))
     return await ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count))
 
 
-REPORTS: Part[Reports] = Part(
+REPORTS: ComponentKey[ReportQueue] = ComponentKey(
     "reports",
-    lambda services: Reports(
+    lambda services: ReportQueue(
         services.store, keep_ms=services.defaults.keep_reports_ms, sample=services.defaults.reports_sample
     ),
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.files import delete_directory, store_for
 from limnos.model.errors import LimnosError
-from limnos.services.request.places import SET_ASIDE
+from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
 from limnos.store.nodes import catalogs_read
 from limnos.store.restricted_reads import ENDED_AT_ONCE
 from limnos.telemetry.logs import get_logger
@@ -20,7 +20,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.services.storage.work import Beat, Work
+    from limnos.services.storage.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.restricted_files")
@@ -31,34 +31,38 @@ PERIOD_MS: Final = 12 * 3_600_000
 """Of an earlier release: what was made in one period was there for the next one, too."""
 
 
-async def restricted_prune(work: Work, *, now_ms: int) -> int:
+async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
     """Delete directories that no plan needs, in every catalog; returns how many went. A store that does not answer is left for the next round."""
     gone = 0
-    for home, properties in await work.submit(partial(_homes, work)):
+    for home, properties in await work.submit(partial(_warehouses, work)):
         try:
-            there = await work.apart(partial(_listed, home, properties=properties))
-            known = await work.submit(partial(_ended, home))
-            old = [each for each in there if f"{home}/{SET_ASIDE}/{each}" not in known and _is_over(each, now_ms)]
-            gone += await work.apart(partial(prune, home, properties=properties, names=old))
+            there = await work.apart(partial(_list_directories, home, properties=properties))
+            known = await work.submit(partial(_forget_ended, home))
+            old = [
+                each
+                for each in there
+                if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in known and _is_over(each, now_ms)
+            ]
+            gone += await work.apart(partial(delete_directories, home, properties=properties, names=old))
         except LimnosError as error:
             log.warning("files of ended restricted plans stay for now", home=home, error=error.message)
     return gone
 
 
-def _homes(work: Work, tx: Tx) -> list[tuple[str, Mapping[str, str]]]:
+def _warehouses(work: TaskContext, tx: Tx) -> list[tuple[str, Mapping[str, str]]]:
     places = [work.place(record, node_id) for node_id, record in catalogs_read(tx)]
     return list(
         {place.home: (place.home, place.catalog.properties) for place in places if place.home is not None}.values()
     )
 
 
-def _listed(home: str, beat: Beat, *, properties: Mapping[str, str]) -> list[str]:
+def _list_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str]) -> list[str]:
     """List the directories below a warehouse. Before the rows are read: a directory is made after its row."""
     beat(0)
-    return store_for(home, properties).directories(f"{home}/{SET_ASIDE}")
+    return store_for(home, properties).directories(f"{home}/{RESTRICTED_READS_DIRECTORY}")
 
 
-def _ended(home: str, tx: Tx) -> set[str]:
+def _forget_ended(home: str, tx: Tx) -> set[str]:
     """Forget the directories whose plans are over; returns those that plans need."""
     while len(tx.restricted_reads.end(home)) == ENDED_AT_ONCE:
         pass
@@ -72,9 +76,9 @@ def _is_over(name: str, now_ms: int) -> bool:
     return _DIRECTORY.fullmatch(name) is not None
 
 
-def prune(home: str, beat: Beat, *, properties: Mapping[str, str], names: list[str]) -> int:
+def delete_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str], names: list[str]) -> int:
     """Delete directories below a warehouse; returns how many went. Raises StorageFailed, Unavailable."""
     for count, name in enumerate(names):
         beat(count)
-        delete_directory(f"{home}/{SET_ASIDE}/{name}", properties)
+        delete_directory(f"{home}/{RESTRICTED_READS_DIRECTORY}/{name}", properties)
     return len(names)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.model.errors import LimnosError, Unavailable
+from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
-from limnos.services.iceberg.scan_turns import SCAN_CHORES
-from limnos.services.request.places import SET_ASIDE
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from limnos.formats.iceberg.read_restrictions import Bound
-    from limnos.services.iceberg.scans import Scanned
+    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
+    from limnos.services.iceberg.scans import ScanTarget
     from limnos.services.request.context import Context
     from limnos.store.tx import Tx
 
@@ -32,29 +32,31 @@ FLUSHES: Final = 16
 _PERMIT: Final = upkeep_permit("limnos")
 
 
-class ReadDirectory(NamedTuple):
+class RestrictedDirectory(NamedTuple):
     """Where the files of a plan are written. `plan` is empty where other plans share it."""
 
     location: str
     plan: str
 
 
-def binding_of(scanned: Scanned, bound: Bound) -> str:
+def binding_of(scanned: ScanTarget, bound: BoundRestrictions) -> str:
     """Return what tells a directory of a table from others: what binds its readers, and the warehouse that it lies in."""
     return hashlib.sha256(f"{bound.digest} {scanned.place.home}".encode()).hexdigest()[:32]
 
 
-async def directory_hold(ctx: Context, scanned: Scanned, *, bound: Bound, plan: str) -> ReadDirectory:
+async def directory_hold(
+    ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str
+) -> RestrictedDirectory:
     """Join the directory of a binding, or make one. Raises Unavailable when a quota is used up."""
     home, table_id, asker = scanned.place.home, scanned.document.node_id, scanned.asker
     binding, own = binding_of(scanned, bound), plan if bound.is_local else ""
-    fresh = f"{home}/{SET_ASIDE}/t{table_id}-{binding[:12]}-{token_hex(8)}"
+    fresh = f"{home}/{RESTRICTED_READS_DIRECTORY}/t{table_id}-{binding[:12]}-{token_hex(8)}"
     defaults = ctx.services.defaults
 
     def mutation(tx: Tx) -> tuple[str, list[str], LimnosError | None]:
         ended = tx.restricted_reads.end(home or "")
         shared = None if own else tx.restricted_reads.shared(table_id, binding)
-        refused = _refused(ctx, scanned, tx=tx, is_new=True) if shared is None else None
+        refused = _quota_refusal(ctx, scanned, tx=tx, is_new=True) if shared is None else None
         if refused is None:
             tx.restricted_reads.hold(
                 shared or fresh, asker, table_id=table_id, binding=binding, plan=own, keep_ms=defaults.scan_keep_ms
@@ -65,40 +67,40 @@ async def directory_hold(ctx: Context, scanned: Scanned, *, bound: Bound, plan: 
     await _delete(ctx, scanned, directories=ended)
     if refused is not None:
         raise refused
-    return ReadDirectory(location, own)
+    return RestrictedDirectory(location, own)
 
 
-def _refused(ctx: Context, scanned: Scanned, *, tx: Tx, is_new: bool) -> LimnosError | None:
+def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_new: bool) -> LimnosError | None:
     """Compare what there is with the quotas."""
     defaults = ctx.services.defaults
     usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
     if is_new and usage.reader_directories >= defaults.scan_plans_max:
-        return _full(
+        return _quota_error(
             f"{usage.reader_directories} restricted plans of yours", setting="planning.plans_max", wait_s=wait_s
         )
     if usage.reader_bytes >= defaults.restricted_reader_bytes:
-        return _full(
+        return _quota_error(
             "the files that were rewritten for you", setting="planning.restricted_bytes_per_reader", wait_s=wait_s
         )
     if usage.table_bytes >= defaults.restricted_table_bytes:
-        return _full(
+        return _quota_error(
             "the files that were rewritten of this table", setting="planning.restricted_bytes_per_table", wait_s=wait_s
         )
     return None
 
 
-def _full(what: str, *, setting: str, wait_s: int) -> Unavailable:
-    return Unavailable(
+def _quota_error(what: str, *, setting: str, wait_s: int) -> ServiceUnavailable:
+    return ServiceUnavailable(
         f"This scan is not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel plans that you have read, or try again later",
         retry_after_s=wait_s,
     )
 
 
-class Spending:
+class QuotaMeter:
     """Counts the bytes that one plan writes, and ends it when a quota is used up."""
 
-    def __init__(self, ctx: Context, scanned: Scanned, *, location: str) -> None:
+    def __init__(self, ctx: Context, scanned: ScanTarget, *, location: str) -> None:
         defaults = ctx.services.defaults
         self._ctx, self._scanned, self._location = ctx, scanned, location
         self._step = max(1, min(defaults.restricted_reader_bytes, defaults.restricted_table_bytes) // FLUSHES)
@@ -120,12 +122,12 @@ class Spending:
 
         def mutation(tx: Tx) -> LimnosError | None:
             tx.restricted_reads.add(self._location, self._scanned.asker, size=size)
-            return _refused(self._ctx, self._scanned, tx=tx, is_new=False)
+            return _quota_refusal(self._ctx, self._scanned, tx=tx, is_new=False)
 
         return await self._ctx.services.store.submit(_PERMIT, mutation)
 
 
-async def directory_leave(ctx: Context, scanned: Scanned, *, bound: Bound, plan: str) -> None:
+async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str) -> None:
     """End a plan of a restricted reader. A directory of its own is deleted at once, a shared one when nobody joins it for a while."""
     home, table_id = scanned.place.home, scanned.document.node_id
     if home is None:
@@ -139,12 +141,12 @@ async def directory_leave(ctx: Context, scanned: Scanned, *, bound: Bound, plan:
     await _delete(ctx, scanned, directories=await ctx.services.store.submit(_PERMIT, mutation))
 
 
-async def _delete(ctx: Context, scanned: Scanned, *, directories: list[str]) -> None:
+async def _delete(ctx: Context, scanned: ScanTarget, *, directories: list[str]) -> None:
     """Delete the files of directories that have ended; what is left by a failure is found by the task that lists them."""
     properties = dict(scanned.place.catalog.properties)
     for location in directories:
         question = msgspec.json.encode({"location": location, "properties": properties})
         try:
-            await SCAN_CHORES.of(ctx.services).do("restrict-delete", question, caller=scanned.asker.name)
+            await SCAN_OFFLOADER.of(ctx.services).do("restrict-delete", question, caller=scanned.asker.name)
         except LimnosError as error:
             log.warning("files of ended restricted plans stay for now", location=location, error=error.message)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.formats.scans.request import Aim, ScanRequest
+from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.errors import NotFound
 from limnos.model.permits import upkeep_permit
 from limnos.services.iceberg.restricted_reads import directory_leave
-from limnos.services.iceberg.scan_flights import FLIGHTS
-from limnos.services.iceberg.scans import Scan, Scanned, Told, scan_of
-from limnos.services.iceberg.snapshot_pins import PLAN_PINS, pinned_by
+from limnos.services.iceberg.running_plans import RUNNING_PLANS
+from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
+from limnos.services.iceberg.snapshot_pins import PLAN_PINS, snapshots_of_scan
 from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ _TOLD_WHOLE: Final = "told-"
 """So begin the ids of plans that were told at once. Iceberg's Java library cancels every plan when it has read it: there is nothing to look for then."""
 
 
-class Planned(NamedTuple):
+class ScanPlanView(NamedTuple):
     """What there is of a plan: all of it in `told`, or `tasks` that are fetched one by one; neither while it is worked on, or was cancelled."""
 
     plan_id: str
-    told: Told | None = None
+    told: ScanTasks | None = None
     tasks: tuple[str, ...] = ()
     is_cancelled: bool = False
 
@@ -44,55 +44,57 @@ class Planned(NamedTuple):
         return self.told is not None or bool(self.tasks)
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    aim: Aim
+class _StoredPlan(msgspec.Struct, frozen=True):
+    aim: ScanScope
     asked: ScanRequest
 
 
-class _Worked(NamedTuple):
+class _PlanResult(NamedTuple):
     """What came of working a plan out: all of it, or the number of its parts."""
 
-    told: Told | None
+    told: ScanTasks | None
     parts: int = 0
 
 
-async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
+async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
     """Plan a scan, for as long as an answer waits. Raises BadRequest, Unsupported, MissingFile, InvalidTable, Unavailable."""
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
     await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
-    found = await _worked(ctx, scan, plan_id=plan_id)
+    found = await _work_out(ctx, scan, plan_id=plan_id)
     if found is None or found.told is None:
         kept = ScanPlan(
-            plan_id, msgspec.json.encode(_Kept(scan.aim, scanned.asked)), "" if found is None else str(found.parts)
+            plan_id,
+            msgspec.json.encode(_StoredPlan(scan.aim, scanned.asked)),
+            "" if found is None else str(found.parts),
         )
-        await _keep(ctx, scanned, plan=kept, snapshots=pinned_by(scan.aim))
-        return _planned(plan_id, found)
-    return _planned(told_whole(plan_id), found)
+        await _store_plan(ctx, scanned, plan=kept, snapshots=snapshots_of_scan(scan.aim))
+        return _plan_view(plan_id, found)
+    return _plan_view(whole_plan_id(plan_id), found)
 
 
-def told_whole(plan_id: str = "") -> str:
+def whole_plan_id(plan_id: str = "") -> str:
     """Return the id of a plan that its answer tells whole."""
     return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
 
 
-async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
+async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlanView:
     """Return what there is of a plan that was begun. Raises NotFound (no such plan), Forbidden, and as `plan_begin` does."""
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     if kept.is_cancelled:
-        return Planned(plan_id, is_cancelled=True)
+        return ScanPlanView(plan_id, is_cancelled=True)
     scan = _scan(ctx, scanned, kept=kept)  # refused to whom a restriction binds by now
     if kept.parts:
-        return _planned(plan_id, _Worked(None, int(kept.parts)))
-    found = await _worked(ctx, scan, plan_id=plan_id)
+        return _plan_view(plan_id, _PlanResult(None, int(kept.parts)))
+    found = await _work_out(ctx, scan, plan_id=plan_id)
     if found is not None and found.parts:
         parts = str(found.parts)
         await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
-    return _planned(plan_id, found)
+    return _plan_view(plan_id, found)
 
 
-async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
+async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
     """Forget a plan; what is worked on is ended, and of one that was told whole nothing is left to forget. Raises NotFound."""
     if plan_id.startswith(_TOLD_WHOLE):
         if scanned.bound is not None:
@@ -104,7 +106,7 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
-    FLIGHTS.of(ctx.services).end(plan_id)
+    RUNNING_PLANS.of(ctx.services).end(plan_id)
 
     def mutation(tx: Tx) -> None:
         tx.scan_plans.cancel(plan_id)
@@ -115,7 +117,7 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     await PLAN_PINS.of(ctx.services).release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
 
 
-async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
+async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTasks:
     """Tell one part of a plan. Raises NotFound (no such part, or its plan was cancelled), MissingFile, InvalidTable, Unavailable."""
     plan_id, _, number = task.partition("-")
     kept = (
@@ -131,34 +133,34 @@ async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
     scan = _scan(ctx, scanned, kept=kept)
     parts = scan.parts(await scan.needed())
     if int(number) >= len(parts):
-        return Told(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
+        return ScanTasks(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
     return await scan.tasks(parts[int(number)])
 
 
-async def _worked(ctx: Context, scan: Scan, *, plan_id: str) -> _Worked | None:
-    async def work() -> _Worked:
+async def _work_out(ctx: Context, scan: TableScan, *, plan_id: str) -> _PlanResult | None:
+    async def work() -> _PlanResult:
         needed = await scan.needed()
         parts = scan.parts(needed)
-        return _Worked(None, len(parts)) if len(parts) > 1 else _Worked(await scan.tasks(needed))
+        return _PlanResult(None, len(parts)) if len(parts) > 1 else _PlanResult(await scan.tasks(needed))
 
-    return await FLIGHTS.of(ctx.services).outcome(
+    return await RUNNING_PLANS.of(ctx.services).outcome(
         plan_id, work, caller=scan.asker.name, wait_s=ctx.services.defaults.scan_wait_s
     )
 
 
-def _planned(plan_id: str, found: _Worked | None) -> Planned:
+def _plan_view(plan_id: str, found: _PlanResult | None) -> ScanPlanView:
     if found is None:
-        return Planned(plan_id)
-    return Planned(plan_id, found.told, tuple(f"{plan_id}-{number}" for number in range(found.parts)))
+        return ScanPlanView(plan_id)
+    return ScanPlanView(plan_id, found.told, tuple(f"{plan_id}-{number}" for number in range(found.parts)))
 
 
-def _scan(ctx: Context, scanned: Scanned, *, kept: ScanPlan) -> Scan:
+def _scan(ctx: Context, scanned: ScanTarget, *, kept: ScanPlan) -> TableScan:
     """Return the scan of a plan: what it was of when it was begun, whatever became of the table since."""
-    told = msgspec.json.decode(kept.scan, type=_Kept)
-    return Scan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
+    told = msgspec.json.decode(kept.scan, type=_StoredPlan)
+    return TableScan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
 
 
-async def _find(ctx: Context, scanned: Scanned, *, plan_id: str) -> ScanPlan | None:
+async def _find(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlan | None:
     if len(plan_id) != _ID_LENGTH:
         return None
     now_ms = ctx.services.store.time.now_ms()
@@ -166,7 +168,7 @@ async def _find(ctx: Context, scanned: Scanned, *, plan_id: str) -> ScanPlan | N
     return plan_of(await ctx.find(query))
 
 
-async def _keep(ctx: Context, scanned: Scanned, *, plan: ScanPlan, snapshots: tuple[int, ...]) -> None:
+async def _store_plan(ctx: Context, scanned: ScanTarget, *, plan: ScanPlan, snapshots: tuple[int, ...]) -> None:
     defaults = ctx.services.defaults
 
     def mutation(tx: Tx) -> None:

@@ -13,20 +13,28 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.errors import BadRequest, CommitConflict, Forbidden, LimnosError, NotFound, Unavailable, Unsupported
+from limnos.model.errors import (
+    BadRequest,
+    CommitConflict,
+    LimnosError,
+    NotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+    UnsupportedOperation,
+)
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
-from limnos.services.request.scene import Scope
-from limnos.services.request.shared import Part
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_view import RequestScope
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.formats.scans.request import Aim
-    from limnos.services.iceberg.scans import Scanned
+    from limnos.formats.scans.request import ScanScope
+    from limnos.services.iceberg.scans import ScanTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.snapshot_pins import PinHolder
     from limnos.store.tx import Tx
 
@@ -36,21 +44,21 @@ PINS_MAX: Final = 1_000
 _KNOWN_MAX: Final = 10_000
 _REMOVES: Final = "remove-snapshots"
 _PERMIT: Final = upkeep_permit("limnos")
-Pins = dict[int, list[int]]
+PinnedSnapshots = dict[int, list[int]]
 """Snapshot ids by table id."""
 
 
-class _Snapshot(msgspec.Struct, rename="kebab"):
+class _SnapshotId(msgspec.Struct, rename="kebab"):
     snapshot_id: int = -1
 
 
-class _Snapshots(msgspec.Struct):
-    snapshots: list[_Snapshot] | None = None
+class _SnapshotIds(msgspec.Struct):
+    snapshots: list[_SnapshotId] | None = None
 
 
 def snapshot_ids(body: bytes) -> frozenset[int]:
     """Return the ids of the snapshots in a table's metadata."""
-    found = msgspec.json.decode(body, type=_Snapshots, strict=False).snapshots or ()
+    found = msgspec.json.decode(body, type=_SnapshotIds, strict=False).snapshots or ()
     return frozenset([each.snapshot_id for each in found])
 
 
@@ -73,10 +81,10 @@ def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
     for holder in tx.snapshot_pins.holders(table_id):
         needed = holder.snapshots & removed
         if needed:
-            raise CommitConflict(f"Cannot remove snapshot {min(needed)}: {_held(holder)}")
+            raise CommitConflict(f"Cannot remove snapshot {min(needed)}: {_pin_reason(holder)}")
 
 
-def _held(holder: PinHolder) -> str:
+def _pin_reason(holder: PinHolder) -> str:
     if holder.run is None:
         until = datetime.fromtimestamp(holder.expires_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return f"a scan that was planned reads it until {until}. Remove it then, or expire older snapshots alone (setting iceberg.keep_pinned)"
@@ -88,34 +96,34 @@ def _held(holder: PinHolder) -> str:
 # ------------------------------------------------------------------------------------------------ runs
 
 
-class _PinTold(msgspec.Struct):
+class _PinOption(msgspec.Struct):
     table: list[str]
     snapshot: int | None = None
     base: int | None = None
     head: int | None = None
 
 
-class _OptionsTold(msgspec.Struct):
-    pins: list[_PinTold] = []
+class _RunOptions(msgspec.Struct):
+    pins: list[_PinOption] = []
 
 
-async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> Pins:
+async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> PinnedSnapshots:
     """Return what a run's options say that it reads, as far as the caller may load it."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolved(ctx, metalake, told=msgspec.json.decode(options, type=_OptionsTold).pins)
+        return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(options, type=_RunOptions).pins)
     return {}
 
 
-async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> Pins:
+async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> PinnedSnapshots:
     """Return the snapshots that a step began from and wrote, as far as the caller may load the tables."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolved(ctx, metalake, told=msgspec.json.decode(outputs, type=list[_PinTold]))
+        return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(outputs, type=list[_PinOption]))
     return {}
 
 
-async def _resolved(ctx: Context, metalake: str, *, told: Sequence[_PinTold]) -> Pins:
+async def _resolve_pins(ctx: Context, metalake: str, *, told: Sequence[_PinOption]) -> PinnedSnapshots:
     """Find the tables by their names of now. Those that are not there, or that the caller may not load, are not pinned."""
-    found: Pins = {}
+    found: PinnedSnapshots = {}
     if not ctx.services.defaults.keep_pinned:
         return found
     for each in told[:PINS_MAX]:
@@ -124,18 +132,18 @@ async def _resolved(ctx: Context, metalake: str, *, told: Sequence[_PinTold]) ->
             continue
         levels = tuple(each.table[1:])
 
-        def find(scene: Scene, levels: tuple[str, ...] = levels) -> int:
-            return table_find(scene, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
+        def find(request_view: RequestView, levels: tuple[str, ...] = levels) -> int:
+            return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
 
-        with suppress(NotFound, Forbidden, BadRequest, Unsupported):
-            found.setdefault(await ctx.read(Scope(metalake, each.table[0]), find), []).extend(snapshots)
+        with suppress(NotFound, PermissionDenied, BadRequest, UnsupportedOperation):
+            found.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)
     return found
 
 
 # ------------------------------------------------------------------------------------------------ plans
 
 
-class _Held:
+class _NodePin:
     """A pin of this node in the store, and the plans that need it."""
 
     def __init__(self, name: str, expires_ms: int) -> None:
@@ -149,12 +157,12 @@ class PlanPins:
 
     def __init__(self) -> None:
         self._node = token_hex(8)
-        self._held: dict[tuple[int, tuple[int, ...]], _Held] = {}
+        self._held: dict[tuple[int, tuple[int, ...]], _NodePin] = {}
         self._by_plan: dict[str, tuple[int, tuple[int, ...]]] = {}
 
-    async def hold(self, ctx: Context, scanned: Scanned, *, aim: Aim, plan_id: str) -> None:
+    async def hold(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope, plan_id: str) -> None:
         """Pin what a scan reads. Raises Unavailable when a snapshot has been removed meanwhile."""
-        snapshots, keep_ms = pinned_by(aim), ctx.services.defaults.scan_keep_ms
+        snapshots, keep_ms = snapshots_of_scan(aim), ctx.services.defaults.scan_keep_ms
         if not snapshots or not ctx.services.defaults.keep_pinned:
             return
         now_ms, key = ctx.services.store.time.now_ms(), (scanned.document.node_id, snapshots)
@@ -163,7 +171,7 @@ class PlanPins:
             self._forget(now_ms)
             name = held.name if held is not None else f"{self._node}-{token_hex(8)}"
             await _pin(ctx, scanned, name=name, snapshots=snapshots)
-            held = self._held.setdefault(key, held or _Held(name, 0))
+            held = self._held.setdefault(key, held or _NodePin(name, 0))
             held.expires_ms = now_ms + keep_ms
         if len(held.plans) < PINS_MAX:
             held.plans.add(plan_id)
@@ -191,19 +199,19 @@ class PlanPins:
                 self._by_plan.pop(plan_id, None)
 
 
-def pinned_by(aim: Aim) -> tuple[int, ...]:
+def snapshots_of_scan(aim: ScanScope) -> tuple[int, ...]:
     """Return the snapshots whose files a scan reads."""
     if aim.appended is not None:
         return tuple(sorted(aim.appended))
     return () if aim.snapshot_id is None else (aim.snapshot_id,)
 
 
-async def _pin(ctx: Context, scanned: Scanned, *, name: str, snapshots: tuple[int, ...]) -> None:
+async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple[int, ...]) -> None:
     """Write a pin. A store that cannot be written to keeps nobody from reading."""
     keep_ms = ctx.services.defaults.scan_keep_ms
 
     def mutation(tx: Tx) -> bool:
-        there = still_there(tx, scanned, snapshots=snapshots)
+        there = has_snapshots(tx, scanned, snapshots=snapshots)
         if there:
             tx.snapshot_pins.plan_set(name, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=keep_ms)
         return there
@@ -214,10 +222,10 @@ async def _pin(ctx: Context, scanned: Scanned, *, name: str, snapshots: tuple[in
         log.warning("a plan's snapshot is not pinned", node_id=scanned.document.node_id, error=error.message)
         return
     if not there:
-        raise Unavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
+        raise ServiceUnavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
 
 
-def still_there(tx: Tx, scanned: Scanned, *, snapshots: Sequence[int]) -> bool:
+def has_snapshots(tx: Tx, scanned: ScanTarget, *, snapshots: Sequence[int]) -> bool:
     """Say whether a table has its snapshots still, and hold off commits to it until the transaction ends."""
     document = scanned.document
     if tx.snapshot_pins.version(document.node_id) == document.version:
@@ -226,4 +234,4 @@ def still_there(tx: Tx, scanned: Scanned, *, snapshots: Sequence[int]) -> bool:
     return now is not None and snapshot_ids(now.body).issuperset(snapshots)
 
 
-PLAN_PINS: Part[PlanPins] = Part("plan_pins", lambda _: PlanPins())
+PLAN_PINS: ComponentKey[PlanPins] = ComponentKey("plan_pins", lambda _: PlanPins())

@@ -15,20 +15,20 @@ from limnos.access.actions import Action
 from limnos.formats.iceberg.file_lists import ListedFile, ListedManifest, SnapshotFiles
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.services.catalog.tables import table_find
-from limnos.services.iceberg.scan_turns import SCAN_TURNS
+from limnos.services.iceberg.scan_queue import SCAN_QUEUE
+from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.files import AT_ONCE
-from limnos.services.request.parallel import each_of
-from limnos.services.request.places import place_of
-from limnos.services.storage.table_files import TableFiles, own_places
+from limnos.services.request.parallel import map_concurrently
+from limnos.services.storage.table_files import TableFiles, own_locations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
 
 FILES_MAX: Final = 1_000
 """Of one slice."""
@@ -50,7 +50,7 @@ _WRONG: Final = {
 }
 
 
-class Finding(NamedTuple):
+class FileFinding(NamedTuple):
     """A file that is not as the table says."""
 
     kind: str
@@ -67,15 +67,15 @@ class Finding(NamedTuple):
         return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 
 
-class CheckedSlice(NamedTuple):
+class CheckSlice(NamedTuple):
     """A slice of a check: how many files were looked at, what is wrong, and where the next slice begins; None at the end."""
 
     files: int
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
     after: str | None
 
 
-class _Position(msgspec.Struct, frozen=True, array_like=True):
+class _SlicePosition(msgspec.Struct, frozen=True, array_like=True):
     """Where a slice begins: a snapshot, by its time and id, a manifest in its list, a file in that."""
 
     timestamp_ms: int = -1
@@ -84,41 +84,41 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
     file: int = 0
 
 
-_START: Final = _Position()
+_START: Final = _SlicePosition()
 
 
 async def table_check(
-    ctx: Context, scope: Scope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
-) -> CheckedSlice:
+    ctx: Context, scope: RequestScope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
+) -> CheckSlice:
     """Check some files of a table's current snapshot, or of `every` one that it has.
 
     `after` is where a slice before said that the next one begins. Raises NotFound, Forbidden, Unsupported (a catalog that shows another one),
     BadRequest (a table of another format; a snapshot that was removed meanwhile), Unavailable (the storage does not answer).
     """
 
-    def look(scene: Scene) -> tuple[Document, Place, str]:
-        node = table_find(scene, path[:-1], path[-1], Action.TABLE_CHECK).entity
-        scene.defaults.place_conflicts.refuse(node.id, what="table")
-        return scene.document(node.id), place_of(scene), scene.user
+    def look(request_view: RequestView) -> tuple[MetadataDocument, CatalogStorage, str]:
+        node = table_find(request_view, path[:-1], path[-1], Action.TABLE_CHECK).entity
+        request_view.defaults.location_conflicts.refuse(node.id, what="table")
+        return request_view.document(node.id), catalog_storage_of(request_view), request_view.user
 
     document, place, user = await ctx.read(scope, look)
     position = _position_of(after)
-    files = TableFiles(ctx, place, places=await own_places(ctx, document))
-    async with SCAN_TURNS.of(ctx.services).turn((("caller", user),)):
-        check = _Slice(files, files_max=files_max, every=every)
+    files = TableFiles(ctx, place, places=await own_locations(ctx, document))
+    async with SCAN_QUEUE.of(ctx.services).turn((("caller", user),)):
+        check = _SliceCheck(files, files_max=files_max, every=every)
         found = await ctx.services.chores.do("iceberg-snapshots", document.body)
         if position == _START:
             await check.begin(document, msgspec.json.decode(found[1], type=list[ListedFile]))
         snapshots = msgspec.json.decode(found[0], type=list[SnapshotFiles])
-        left = _left(snapshots, current=msgspec.json.decode(found[2]), every=every, position=position)
+        left = _remaining_snapshots(snapshots, current=msgspec.json.decode(found[2]), every=every, position=position)
         return await check.run(left, position=position)
 
 
-def _position_of(after: str | None) -> _Position:
+def _position_of(after: str | None) -> _SlicePosition:
     if not after:
         return _START
     try:
-        found = _Position(*map(int, after.split(".")))
+        found = _SlicePosition(*map(int, after.split(".")))
     except (TypeError, ValueError):
         found = _START
     if len(after) > 100 or min(found.manifest, found.file) < 0 or found == _START:
@@ -126,8 +126,8 @@ def _position_of(after: str | None) -> _Position:
     return found
 
 
-def _left(
-    snapshots: Sequence[SnapshotFiles], *, current: int | None, every: bool, position: _Position
+def _remaining_snapshots(
+    snapshots: Sequence[SnapshotFiles], *, current: int | None, every: bool, position: _SlicePosition
 ) -> list[tuple[SnapshotFiles, SnapshotFiles | None]]:
     """Return the snapshots that are still to be checked, oldest first, each with the one before it."""
     if not every:
@@ -143,7 +143,7 @@ def _left(
     return [(each, before) for each, before in pairs if (each.timestamp_ms, each.snapshot_id) >= at]
 
 
-class _Slice:
+class _SliceCheck:
     """One slice under way."""
 
     def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
@@ -151,7 +151,7 @@ class _Slice:
         self.every = every
         self.files_left = files_max
         self.count = 0
-        self.findings: list[Finding] = []
+        self.findings: list[FileFinding] = []
         self.has_moved = False
         """Whether a manifest is done: a slice that is slow does one, so that the next one begins elsewhere."""
         self._until = asyncio.get_running_loop().time() + SLICE_S
@@ -160,14 +160,14 @@ class _Slice:
         """Say whether the slice has looked at its files, or for its time."""
         return self.has_moved and (self.files_left <= 0 or asyncio.get_running_loop().time() > self._until)
 
-    async def begin(self, document: Document, statistics: Sequence[ListedFile]) -> None:
+    async def begin(self, document: MetadataDocument, statistics: Sequence[ListedFile]) -> None:
         """Check what no snapshot lists."""
         await self._look([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
         await self._look(statistics, kind="statistics", snapshot=None)
 
     async def run(
-        self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _Position
-    ) -> CheckedSlice:
+        self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _SlicePosition
+    ) -> CheckSlice:
         """Check snapshots until the slice is over."""
         for snapshot, before in left:
             is_at = snapshot.snapshot_id == position.snapshot_id
@@ -175,8 +175,8 @@ class _Slice:
             stopped = await self._snapshot(snapshot, before, manifest=manifest, file=file)
             if stopped is not None:
                 after = f"{snapshot.timestamp_ms}.{snapshot.snapshot_id}.{stopped[0]}.{stopped[1]}"
-                return CheckedSlice(self.count, tuple(self.findings), after)
-        return CheckedSlice(self.count, tuple(self.findings), None)
+                return CheckSlice(self.count, tuple(self.findings), after)
+        return CheckSlice(self.count, tuple(self.findings), None)
 
     async def _snapshot(
         self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int
@@ -227,7 +227,9 @@ class _Slice:
             self.findings.append(self._finding(error, told, kind="manifest", snapshot=snapshot))
             return None
         if not skip and manifest.size not in (None, size):
-            self.findings.append(Finding("manifest", SIZE, manifest.path, snapshot.snapshot_id, manifest.size, size))
+            self.findings.append(
+                FileFinding("manifest", SIZE, manifest.path, snapshot.snapshot_id, manifest.size, size)
+            )
         for first in range(0, len(page.files), _FILES_AT_A_TIME):
             if first and self.is_over():
                 return skip + first
@@ -237,7 +239,7 @@ class _Slice:
     async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
         """Look for files, several at a time."""
 
-        async def look(file: ListedFile) -> Finding | None:
+        async def look(file: ListedFile) -> FileFinding | None:
             try:
                 size = await self.files.size(file.path)
                 if size is None:
@@ -246,10 +248,12 @@ class _Slice:
                 return self._finding(error, file, kind=kind, snapshot=snapshot)
             if file.size in (None, size):
                 return None
-            return Finding(kind, SIZE, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, size)
+            return FileFinding(
+                kind, SIZE, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, size
+            )
 
         self._counted(len(files))
-        self.findings += [found for found in await each_of(files, look, at_once=AT_ONCE) if found is not None]
+        self.findings += [found for found in await map_concurrently(files, look, at_once=AT_ONCE) if found is not None]
 
     def _counted(self, count: int) -> None:
         self.count += count
@@ -258,7 +262,7 @@ class _Slice:
     @staticmethod
     def _finding(
         error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
-    ) -> Finding:  # fmt: skip
+    ) -> FileFinding:  # fmt: skip
         """Say what is wrong with a file. Raises what is the storage's trouble, and not the file's."""
         if isinstance(error, MissingFile):
             problem = MISSING
@@ -268,4 +272,6 @@ class _Slice:
             problem = UNREADABLE
         else:
             raise error
-        return Finding(kind, problem, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, None)
+        return FileFinding(
+            kind, problem, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, None
+        )

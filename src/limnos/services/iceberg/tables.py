@@ -14,21 +14,28 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import check_size, is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.chores import CreateTerms
 from limnos.formats.iceberg.create import new_table
-from limnos.model.entities import Document, Node
+from limnos.formats.iceberg.offloaded import CreateTerms
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
-from limnos.model.places import PlaceKind
 from limnos.model.records import CatalogRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
-from limnos.services.catalog.tables import NewTable, TableCreate, name_taken, new_table_of, table_find, table_insert
-from limnos.services.iceberg.dataset_fence import fenced, guard_of
+from limnos.services.catalog.tables import (
+    NewTable,
+    TableCreate,
+    name_taken_error,
+    new_table_of,
+    table_find,
+    table_insert,
+)
+from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
-from limnos.services.request.chores import REQUEST_BYTES_MAX
-from limnos.services.request.places import Place, place_of
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.table_formats import ICEBERG, is_sourced
-from limnos.services.storage.place_claims import place_move, places_take
+from limnos.services.storage.location_claims import location_move, locations_claim
 from limnos.services.vending.credentials import new_table_credentials
 
 if TYPE_CHECKING:
@@ -37,11 +44,11 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import Guard
-    from limnos.services.request.chores import Chores
+    from limnos.services.iceberg.dataset_fence import DatasetGuard
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.services.vending.credentials import Vended
+    from limnos.services.request.offloaded_work import WorkOffloader
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.vending.credentials import VendedCredentials
     from limnos.store.tx import Tx
 
 
@@ -60,7 +67,7 @@ class TableRequest(NamedTuple):
     """The client wants credentials for the table's files."""
 
 
-class Whole(NamedTuple):
+class NewMetadata(NamedTuple):
     """New metadata; when a chore built it, an outline of it and its bytes."""
 
     metadata: Json
@@ -68,16 +75,16 @@ class Whole(NamedTuple):
     packed: bytes = b""
 
 
-def whole_of(parts: list[bytes]) -> Whole:
+def new_metadata_of(parts: list[bytes]) -> NewMetadata:
     """Take what a chore built: outline, bytes, packed."""
-    return Whole(msgspec.json.decode(parts[0]), *parts[1:])
+    return NewMetadata(msgspec.json.decode(parts[0]), *parts[1:])
 
 
 class TableReplace(msgspec.Struct, frozen=True):
     """Point an existing table at other metadata (register with overwrite)."""
 
     table: Node
-    document: Document
+    document: MetadataDocument
     expected: int
     removed: frozenset[int] = frozenset()
     """The snapshots that the table has and the other metadata has not."""
@@ -88,15 +95,15 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def file_asked(ctx: Context, document: Document) -> str | None:
+def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
     """Return the metadata file that is looked for before its table is answered, None when the setting asks for none."""
     mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
     return None if mode == "never" or (mode == "local" and not is_local(location)) else location
 
 
-async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord) -> None:
+async def table_verify(ctx: Context, document: MetadataDocument, catalog: CatalogRecord) -> None:
     """Notice that a metadata file has vanished, as far as the setting asks for it. Raises MissingFile."""
-    location = file_asked(ctx, document)
+    location = file_to_verify(ctx, document)
     if location is None:
         return
     files = ctx.services.files
@@ -110,24 +117,24 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
 
 
 async def table_stage(
-    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
-) -> tuple[bytes, Vended | None]:
+    ctx: Context, scope: RequestScope, *, namespace: Levels, request: TableRequest
+) -> tuple[bytes, VendedCredentials | None]:
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
 
     Returns it with the credentials to write the table's files, if the request wants some. Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
     directories. If the commit never comes, they stay empty.
     """
 
-    def look(scene: Scene) -> NewTable:
-        draft = new_table_of(scene, namespace, request.name, Action.TABLE_CREATE)
+    def look(request_view: RequestView) -> NewTable:
+        draft = new_table_of(request_view, namespace, request.name, Action.TABLE_CREATE)
         path = (*namespace, request.name)
-        other, _ = scene.find(path, Kind.TABLE)  # no mutation will look
+        other, _ = request_view.find(path, Kind.TABLE)  # no mutation will look
         if other is not None:
-            raise name_taken(path, wanted=Kind.TABLE, holder=other.kind.word)
+            raise name_taken_error(path, wanted=Kind.TABLE, holder=other.kind.word)
         return draft
 
     draft = await ctx.read(scope, look)
-    whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
+    whole = await add_metadata_scheme(ctx.services.chores, await build_metadata(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
     new_data_paths(whole.metadata, before=None, place=draft.place)
     vended = await _credentials(ctx, document, draft=draft, unless_claimed=True) if request.delegates else None
@@ -135,34 +142,36 @@ async def table_stage(
     return document.body, vended
 
 
-async def _credentials(ctx: Context, document: Document, *, draft: NewTable, unless_claimed: bool) -> Vended | None:
+async def _credentials(
+    ctx: Context, document: MetadataDocument, *, draft: NewTable, unless_claimed: bool
+) -> VendedCredentials | None:
     return await new_table_credentials(
         ctx, document.location, place=draft.place, table_format=ICEBERG, unless_claimed=unless_claimed
     )
 
 
 async def table_create(
-    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest, draft: NewTable | None = None
-) -> tuple[Document, CatalogRecord]:
+    ctx: Context, scope: RequestScope, *, namespace: Levels, request: TableRequest, draft: NewTable | None = None
+) -> tuple[MetadataDocument, CatalogRecord]:
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden.
 
     `draft` is the decision on it, if the caller has made it already.
     """
     if draft is None:
         draft = await new_table_read(ctx, scope, namespace, request.name)
-    whole = await build(ctx, request, draft)
+    whole = await build_metadata(ctx, request, draft)
     return await table_make(
         ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft, delegates=request.delegates
     )
 
 
-async def new_table_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> NewTable:
+async def new_table_read(ctx: Context, scope: RequestScope, namespace: Levels, name: str) -> NewTable:
     """Decide on making a table, before its metadata is built."""
-    return await ctx.read(scope, lambda scene: new_table_of(scene, namespace, name, Action.TABLE_CREATE))
+    return await ctx.read(scope, lambda request_view: new_table_of(request_view, namespace, name, Action.TABLE_CREATE))
 
 
 async def new_table_located(
-    ctx: Context, scope: Scope, *, path_of: Callable[[Scene], Levels]
+    ctx: Context, scope: RequestScope, *, path_of: Callable[[RequestView], Levels]
 ) -> tuple[Levels, NewTable | None]:
     """Decide on making a table whose path depends on how the catalog spells names, before anything else of the request is read.
 
@@ -170,14 +179,16 @@ async def new_table_located(
     Raises NotFound, AlreadyExists, Forbidden, BadRequest.
     """
 
-    def look(scene: Scene) -> tuple[Levels, NewTable | None]:
-        path = path_of(scene)
-        return path, None if is_sourced(scene) else new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE)
+    def look(request_view: RequestView) -> tuple[Levels, NewTable | None]:
+        path = path_of(request_view)
+        return path, None if is_sourced(request_view) else new_table_of(
+            request_view, path[:-1], path[-1], Action.TABLE_CREATE
+        )
 
     return await ctx.read(scope, look)
 
 
-async def build(ctx: Context, request: TableRequest, draft: NewTable) -> Whole:
+async def build_metadata(ctx: Context, request: TableRequest, draft: NewTable) -> NewMetadata:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     now_ms = ctx.services.store.time.now_ms()
     table_uuid = new_uuid(now_ms)
@@ -186,22 +197,29 @@ async def build(ctx: Context, request: TableRequest, draft: NewTable) -> Whole:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     if request.raw is not None:
         terms = msgspec.json.encode(CreateTerms(table_uuid, now_ms, location))
-        return whole_of(await ctx.services.chores.do("iceberg-create", request.raw, terms))
+        return new_metadata_of(await ctx.services.chores.do("iceberg-create", request.raw, terms))
     metadata = new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
         write_order=request.write_order, properties=request.properties, now_ms=now_ms,
     )  # fmt: skip
-    return Whole(metadata)
+    return NewMetadata(metadata)
 
 
 async def table_make(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: NewTable, delegates: bool = False
-) -> tuple[Document, CatalogRecord]:
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    namespace: Levels,
+    name: str,
+    whole: NewMetadata,
+    draft: NewTable,
+    delegates: bool = False,
+) -> tuple[MetadataDocument, CatalogRecord]:
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again.
 
     A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had.
     """
-    whole = await settled_whole(ctx.services.chores, whole)
+    whole = await add_metadata_scheme(ctx.services.chores, whole)
     catalog = draft.place.catalog
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     if delegates:
@@ -209,27 +227,29 @@ async def table_make(
 
     paths = new_data_paths(whole.metadata, before=None, place=draft.place)
 
-    def decide(scene: Scene) -> Permit[TableCreate]:
-        return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document, data_paths=paths)
+    def decide(request_view: RequestView) -> Permit[TableCreate]:
+        return new_table_of(request_view, namespace, name, Action.TABLE_CREATE).command(
+            name, document, data_paths=paths
+        )
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         first = draft.command(name, document, data_paths=paths)
-        made = await _make(ctx, scope, decide, (*namespace, name), first=first)
+        made = await _insert_table(ctx, scope, decide, (*namespace, name), first=first)
     return made, catalog
 
 
-async def _make(
-    ctx: Context, scope: Scope, decide: Callable[[Scene], Permit[TableCreate]], path: Levels, *,
+async def _insert_table(
+    ctx: Context, scope: RequestScope, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels, *,
     first: Permit[TableCreate] | None = None,
-) -> Document:  # fmt: skip
+) -> MetadataDocument:  # fmt: skip
     """Insert the table; that its name is taken is told with the whole path."""
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
     except AlreadyExists as error:
-        raise name_taken(path, wanted=Kind.TABLE, holder=error.kind) from None
+        raise name_taken_error(path, wanted=Kind.TABLE, holder=error.kind) from None
 
 
-def settled(metadata: Json) -> Json:
+def add_location_scheme(metadata: Json) -> Json:
     """Give a local location a scheme, as every reader takes it; the same object when it has one, in whichever spelling."""
     location = metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
@@ -237,20 +257,25 @@ def settled(metadata: Json) -> Json:
     return {**metadata, "location": normalise(location)}
 
 
-async def settled_whole(chores: Chores, whole: Whole) -> Whole:
+async def add_metadata_scheme(chores: WorkOffloader, whole: NewMetadata) -> NewMetadata:
     """Do the same for metadata that a chore may have built."""
     location = whole.metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
         return whole
-    metadata = settled(whole.metadata)
+    metadata = add_location_scheme(whole.metadata)
     if whole.body is None:
-        return Whole(metadata)
-    return Whole(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))
+        return NewMetadata(metadata)
+    return NewMetadata(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))
 
 
 def document_of(
-    whole: Whole, *, previous: Document | None, node_id: int, place: Place, before: Json | None = None
-) -> tuple[Document, bytes]:
+    whole: NewMetadata,
+    *,
+    previous: MetadataDocument | None,
+    node_id: int,
+    place: CatalogStorage,
+    before: Json | None = None,
+) -> tuple[MetadataDocument, bytes]:
     """Build the document of new metadata, and what goes into its file, under a fresh name.
 
     `before` is the metadata that the commit was built on. A location is checked when the commit brings it, not again at
@@ -263,7 +288,7 @@ def document_of(
     stays = previous is not None and location == previous.location
     taken = location if stays else place.normal_location(location, table_uuid)
     directory = _directory(metadata, before)
-    document = Document(
+    document = MetadataDocument(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
         metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
@@ -271,7 +296,7 @@ def document_of(
     return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body
 
 
-def new_data_paths(metadata: Json, *, before: Json | None, place: Place) -> tuple[str, ...]:
+def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage) -> tuple[str, ...]:
     """Return the locations outside its own to which a table sends writers, as far as `before` did not. Raises OutsideRoots, BadRequest.
 
     Those that were taken before stay, as `write.metadata.path` does.
@@ -324,54 +349,58 @@ def _directory(metadata: Json, before: Json | None) -> str:
 
 
 async def table_register(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
-) -> tuple[Document, CatalogRecord]:
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
+) -> tuple[MetadataDocument, CatalogRecord]:
     """Make a table of a metadata file that exists already; with `overwrite` point an existing table at it."""
 
-    def look(scene: Scene) -> tuple[Place, Document | None, Guard | None]:
-        taken, chain = scene.find((*namespace, name), Kind.TABLE)
+    def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
+        taken, chain = request_view.find((*namespace, name), Kind.TABLE)
         if taken is not None and taken.kind is Kind.TABLE and overwrite:
-            scene.require_in_use()
-            if not scene.decide(Action.TABLE_DROP, chain).allowed:
-                scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
-            scene.require(Action.TABLE_DROP, chain)
-            guard, _ = guard_of(scene, taken, chain=chain, path=(*namespace, name))
-            return place_of(scene), scene.document(taken.id), guard
-        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None, None
+            request_view.require_in_use()
+            if not request_view.decide(Action.TABLE_DROP, chain).allowed:
+                request_view.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
+            request_view.require(Action.TABLE_DROP, chain)
+            guard, _ = dataset_guard_of(request_view, taken, chain=chain, path=(*namespace, name))
+            return catalog_storage_of(request_view), request_view.document(taken.id), guard
+        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
-    document, metadata = await registered(ctx, place, metadata_location=metadata_location)
+    document, metadata = await table_read_registered(ctx, place, metadata_location=metadata_location)
     paths = new_data_paths(metadata, before=None, place=place)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
-            fenced(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
+            check_dataset_commit(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
 
-    def decide(scene: Scene) -> Permit[TableCreate]:
-        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document, data_paths=paths)
+    def decide(request_view: RequestView) -> Permit[TableCreate]:
+        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
+            name, document, data_paths=paths
+        )
 
-    def decide_again(scene: Scene) -> Permit[TableReplace]:
-        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
-        current = scene.document(node.id)
+    def decide_again(request_view: RequestView) -> Permit[TableReplace]:
+        node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
+        current = request_view.document(node.id)
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
             raise CommitConflict("The table was changed meanwhile: read it again and retry")
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
         keeps = ctx.services.defaults.keep_pinned
         removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
-        return scene.permit(TableReplace(node, after, current.version, removed, paths), decision)
+        return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
 
     if replaced is None:
-        return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
+        return await _insert_table(ctx, scope, decide, (*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
-async def registered(ctx: Context, place: Place, *, metadata_location: str) -> tuple[Document, Json]:
+async def table_read_registered(
+    ctx: Context, place: CatalogStorage, *, metadata_location: str
+) -> tuple[MetadataDocument, Json]:
     """Read a metadata file that exists already, as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
+    whole = await add_metadata_scheme(ctx.services.chores, await _registrable_table(ctx, data))
     metadata = whole.metadata
-    document = Document(
+    document = MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
@@ -385,17 +414,19 @@ def latest_time(ctx: Context) -> int:
     return ctx.services.store.time.now_ms() + ctx.services.defaults.clock_ahead_ms
 
 
-async def _registrable(ctx: Context, data: bytes) -> Whole:
+async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
     """Check a metadata file, and give it a uuid if it has none."""
     uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return whole_of(await ctx.services.chores.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms)))
+        return new_metadata_of(
+            await ctx.services.chores.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
+        )
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
-    return Whole(iceberg_metadata.with_uuid(metadata, uuid))
+    return NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
 
 
-def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
+def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     """Replace the table's document."""
     command = permit.command
     held = tx.nodes.confirm(command.table)
@@ -403,8 +434,10 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
-    place_move(tx, PlaceKind.TABLE, owner_id=held.id, catalog_id=permit.zone, location=command.document.location)
+    location_move(tx, LocationKind.TABLE, owner_id=held.id, catalog_id=permit.zone, location=command.document.location)
     if command.data_paths:
-        places_take(tx, PlaceKind.DATA_PATH, owner_id=held.id, catalog_id=permit.zone, locations=command.data_paths)
+        locations_claim(
+            tx, LocationKind.DATA_PATH, owner_id=held.id, catalog_id=permit.zone, locations=command.data_paths
+        )
     tx.nodes.committed(held)
     return command.document

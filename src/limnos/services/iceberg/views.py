@@ -17,19 +17,19 @@ from limnos.access.actions import Action
 from limnos.files import is_local, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import view_metadata, view_updates
-from limnos.formats.iceberg.chores import CommitTerms, CreateTerms
-from limnos.model.entities import Document, Node
+from limnos.formats.iceberg.offloaded import CommitTerms, CreateTerms
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
-from limnos.model.places import PlaceKind
 from limnos.model.records import ViewRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
-from limnos.services.catalog.tables import name_taken
-from limnos.services.catalog.views import Held, ViewCreate, new_view_of, view_find, view_insert, writer_of
-from limnos.services.iceberg.tables import Whole, document_of, latest_time, settled_whole, whole_of
-from limnos.services.request.chores import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.request.places import Place, place_of
-from limnos.services.storage.place_claims import place_move
+from limnos.services.catalog.tables import name_taken_error
+from limnos.services.catalog.views import ViewCreate, ViewState, new_view_of, view_find, view_insert, writer_of
+from limnos.services.iceberg.tables import NewMetadata, add_metadata_scheme, document_of, latest_time, new_metadata_of
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.storage.location_claims import location_move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 PATIENCE_S = 300.0
@@ -62,7 +62,7 @@ class ViewReplace(msgspec.Struct, frozen=True):
     """Replace a view's document if it is still the one that was built on, and say who wrote its text."""
 
     view: Node
-    document: Document | None
+    document: MetadataDocument | None
     """None when only the writer is another one."""
     expected: int
     relocates: bool
@@ -71,18 +71,18 @@ class ViewReplace(msgspec.Struct, frozen=True):
     """The ids of what the view needs from now on; None when nobody says."""
 
 
-class Replaced(NamedTuple):
+class ViewReplaceBase(NamedTuple):
     """What a replace is built on."""
 
     permit: Permit[None]
     view: Node
-    document: Document
-    place: Place
+    document: MetadataDocument
+    place: CatalogStorage
     writer_id: int
     used: tuple[int, ...] | None
 
 
-class Asked(NamedTuple):
+class ViewReplaceRequest(NamedTuple):
     """What a replace asks for; `raw` is the body of a large one, whose parts are left empty. `needs` finds what the view is going to need."""
 
     namespace: Levels
@@ -90,28 +90,28 @@ class Asked(NamedTuple):
     requirements: list[object]
     updates: list[object]
     raw: bytes | None = None
-    needs: Callable[[Scene], tuple[int, ...]] | None = None
+    needs: Callable[[RequestView], tuple[int, ...]] | None = None
 
-    def used(self, scene: Scene) -> tuple[int, ...] | None:
+    def used(self, request_view: RequestView) -> tuple[int, ...] | None:
         """The ids of what the view is going to need, where that is said."""
-        return None if self.needs is None else self.needs(scene)
+        return None if self.needs is None else self.needs(request_view)
 
 
-class _LostRace(Exception):
+class _LostReplaceRace(Exception):
     """Another replace came first: build again on what it left."""
 
 
-async def view_create(ctx: Context, scope: Scope, *, namespace: Levels, request: ViewRequest) -> Held:
+async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, request: ViewRequest) -> ViewState:
     """Make a view with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
-    draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, request.name))
-    whole = await settled_whole(ctx.services.chores, await view_build(ctx, request, draft))
+    draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, request.name))
+    whole = await add_metadata_scheme(ctx.services.chores, await view_build(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     written = ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True)
     async with written:
         return await _insert(ctx, scope, (*namespace, request.name), document)
 
 
-async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> Whole:
+async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> NewMetadata:
     """Build a new view's metadata; without a location of its own it gets one that nobody else has."""
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     uuid = new_uuid(now_ms)
@@ -120,18 +120,18 @@ async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> Who
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     if request.raw is not None:
         terms = msgspec.json.encode(CreateTerms(uuid, now_ms, location, ahead_ms))
-        return whole_of(await ctx.services.chores.do("iceberg-view-create", request.raw, terms))
+        return new_metadata_of(await ctx.services.chores.do("iceberg-view-create", request.raw, terms))
     metadata = view_updates.new_view(
         uuid=uuid, location=location, schema=request.schema, version=request.version, properties=request.properties,
         now_ms=now_ms, ahead_ms=ahead_ms,
     )  # fmt: skip
-    return Whole(metadata)
+    return NewMetadata(metadata)
 
 
-async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) -> Held:
-    def decide(scene: Scene) -> Permit[ViewCreate]:
-        draft = new_view_of(scene, path[:-1], path[-1])
-        record = ViewRecord(None, {}, writer_of(scene))
+async def _insert(ctx: Context, scope: RequestScope, path: Levels, document: MetadataDocument) -> ViewState:
+    def decide(request_view: RequestView) -> Permit[ViewCreate]:
+        draft = new_view_of(request_view, path[:-1], path[-1])
+        record = ViewRecord(None, {}, writer_of(request_view))
         return draft.permit.about(
             ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
         )  # fmt: skip
@@ -139,23 +139,25 @@ async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) 
     try:
         return await ctx.write(scope, decide, view_insert)
     except AlreadyExists as error:
-        raise name_taken(path, wanted=Kind.VIEW, holder=error.kind) from None
+        raise name_taken_error(path, wanted=Kind.VIEW, holder=error.kind) from None
 
 
-async def view_register(ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str) -> Held:
+async def view_register(
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str
+) -> ViewState:
     """Make a view of a metadata file that exists already."""
-    draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, name))
-    document = await registered(ctx, draft.place, metadata_location=metadata_location)
+    draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, name))
+    document = await view_read_registered(ctx, draft.place, metadata_location=metadata_location)
     return await _insert(ctx, scope, (*namespace, name), document)
 
 
-async def registered(ctx: Context, place: Place, *, metadata_location: str) -> Document:
+async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_location: str) -> MetadataDocument:
     """Read a metadata file that exists already, as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
+    whole = await add_metadata_scheme(ctx.services.chores, await _registrable_view(ctx, data))
     metadata = whole.metadata
-    return Document(
+    return MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["view-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
@@ -163,25 +165,32 @@ async def registered(ctx: Context, place: Place, *, metadata_location: str) -> D
     )  # fmt: skip
 
 
-async def _registrable(ctx: Context, data: bytes) -> Whole:
+async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:
     latest_ms = latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return whole_of(await ctx.services.chores.do("iceberg-view-register", data, b"%d" % latest_ms))
+        return new_metadata_of(await ctx.services.chores.do("iceberg-view-register", data, b"%d" % latest_ms))
     metadata = iceberg_metadata.decode(data)
     view_metadata.check_registrable(metadata, latest_ms=latest_ms)
-    return Whole(metadata)
+    return NewMetadata(metadata)
 
 
-async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Held:
+async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest) -> ViewState:
     """Apply updates to a view. Raises CommitConflict (a requirement failed), BadRequest, NotFound, Forbidden.
 
     Who comes second builds again on what the first left, as the requirements ask for no more than the same view.
     """
 
-    def look(scene: Scene) -> Replaced:
-        node, _, decision = view_find(scene, asked.namespace, asked.name, Action.VIEW_ALTER)
-        permit = scene.permit(None, decision)
-        return Replaced(permit, node, scene.document(node.id), place_of(scene), writer_of(scene), asked.used(scene))
+    def look(request_view: RequestView) -> ViewReplaceBase:
+        node, _, decision = view_find(request_view, asked.namespace, asked.name, Action.VIEW_ALTER)
+        permit = request_view.permit(None, decision)
+        return ViewReplaceBase(
+            permit,
+            node,
+            request_view.document(node.id),
+            catalog_storage_of(request_view),
+            writer_of(request_view),
+            asked.used(request_view),
+        )
 
     base = await ctx.read(scope, look)
     loop = asyncio.get_running_loop()
@@ -191,22 +200,22 @@ async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Held:
             base = await ctx.read(scope, look)
             try:
                 return await _replace(ctx, scope, asked, base)
-            except _LostRace:
+            except _LostReplaceRace:
                 await asyncio.sleep(0)
     raise CommitConflict("Cannot commit: too many replaces of this view at once; read it again and retry")
 
 
-async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> Held:
-    """Build and swap once. Raises _LostRace."""
+async def _replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:
+    """Build and swap once. Raises _LostReplaceRace."""
     built, writes_text = await view_rebuild(ctx, asked, base.document)
-    adopted = adopted_by(base.view, base.writer_id) if writes_text else None
+    adopted = view_record_for_writer(base.view, base.writer_id) if writes_text else None
     if built is None:
         if adopted is None and base.used is None:
-            return Held(base.view, base.document)
+            return ViewState(base.view, base.document)
         return await _swap(
             ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
         )
-    old, whole = built[0], await settled_whole(ctx.services.chores, built[1])
+    old, whole = built[0], await add_metadata_scheme(ctx.services.chores, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
     relocates = document.location != base.document.location
     command = ViewReplace(base.view, document, base.document.version, relocates, adopted, base.used)
@@ -214,39 +223,53 @@ async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> 
         return await _swap(ctx, scope, asked, base, command)
 
 
-def adopted_by(view: Node, writer_id: int) -> ViewRecord | None:
+def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
     """Return the record of a view whose text somebody writes anew; None when that is who wrote it."""
     record = cast("ViewRecord", view.record)
     adopted = replace(record, writer_id=writer_id)
     return adopted if adopted != record else None
 
 
-async def view_rebuild(ctx: Context, asked: Asked, document: Document) -> tuple[tuple[Json, Whole] | None, bool]:
+async def view_rebuild(
+    ctx: Context, asked: ViewReplaceRequest, document: MetadataDocument
+) -> tuple[tuple[Json, NewMetadata] | None, bool]:
     """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     if asked.raw is None and not is_heavy(document):
         base = iceberg_metadata.decode(document.body)
         view_updates.check(base, asked.requirements)
         new = view_updates.apply(base, asked.updates, now_ms=now_ms, ahead_ms=ahead_ms)
-        return None if new is base else (base, Whole(new)), view_updates.writes_text(asked.updates)
+        return None if new is base else (base, NewMetadata(new)), view_updates.writes_text(asked.updates)
     raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
     terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location, ahead_ms))
     told, *parts = await ctx.services.chores.do("iceberg-view-commit", document.body, raw, terms)
-    return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None, told == b"text"
+    return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None, told == b"text"
 
 
-async def _swap(ctx: Context, scope: Scope, asked: Asked, base: Replaced, command: ViewReplace) -> Held:
+async def _swap(
+    ctx: Context, scope: RequestScope, asked: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
+) -> ViewState:
     """Swap the document; when only access moved, what was built is still right."""
 
-    def decide(scene: Scene) -> Permit[ViewReplace]:
-        node, _, decision = view_find(scene, asked.namespace, asked.name, Action.VIEW_ALTER)
-        now = scene.document(node.id)
-        if Replaced(base.permit, node, now, place_of(scene), writer_of(scene), asked.used(scene)) != base:
-            raise _LostRace
-        return scene.permit(command, decision)
+    def decide(request_view: RequestView) -> Permit[ViewReplace]:
+        node, _, decision = view_find(request_view, asked.namespace, asked.name, Action.VIEW_ALTER)
+        now = request_view.document(node.id)
+        if (
+            ViewReplaceBase(
+                base.permit,
+                node,
+                now,
+                catalog_storage_of(request_view),
+                writer_of(request_view),
+                asked.used(request_view),
+            )
+            != base
+        ):
+            raise _LostReplaceRace
+        return request_view.permit(command, decision)
 
     node = await ctx.write(scope, decide, view_swap, first=base.permit.about(command))
-    return Held(node, command.document or base.document)
+    return ViewState(node, command.document or base.document)
 
 
 def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
@@ -263,8 +286,12 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
         tx.stale()
     else:
         if command.relocates:
-            place_move(
-                tx, PlaceKind.VIEW, owner_id=command.view.id, catalog_id=permit.zone, location=command.document.location
+            location_move(
+                tx,
+                LocationKind.VIEW,
+                owner_id=command.view.id,
+                catalog_id=permit.zone,
+                location=command.document.location,
             )
         tx.nodes.committed(command.view)
     if command.used is not None:

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import ABSENT_ID, Decision, Link, display_names
+from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, display_names
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import Home, Kind
-from limnos.model.privileges import shown
-from limnos.services.lookup.lending import LENT, Thing, explain_through
-from limnos.services.lookup.objects import role_find
-from limnos.services.request.scene import Scope
+from limnos.model.kinds import Kind, ZoneKind
+from limnos.model.privileges import escape_percent
+from limnos.services.lookup.definer_rights import DEFINER_ACTIONS, LoadTarget, explain_through
+from limnos.services.lookup.securables import role_find
+from limnos.services.request.request_view import RequestScope
 from limnos.services.request.table_formats import is_sourced
-from limnos.view.cold import need
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
 
 if TYPE_CHECKING:
-    from limnos.model.decisions import Chain
-    from limnos.services.lookup.lending import Through
+    from limnos.model.decisions import SecurableChain
+    from limnos.services.lookup.definer_rights import ViewChain
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 
 async def access_explain(
     ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
-    through: Through = (),
+    through: ViewChain = (),
 ) -> tuple[Decision, list[str]]:  # fmt: skip
     """Explain an action on a path below the metalake (catalog first), for the caller or another user.
 
@@ -39,30 +39,37 @@ async def access_explain(
     """
     wanted = kind or _kind_for(action, path, metalake)
     _require_fit(action, wanted, path, metalake)
-    if through and action not in LENT:
-        raise BadRequest(f"Views lend {' and '.join(LENT)} alone, not {action.word}")
+    if through and action not in DEFINER_ACTIONS:
+        raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
 
-    def read(scene: Scene) -> tuple[Decision, list[str]]:
-        scene.require(Action.METALAKE_LOAD, scene.settled.outer[-1:])  # a stranger learns that much, and no more
-        chain = _chain(scene, wanted, path)
-        if user is not None and user != scene.user:
-            scene.require(Action.EXPLAIN_OTHERS, chain)
-        decision = scene.decide_for(user or scene.user, action, chain)
+    def read(request_view: RequestView) -> tuple[Decision, list[str]]:
+        request_view.require(
+            Action.METALAKE_LOAD, request_view.settled.outer[-1:]
+        )  # a stranger learns that much, and no more
+        chain = _chain(request_view, wanted, path)
+        if user is not None and user != request_view.user:
+            request_view.require(Action.EXPLAIN_OTHERS, chain)
+        decision = request_view.decide_for(user or request_view.user, action, chain)
         if through and not decision.allowed:
-            decision = explain_through(scene, Thing(wanted, path[1:], action, action), through, decision)
-        return decision, _missing(scene, action, chain) or suggest(decision)
+            decision = explain_through(request_view, LoadTarget(wanted, path[1:], action, action), through, decision)
+        return decision, _missing(request_view, action, chain) or suggest(decision)
 
     named = bool(path) and _is_in_tree(wanted)
-    known = named and await ctx.read(Scope(metalake), lambda scene: _has_catalog(scene, path[0]))
-    return await ctx.read(Scope(metalake, path[0] if known else None), read)
+    known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
+    return await ctx.read(RequestScope(metalake, path[0] if known else None), read)
 
 
 def _is_in_tree(kind: Kind) -> bool:
-    return kind is Kind.CATALOG or kind.home is Home.CATALOG
+    return kind is Kind.CATALOG or kind.home is ZoneKind.CATALOG
 
 
-def _has_catalog(scene: Scene, name: str) -> bool:
-    return need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.metalake.id) is not None
+def _has_catalog(request_view: RequestView, name: str) -> bool:
+    return (
+        require_fact(
+            request_view.view, name_key(request_view.metalake.id, "catalog", name), zone=request_view.metalake.id
+        )
+        is not None
+    )
 
 
 def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
@@ -71,7 +78,7 @@ def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
         return Kind.METALAKE
     if len(path) == 1:
         return _kind_of_name(action, path[0], metalake)
-    fitting = [kind for kind in sorted(action.kinds) if kind.home is Home.CATALOG]
+    fitting = [kind for kind in sorted(action.kinds) if kind.home is ZoneKind.CATALOG]
     return fitting[0] if fitting else Kind.NAMESPACE
 
 
@@ -79,7 +86,7 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
     """Tell what a single name means: a catalog's, or else a role's or user's, or whatever the action is done to."""
     if Kind.CATALOG in action.kinds:
         return Kind.CATALOG
-    beside = [kind for kind in sorted(action.kinds) if kind.home is Home.METALAKE]
+    beside = [kind for kind in sorted(action.kinds) if kind.home is ZoneKind.METALAKE]
     if beside:
         return next((kind for kind in beside if action.word.startswith(kind.word)), beside[0])
     return Kind.METALAKE if Kind.METALAKE in action.kinds and name == metalake else Kind.CATALOG
@@ -95,42 +102,49 @@ def _require_fit(action: Action, kind: Kind, path: tuple[str, ...], metalake: st
     raise BadRequest(f"A {kind.word.replace('_', ' ')} lies in the metalake itself: give its name alone")
 
 
-def _chain(scene: Scene, kind: Kind, path: tuple[str, ...]) -> Chain:
+def _chain(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> SecurableChain:
     """Return the chain of a path, its first name being the catalog's; what does not exist is absent in it."""
     if kind is Kind.METALAKE:
-        return scene.settled.outer[-1:]
+        return request_view.settled.outer[-1:]
     if not _is_in_tree(kind):
-        return _chain_beside(scene, kind, path[0])
-    outer, levels = scene.settled.outer, path[1:]
-    if path and scene.settled.catalog is None:
-        outer = (Link.absent(Kind.CATALOG, path[0]), *outer)
-        namespaces = [Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])]
-        return (Link.absent(kind, levels[-1]), *namespaces, *outer) if levels else outer
+        return _chain_beside(request_view, kind, path[0])
+    outer, levels = request_view.settled.outer, path[1:]
+    if path and request_view.settled.catalog is None:
+        outer = (ChainLink.absent(Kind.CATALOG, path[0]), *outer)
+        namespaces = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])]
+        return (ChainLink.absent(kind, levels[-1]), *namespaces, *outer) if levels else outer
     if not levels:
         return outer
-    node, chain = scene.find(levels, kind)
-    return chain if node is not None else (Link.absent(kind, levels[-1]), *chain)
+    node, chain = request_view.find(levels, kind)
+    return chain if node is not None else (ChainLink.absent(kind, levels[-1]), *chain)
 
 
-def _chain_beside(scene: Scene, kind: Kind, name: str) -> Chain:
+def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> SecurableChain:
     """Return the chain of what lies in the metalake beside the tree: a role, a user, a group, a tag."""
-    outer = scene.settled.outer[-1:]
+    outer = request_view.settled.outer[-1:]
     if kind.is_node:
-        node, chain = scene.find_outside(kind, (name,))
-        return chain if node is not None else (Link.absent(kind, name), *outer)
+        node, chain = request_view.find_outside(kind, (name,))
+        return chain if node is not None else (ChainLink.absent(kind, name), *outer)
     if kind is Kind.JOB:
-        return (Link.absent(kind, name), *outer)  # runs are in no view: what anybody could do to one that is nobody's
-    entity = role_find(scene, name) if kind is Kind.ROLE else principal_of(scene.view, scene.metalake.id, kind, name)
-    return (Link.absent(kind, name) if entity is None else Link(entity.id, kind, name), *outer)
+        return (
+            ChainLink.absent(kind, name),
+            *outer,
+        )  # runs are in no view: what anybody could do to one that is nobody's
+    entity = (
+        role_find(request_view, name)
+        if kind is Kind.ROLE
+        else principal_of(request_view.view, request_view.metalake.id, kind, name)
+    )
+    return (ChainLink.absent(kind, name) if entity is None else ChainLink(entity.id, kind, name), *outer)
 
 
-def _missing(scene: Scene, action: Action, chain: Chain) -> list[str]:
+def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:
     """Say which object of the chain does not exist, the outermost one, to a caller who may know it."""
-    if is_sourced(scene):
+    if is_sourced(request_view):
         return []  # what another system has is not known here
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
     asked = (action, Action.EXPLAIN_OTHERS)
-    if not absent or not any(scene.decide(each, chain).allowed for each in asked if chain[0].kind in each.kinds):
+    if not absent or not any(request_view.decide(each, chain).allowed for each in asked if chain[0].kind in each.kinds):
         return []
     kind, name = chain[absent[-1]].kind, display_names(chain)[absent[-1]]
-    return [shown(f"There is no {kind.word.replace('_', ' ')} {name}: look at the spelling of the path.")]
+    return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: look at the spelling of the path.")]

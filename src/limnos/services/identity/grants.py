@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
+from limnos.model.entities import Grant, Node, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege, check_binding, check_conditions
-from limnos.services.federation.shadows import Unshadowed, shadowed
-from limnos.services.identity.users import Holder, principal_require
-from limnos.services.lookup.objects import (
-    Target,
-    absent,
+from limnos.model.privileges import GrantCondition, Privilege, check_binding, check_conditions
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder, with_placeholders
+from limnos.services.identity.users import RoleHolder, principal_require
+from limnos.services.lookup.securables import (
+    SecurableTarget,
     codec_of,
     role_find,
     role_require,
     scope_for,
+    securable_missing_error,
     target_find,
     target_require,
 )
-from limnos.services.request.scene import Scope
-from limnos.services.request.together import read_together
-from limnos.view.cold import for_each
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 RULES_MAX = 2_000
@@ -43,18 +43,18 @@ NAMES_MAX = 1_000
 """How many roles one request may give or take."""
 
 
-class Wish(NamedTuple):
+class PrivilegeRequest(NamedTuple):
     """Privileges asked for on one object, as a client names them."""
 
     kind: Kind
     full_name: str
-    privileges: tuple[tuple[Privilege, Condition], ...]
+    privileges: tuple[tuple[Privilege, GrantCondition], ...]
 
 
-class Found(NamedTuple):
+class ResolvedGrants(NamedTuple):
     """A wish whose object was found: the rules it means."""
 
-    target: Target
+    target: SecurableTarget
     grants: tuple[Grant, ...]
 
 
@@ -83,7 +83,7 @@ class RolesChange(msgspec.Struct, frozen=True):
     gives: bool
 
 
-def check_wishes(wishes: tuple[Wish, ...]) -> None:
+def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
     """Refuse too many rules, an object without privileges, and a privilege both allowed and denied on one object."""
     count = sum(len(wish.privileges) for wish in wishes)
     if max(count, len(wishes)) > RULES_MAX:
@@ -97,32 +97,34 @@ def check_wishes(wishes: tuple[Wish, ...]) -> None:
         check_conditions(wish.privileges, wish.full_name)
 
 
-def refuse_twice(wishes: tuple[Wish, ...]) -> None:
+def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
     """Refuse a role in which the same object stands twice."""
     if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
         raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
-def _found(scene: Scene, wish: Wish, *, hides: bool) -> Found:
+def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
     """Find the object of a wish; with `hides` one that the caller may not know of is absent. Raises NotFound, IllegalPrivilege."""
-    target = target_find(scene, wish.kind, wish.full_name, codec_of(scene))
-    if hides and not scene.decide(Action.METADATA_LOAD, target.chain).allowed:
-        raise absent(scene, wish.kind, full_name=wish.full_name)
-    return _bound(target, wish)
+    target = target_find(request_view, wish.kind, wish.full_name, codec_of(request_view))
+    if hides and not request_view.decide(Action.METADATA_LOAD, target.chain).allowed:
+        raise securable_missing_error(request_view, wish.kind, full_name=wish.full_name)
+    return _bind_privileges(target, wish)
 
 
-def _bound(target: Target, wish: Wish) -> Found:
+def _bind_privileges(target: SecurableTarget, wish: PrivilegeRequest) -> ResolvedGrants:
     for privilege, _ in wish.privileges:
         check_binding(privilege, target.kind, target.catalog_type)
     grants = tuple(
-        Grant(target.id, target.kind, int(privilege), condition is Condition.ALLOW)
+        Grant(target.id, target.kind, int(privilege), condition is GrantCondition.ALLOW)
         for privilege, condition in wish.privileges
     )
-    return Found(target, grants)
+    return ResolvedGrants(target, grants)
 
 
-@shadowed
-async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], action: Action) -> list[Found]:
+@with_placeholders
+async def privilege_requests_resolve(
+    ctx: Context, metalake: str, wishes: tuple[PrivilegeRequest, ...], action: Action
+) -> list[ResolvedGrants]:
     """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
 
     That is decided before any object is looked up, so a refusal is the same whether they exist or not. Where a role is to be made, which
@@ -130,19 +132,19 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
     NotFound where its role exists already, IllegalObject where the role is to be made.
     """
 
-    def may(scene: Scene) -> None:
-        scene.require_in_use()
-        scene.require(action, scene.settled.outer)
+    def may(request_view: RequestView) -> None:
+        request_view.require_in_use()
+        request_view.require(action, request_view.settled.outer)
 
-    await ctx.read(Scope(metalake), may)
-    by_scope: dict[Scope, list[Wish]] = {}
+    await ctx.read(RequestScope(metalake), may)
+    by_scope: dict[RequestScope, list[PrivilegeRequest]] = {}
     for wish in wishes:
         by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
     try:
-        find = partial(_all_found, tuple(by_scope.values()), hides=action is Action.ROLE_CREATE)
-        return await read_together(ctx, tuple(by_scope), find)
-    except Unshadowed as error:
-        error.allowed = lambda scene, _: scene.require(action, scene.settled.outer[-1:])
+        find = partial(_find_all_targets, tuple(by_scope.values()), hides=action is Action.ROLE_CREATE)
+        return await read_many_scopes(ctx, tuple(by_scope), find)
+    except MissingPlaceholder as error:
+        error.allowed = lambda request_view, _: request_view.require(action, request_view.settled.outer[-1:])
         raise
     except NotFound as error:
         if action is not Action.ROLE_CREATE or error.kind == "metalake":
@@ -150,27 +152,33 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
         raise IllegalObject(error.message) from None
 
 
-def _all_found(wishes: tuple[list[Wish], ...], scenes: tuple[Scene, ...], *, hides: bool) -> list[Found]:
-    pairs = [(scene, wish) for scene, some in zip(scenes, wishes, strict=True) for wish in some]
-    return for_each(pairs, lambda pair: _found(*pair, hides=hides))
+def _find_all_targets(
+    wishes: tuple[list[PrivilegeRequest], ...], request_views: tuple[RequestView, ...], *, hides: bool
+) -> list[ResolvedGrants]:
+    pairs = [(request_view, wish) for request_view, some in zip(request_views, wishes, strict=True) for wish in some]
+    return for_each(pairs, lambda pair: _find_grant_target(*pair, hides=hides))
 
 
-@shadowed
-async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish, grants_them: bool = True) -> Ruled:
+@with_placeholders
+async def privileges_grant(
+    ctx: Context, *, metalake: str, role: str, wish: PrivilegeRequest, grants_them: bool = True
+) -> RoleWithRules:
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
     Raises NotFound for the role or the object, IllegalPrivilege for a wrong binding or the opposite of what stands.
     """
-    check_wishes((wish,))
+    check_privilege_requests((wish,))
 
-    def decide(scene: Scene) -> Permit[RulesChange]:
-        scene.require_in_metalake_use()
-        codec = codec_of(scene)
-        found = _bound(target_require(scene, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish)
-        decision = scene.require(Action.PRIVILEGE_GRANT, found.target.chain)
-        entity = role_require(scene, role)
+    def decide(request_view: RequestView) -> Permit[RulesChange]:
+        request_view.require_in_metalake_use()
+        codec = codec_of(request_view)
+        found = _bind_privileges(
+            target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
+        )
+        decision = request_view.require(Action.PRIVILEGE_GRANT, found.target.chain)
+        entity = role_require(request_view, role)
         command = RulesChange(entity, found.target.node, found.grants, grants_them)
-        return scene.permit(command, decision, zone=scene.metalake.id)
+        return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     return await ctx.write(scope_for(metalake, wish.kind, wish.full_name), decide, rules_change)
 
@@ -185,10 +193,10 @@ def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> Non
             raise IllegalPrivilege(f"Role {role.name} has {name} {word} on this object: revoke that first")
 
 
-def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
+def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
     """Write or withdraw the rules, if role and object are still there."""
     command = permit.command
-    role = _held_role(tx, command.role)
+    role = _confirm_role(tx, command.role)
     if command.held is not None:
         tx.nodes.confirm(command.held)
     if command.grants_them:
@@ -199,32 +207,34 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
     return tx.roles.ruled(role)
 
 
-async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tuple[Wish, ...]) -> Ruled:
+async def rules_override(
+    ctx: Context, *, metalake: str, role: str, wishes: tuple[PrivilegeRequest, ...]
+) -> RoleWithRules:
     """Replace all rules of a role."""
-    check_wishes(wishes)
-    refuse_twice(wishes)
-    found = await wishes_find(ctx, metalake, wishes, Action.ROLE_ASSIGN)
+    check_privilege_requests(wishes)
+    refuse_duplicates(wishes)
+    found = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
 
-    def decide(scene: Scene) -> Permit[RulesReplace]:
-        scene.require_in_use()
-        decision = scene.require(Action.ROLE_ASSIGN, scene.settled.outer)
+    def decide(request_view: RequestView) -> Permit[RulesReplace]:
+        request_view.require_in_use()
+        decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
         held = tuple(each.target.node for each in found if each.target.node is not None)
         grants = tuple(grant for each in found for grant in each.grants)
-        return scene.permit(RulesReplace(role_require(scene, role), held, grants), decision)
+        return request_view.permit(RulesReplace(role_require(request_view, role), held, grants), decision)
 
-    return await ctx.write(Scope(metalake), decide, rules_replace)
+    return await ctx.write(RequestScope(metalake), decide, rules_replace)
 
 
-def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> Ruled:
+def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
     """Write the new rules in place of the old, if what they are about is still there."""
-    role = _held_role(tx, permit.command.role)
+    role = _confirm_role(tx, permit.command.role)
     for node in permit.command.held:
         tx.nodes.confirm(node)
     tx.roles.replace(role, permit.command.grants)
     return tx.roles.ruled(role)
 
 
-def _held_role(tx: Tx, role: RoleEntity) -> RoleEntity:
+def _confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:
     found = tx.roles.find(role.metalake_id, role.name)
     if found is None or found.id != role.id:
         tx.stale()
@@ -233,7 +243,7 @@ def _held_role(tx: Tx, role: RoleEntity) -> RoleEntity:
 
 async def roles_give(
     ctx: Context, *, metalake: str, kind: Kind, name: str, roles: tuple[str, ...], gives: bool = True
-) -> Holder:
+) -> RoleHolder:
     """Give roles to a user or group, or take them; both are idempotent.
 
     Raises NotFound for the user or group, IllegalRole for an unknown role, BadRequest for too many of them.
@@ -241,30 +251,30 @@ async def roles_give(
     if len(roles) > NAMES_MAX:
         raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
 
-    def decide(scene: Scene) -> Permit[RolesChange]:
-        scene.require_in_use()
-        decision = scene.require(Action.ROLE_ASSIGN, scene.settled.outer)
-        principal = principal_require(scene, kind, name)
-        entities = tuple(for_each(roles, lambda role: _known_role(scene, role)))
-        return scene.permit(RolesChange(principal, entities, gives), decision)
+    def decide(request_view: RequestView) -> Permit[RolesChange]:
+        request_view.require_in_use()
+        decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
+        principal = principal_require(request_view, kind, name)
+        entities = tuple(for_each(roles, lambda role: _known_role(request_view, role)))
+        return request_view.permit(RolesChange(principal, entities, gives), decision)
 
-    return await ctx.write(Scope(metalake), decide, roles_change)
+    return await ctx.write(RequestScope(metalake), decide, roles_change)
 
 
-def _known_role(scene: Scene, name: str) -> RoleEntity:
-    found = role_find(scene, name)
+def _known_role(request_view: RequestView, name: str) -> RoleEntity:
+    found = role_find(request_view, name)
     if found is None:
-        raise IllegalRole(f"Role {name} does not exist in metalake {scene.metalake.name}: create it first")
+        raise IllegalRole(f"Role {name} does not exist in metalake {request_view.metalake.name}: create it first")
     return found
 
 
-def roles_change(tx: Tx, permit: Permit[RolesChange]) -> Holder:
+def roles_change(tx: Tx, permit: Permit[RolesChange]) -> RoleHolder:
     """Write or delete the holdings, if user and roles are still there."""
     principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
     for role in permit.command.roles:
-        held = _held_role(tx, role)
+        held = _confirm_role(tx, role)
         if permit.command.gives:
             tx.roles.give(held, principal)
         else:
             tx.roles.take(held, principal)
-    return Holder(principal, tx.roles.held_by(principal))
+    return RoleHolder(principal, tx.roles.held_by(principal))

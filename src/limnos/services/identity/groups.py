@@ -14,14 +14,14 @@ from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.identity.users import principal_look_up, principal_require
-from limnos.services.request.scene import Scope
-from limnos.view.cold import for_each, need
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import members_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 MEMBERS_MAX = 1_000
@@ -42,10 +42,10 @@ class MemberRemove(msgspec.Struct, frozen=True):
     user: Principal
 
 
-def members_list(scene: Scene, group: str) -> tuple[str, ...]:
+def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
     """Return the names of a group's members, to whoever manages groups and to the members."""
-    found = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_LOAD).entity
-    return need(scene.view, members_key(found.id), zone=scene.zone)
+    found = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
+    return require_fact(request_view.view, members_key(found.id), zone=request_view.zone)
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,12 +53,12 @@ async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[s
     if len(users) > MEMBERS_MAX:
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
 
-    def decide(scene: Scene) -> Permit[MembersAdd]:
-        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
-        members = tuple(for_each(users, lambda name: principal_require(scene, Kind.USER, name)))
-        return scene.permit(MembersAdd(found, members), decision)
+    def decide(request_view: RequestView) -> Permit[MembersAdd]:
+        found, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        members = tuple(for_each(users, lambda name: principal_require(request_view, Kind.USER, name)))
+        return request_view.permit(MembersAdd(found, members), decision)
 
-    return await ctx.write(Scope(metalake), decide, members_insert)
+    return await ctx.write(RequestScope(metalake), decide, members_insert)
 
 
 def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
@@ -72,12 +72,12 @@ def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
 async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -> bool:
     """End a membership; says whether there was one."""
 
-    def decide(scene: Scene) -> Permit[MemberRemove]:
-        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
-        member = principal_require(scene, Kind.USER, user)
-        return scene.permit(MemberRemove(found, member), decision)
+    def decide(request_view: RequestView) -> Permit[MemberRemove]:
+        found, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        member = principal_require(request_view, Kind.USER, user)
+        return request_view.permit(MemberRemove(found, member), decision)
 
-    return await ctx.write(Scope(metalake), decide, member_delete)
+    return await ctx.write(RequestScope(metalake), decide, member_delete)
 
 
 def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:

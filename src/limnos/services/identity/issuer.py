@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from limnos.model.errors import Unauthenticated
-from limnos.services.request.shared import Part
+from limnos.model.errors import AuthenticationFailed
+from limnos.services.request.node_services import ComponentKey
 
 if TYPE_CHECKING:
-    from limnos.model.principals import Identity
+    from limnos.model.principals import IssuerIdentity
 
 
 class PublicClient(NamedTuple):
@@ -32,7 +32,7 @@ class Issuer(Protocol):
     client: PublicClient | None
     """By which people sign in in a browser, if the settings name one."""
 
-    async def identity(self, text: str) -> Identity:
+    async def identity(self, text: str) -> IssuerIdentity:
         """Check a token. Raises Unauthenticated, Unavailable when the issuer's keys cannot be had."""
         ...
 
@@ -44,9 +44,11 @@ class NoIssuer:
     remember_s = 0.0
     client: PublicClient | None = None
 
-    async def identity(self, text: str) -> Identity:
+    async def identity(self, text: str) -> IssuerIdentity:
         """Refuse."""
-        raise Unauthenticated(f"No outside issuer is set up here whose token of {len(text)} bytes could be checked")
+        raise AuthenticationFailed(
+            f"No outside issuer is set up here whose token of {len(text)} bytes could be checked"
+        )
 
 
-ISSUER: Part[Issuer] = Part("issuer", lambda _: NoIssuer())
+ISSUER: ComponentKey[Issuer] = ComponentKey("issuer", lambda _: NoIssuer())

@@ -13,26 +13,26 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new_secret, token_text
-from limnos.access.passwords import NOBODYS, check_password, hashed, is_password
-from limnos.model.decisions import Decision, Factor
+from limnos.access.passwords import DUMMY_HASH, check_password, hash_password, is_password
+from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Password, Token
-from limnos.model.errors import AlreadyExists, Forbidden, Unauthenticated
+from limnos.model.errors import AlreadyExists, AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.principals import Purpose, Trust, is_name
-from limnos.model.privileges import shown
+from limnos.model.principals import TokenPurpose, TokenTrust, is_name
+from limnos.model.privileges import escape_percent
 from limnos.services.identity.tokens import refuse_former, worth_of
 from limnos.services.identity.users import check_principal_name, check_sign_in
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.hashing import HASHING, TRIES
-from limnos.services.request.scene import Scope
+from limnos.services.request.password_hashing import HASHING, TRIES
+from limnos.services.request.request_view import RequestScope
 from limnos.store.passwords import password_read
 from limnos.store.tokens import token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.services.request.defaults import Rules
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 _WRONG: Final = "The user or the password is wrong"
@@ -44,7 +44,7 @@ class PasswordPut(msgspec.Struct, frozen=True):
 
     user: str
     hashed: str | None
-    trust: Trust
+    trust: TokenTrust
     known: Password | None
     admins: frozenset[str]
 
@@ -56,10 +56,10 @@ class SessionOpen(msgspec.Struct, frozen=True):
     secrets: tuple[bytes, ...]
     lives_s: tuple[int, ...]
     refresh: int | None
-    rules: Rules
+    rules: AccessSettings
 
 
-class Session(NamedTuple):
+class PasswordSession(NamedTuple):
     """What a login gives: texts of tokens, which are not kept, and for how long each is good."""
 
     user: str
@@ -76,20 +76,20 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     """
     check_principal_name(user, Kind.USER)
     await refuse_former(ctx)
-    await ctx.read(Scope(), lambda scene: _may(scene, user))
+    await ctx.read(RequestScope(), lambda request_view: _may(request_view, user))
     known = await ctx.look_up(partial(password_read, user))
-    if not await ctx.read(Scope(), _is_admin) and known is not None:
+    if not await ctx.read(RequestScope(), _is_admin) and known is not None:
         await _verify(ctx, user, password=old or "", known=known, address=address)
     text = None
     if password is not None:
-        text = await HASHING.of(ctx.services).run(partial(hashed, check_password(password, user=user)))
+        text = await HASHING.of(ctx.services).run(partial(hash_password, check_password(password, user=user)))
 
-    def decide(scene: Scene) -> Permit[PasswordPut]:
-        decision = _may(scene, user)
-        trust, _ = worth_of(ctx, scene, user=user)
-        return scene.permit(PasswordPut(user, text, trust, known, scene.rules.service_admins), decision)
+    def decide(request_view: RequestView) -> Permit[PasswordPut]:
+        decision = _may(request_view, user)
+        trust, _ = worth_of(ctx, request_view, user=user)
+        return request_view.permit(PasswordPut(user, text, trust, known, request_view.rules.service_admins), decision)
 
-    return await ctx.write(Scope(), decide, password_put)
+    return await ctx.write(RequestScope(), decide, password_put)
 
 
 def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
@@ -97,13 +97,13 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     command = permit.command
     before = tx.passwords.find(command.user)
     if before != command.known:
-        raise Unauthenticated("The password was changed meanwhile: try again with the new one", was_right=True)
+        raise AuthenticationFailed("The password was changed meanwhile: try again with the new one", was_right=True)
     tx.tokens.close(command.user)
     if command.hashed is None:
         return tx.passwords.forget(command.user)
     if tx.tokens.secrets(command.user):
         raise AlreadyExists(
-            f"{shown(command.user)} is a service account, which has secrets and no password: end them first",
+            f"{escape_percent(command.user)} is a service account, which has secrets and no password: end them first",
             kind="secret",
         )
     if before is None:
@@ -112,42 +112,44 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     return before is not None
 
 
-def _is_admin(scene: Scene) -> bool:
-    return scene.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
+def _is_admin(request_view: RequestView) -> bool:
+    return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
 
 
-def _may(scene: Scene, user: str) -> Decision:
+def _may(request_view: RequestView, user: str) -> Decision:
     """Decide about a user's password: one's own, or as a service admin."""
-    if scene.user == ANONYMOUS:
-        raise Forbidden("Nobody in particular has no password: say who you are")
-    if user == scene.user:
-        return _own(scene, user)
-    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+    if request_view.user == ANONYMOUS:
+        raise PermissionDenied("Nobody in particular has no password: say who you are")
+    if user == request_view.user:
+        return _own_decision(request_view, user)
+    return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 
 
-def _own(scene: Scene, user: str) -> Decision:
-    return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
+def _own_decision(request_view: RequestView, user: str) -> Decision:
+    return Decision(
+        True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (DecisionFactor("self"),), request_view.stamps
+    )
 
 
 async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
     """Compare a password, for as long whether there is one or not. Raises Unauthenticated, Throttled, Unavailable."""
     services = ctx.services
     with TRIES.of(services).one(user=user, address=address) as right:
-        against = NOBODYS if known is None else known.hash
+        against = DUMMY_HASH if known is None else known.hash
         found = await HASHING.of(services).run(partial(is_password, password, against))
         if not found or known is None:
-            raise Unauthenticated(_WRONG)
+            raise AuthenticationFailed(_WRONG)
         right()
 
 
-async def login(ctx: Context, *, user: str, password: str, address: str) -> Session:
+async def login(ctx: Context, *, user: str, password: str, address: str) -> PasswordSession:
     """Open a session for whoever knows a user's password. Raises Unauthenticated, Throttled, Unavailable."""
     if not is_name(user):
-        raise Unauthenticated(_WRONG)
+        raise AuthenticationFailed(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
     await _verify(ctx, user, password=password, known=known, address=address)
     if known is None:
-        raise Unauthenticated(_WRONG)
+        raise AuthenticationFailed(_WRONG)
     _require_trusted(ctx, known)
     defaults = ctx.services.defaults
     return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
@@ -156,45 +158,45 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Sess
 def _require_trusted(ctx: Context, known: Password) -> None:
     """Refuse a password that was set on a word which this server does not believe. Raises Unauthenticated."""
     if known.trust not in ctx.services.rules.trusts:
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
             was_right=True,
         )
 
 
-async def session_refresh(ctx: Context, *, text: str) -> Session:
+async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
     """Go on with a session by its refreshing token, which stays as it is. Raises Unauthenticated."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
-        raise Unauthenticated(_OVER)
+        raise AuthenticationFailed(_OVER)
     token = await ctx.look_up(partial(token_read, credential.token_id))
-    if token is None or token.secret_hash != credential.secret_hash or token.purpose is not Purpose.REFRESH:
-        raise Unauthenticated("This is no token to refresh a session with: sign in with 'limnos login'")
+    if token is None or token.secret_hash != credential.secret_hash or token.purpose is not TokenPurpose.REFRESH:
+        raise AuthenticationFailed("This is no token to refresh a session with: sign in with 'limnos login'")
     known = await ctx.look_up(partial(password_read, token.user))
-    if known is None or not _goes_on(token, known, now_ms=ctx.services.store.time.now_ms()):
-        raise Unauthenticated(_OVER, was_right=True)
+    if known is None or not _is_refreshable(token, known, now_ms=ctx.services.store.time.now_ms()):
+        raise AuthenticationFailed(_OVER, was_right=True)
     _require_trusted(ctx, known)
     return await _open(ctx, known, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
 
 
-def _goes_on(token: Token, known: Password, *, now_ms: int) -> bool:
+def _is_refreshable(token: Token, known: Password, *, now_ms: int) -> bool:
     return not token.revoked and token.root_id == known.root_id and (token.expires_at or 0) > now_ms
 
 
-async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refresh: int | None) -> Session:
+async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refresh: int | None) -> PasswordSession:
     secrets = tuple(new_secret() for _ in lives_s)
     user = known.user
     bearer = Context(ctx.services, Credential(user, expires_ms=1 << 62), ctx.request_id)
 
-    def decide(scene: Scene) -> Permit[SessionOpen]:
-        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, scene.rules)
-        return scene.permit(command, _own(scene, user))
+    def decide(request_view: RequestView) -> Permit[SessionOpen]:
+        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, request_view.rules)
+        return request_view.permit(command, _own_decision(request_view, user))
 
-    ids = await bearer.write(Scope(), decide, session_open)
+    ids = await bearer.write(RequestScope(), decide, session_open)
     texts = [token_text(token_id, secret) for token_id, secret in zip(ids, secrets, strict=True)]
     if refresh is not None:
-        return Session(user, texts[0], lives_s[0], None, None)
-    return Session(user, texts[0], lives_s[0], texts[1], lives_s[1])
+        return PasswordSession(user, texts[0], lives_s[0], None, None)
+    return PasswordSession(user, texts[0], lives_s[0], texts[1], lives_s[1])
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
@@ -202,13 +204,13 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
     command, known = permit.command, permit.command.password
     check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
-        raise Unauthenticated(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True)
     if command.refresh is not None:
         token = tx.tokens.by_id(command.refresh)
-        if token is None or not _goes_on(token, known, now_ms=tx.now_ms):
-            raise Unauthenticated(_OVER, was_right=True)
+        if token is None or not _is_refreshable(token, known, now_ms=tx.now_ms):
+            raise AuthenticationFailed(_OVER, was_right=True)
     tx.tokens.forget_ended(known.user)
-    purposes = (Purpose.SESSION, Purpose.REFRESH)
+    purposes = (TokenPurpose.SESSION, TokenPurpose.REFRESH)
     return [
         tx.tokens.create(
             user=known.user, name="login", secret_hash=secret, expires_at=tx.now_ms + life_s * 1000, trust=known.trust,

@@ -12,53 +12,53 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.entities import Principal
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.services.federation.shadows import seen, shadowed
+from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.identity.users import principal_require
-from limnos.services.lookup.objects import Target, codec_of, scope_for, target_require
-from limnos.view.cold import need
+from limnos.services.lookup.securables import SecurableTarget, codec_of, scope_for, target_require
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 
 class OwnerSet(msgspec.Struct, frozen=True):
     """Hand an object to a user or group."""
 
-    target: Target
+    target: SecurableTarget
     principal: Principal
 
 
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
     """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
 
-    def read(scene: Scene) -> Principal | None:
+    def read(request_view: RequestView) -> Principal | None:
         if kind is not Kind.METALAKE:  # whose owner is asked for, to enable it again
-            scene.require_in_metalake_use()
-        codec = codec_of(scene)
-        target = target_require(scene, kind, full_name, codec, Action.OWNER_LOAD)
-        owner_id = scene.owner_of(target.chain[0])
+            request_view.require_in_metalake_use()
+        codec = codec_of(request_view)
+        target = target_require(request_view, kind, full_name, codec, Action.OWNER_LOAD)
+        owner_id = request_view.owner_of(target.chain[0])
         if owner_id is None:
             return None
-        return need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id)
+        return require_fact(request_view.view, principal_id_key(owner_id), zone=request_view.metalake.id)
 
-    return await seen(ctx, scope_for(metalake, kind, full_name), reader=read, otherwise=lambda *_: None)
+    return await read_attached(ctx, scope_for(metalake, kind, full_name), reader=read, otherwise=lambda *_: None)
 
 
-@shadowed
+@with_placeholders
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
     """Give an object another owner. Raises NotFound, Forbidden."""
 
-    def decide(scene: Scene) -> Permit[OwnerSet]:
-        scene.require_in_metalake_use()
-        codec = codec_of(scene)
-        target = target_require(scene, kind, full_name, codec, Action.OWNER_SET)
-        decision = scene.require(Action.OWNER_SET, target.chain)
-        principal = principal_require(scene, owner_kind, owner)
-        return scene.permit(OwnerSet(target, principal), decision, zone=scene.zone_of(kind))
+    def decide(request_view: RequestView) -> Permit[OwnerSet]:
+        request_view.require_in_metalake_use()
+        codec = codec_of(request_view)
+        target = target_require(request_view, kind, full_name, codec, Action.OWNER_SET)
+        decision = request_view.require(Action.OWNER_SET, target.chain)
+        principal = principal_require(request_view, owner_kind, owner)
+        return request_view.permit(OwnerSet(target, principal), decision, zone=request_view.zone_of(kind))
 
     await ctx.write(scope_for(metalake, kind, full_name), decide, owner_write)
 

@@ -15,19 +15,24 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.decisions import Link
-from limnos.model.entities import Grant, Node, RoleEntity, Ruled
+from limnos.model.decisions import ChainLink
+from limnos.model.entities import Grant, Node, RoleEntity, RoleWithRules
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
-from limnos.services.federation.shadows import seen
-from limnos.services.identity.grants import Wish, check_wishes, refuse_twice, wishes_find
+from limnos.services.federation.placeholder_nodes import read_attached
+from limnos.services.identity.grants import (
+    PrivilegeRequest,
+    check_privilege_requests,
+    privilege_requests_resolve,
+    refuse_duplicates,
+)
 from limnos.services.identity.users import check_principal_name
-from limnos.services.lookup.objects import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.securables import codec_of, role_find, role_look_up, scope_for, target_require
+from limnos.services.request.request_view import RequestScope
 from limnos.store.ancestry import path_of
 from limnos.store.roles import PART_MAX, role_objects_read, role_part_read
-from limnos.view.cold import need, need_all
+from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import ABSENT, all_roles_key, owner_key, role_key, roles_on_key, rules_key
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.ancestry import Ancestry
     from limnos.store.tx import Tx
 
@@ -61,32 +66,32 @@ class RoleDrop(msgspec.Struct, frozen=True):
     role: RoleEntity
 
 
-def ruled(scene: Scene, role: RoleEntity) -> Ruled:
+def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
     """Return a role with its rules, if decisions have brought them along and they are few; else to be read in parts."""
-    fact = scene.view.get(rules_key(role.id))
+    fact = request_view.view.get(rules_key(role.id))
     if fact is ABSENT or (fact is not None and fact[1] is None):
-        return Ruled(role, (), in_parts=True)
-    return Ruled(role, ()) if fact is None or fact[1] is None else Ruled(fact[0], fact[1])
+        return RoleWithRules(role, (), in_parts=True)
+    return RoleWithRules(role, ()) if fact is None or fact[1] is None else RoleWithRules(fact[0], fact[1])
 
 
-def role_load(scene: Scene, name: str) -> Ruled:
+def role_load(request_view: RequestView, name: str) -> RoleWithRules:
     """Return a role with its rules, to its holders, its owner and whoever manages grants."""
-    return ruled(scene, role_look_up(scene, name, Action.ROLE_LOAD).entity)
+    return role_with_rules(request_view, role_look_up(request_view, name, Action.ROLE_LOAD).entity)
 
 
-def roles_list(scene: Scene) -> list[RoleEntity]:
+def roles_list(request_view: RequestView) -> list[RoleEntity]:
     """Return the roles that the caller may load, by name."""
-    scene.require_in_use()
-    scene.require(Action.ROLE_LIST, scene.settled.outer)
-    return _visible(scene)
+    request_view.require_in_use()
+    request_view.require(Action.ROLE_LIST, request_view.settled.outer)
+    return _visible(request_view)
 
 
-def _visible(scene: Scene) -> list[RoleEntity]:
+def _visible(request_view: RequestView) -> list[RoleEntity]:
     """Return all roles that the caller may load, from one fact, however many there are."""
-    found = need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone)
-    if not scene.rules.access_enabled:
+    found = require_fact(request_view.view, all_roles_key(request_view.metalake.id), zone=request_view.zone)
+    if not request_view.rules.access_enabled:
         return [role for role, _ in found]
-    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.settled.outer, scene.owner_of)
+    shown = list_filter(request_view.subject, Action.ROLE_LIST, request_view.settled.outer, request_view.owner_of)
     positions = shown.positions([role.id for role, _ in found], [owner for _, owner in found])
     return [found[position][0] for position in positions]
 
@@ -99,14 +104,14 @@ class RoleObject(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-async def role_objects(ctx: Context, found: Ruled) -> AsyncGenerator[list[RoleObject], None]:
+async def role_objects(ctx: Context, found: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
     """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out.
 
     They come in lists of at most PART_MAX, and others have their turn between two lists.
     """
     if not found.in_parts:
         known = found.nodes
-        yield _named(found.grants, await _ancestry(ctx, found.role) if known is None else known)
+        yield _live_objects(found.grants, await _ancestry(ctx, found.role) if known is None else known)
         return
     parts: list[list[RoleObject]] = []
     after, goes_on = 0, True
@@ -114,9 +119,9 @@ async def role_objects(ctx: Context, found: Ruled) -> AsyncGenerator[list[RoleOb
         grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, found.role.id, after))
         if grants:
             after = grants[-1].object_id
-            parts.append(_named(grants, nodes))
+            parts.append(_live_objects(grants, nodes))
         await asyncio.sleep(0)
-    whole = heapq.merge(*parts, key=_place)
+    whole = heapq.merge(*parts, key=_sort_key)
     while some := list(islice(whole, PART_MAX)):
         yield some
         await asyncio.sleep(0)
@@ -126,7 +131,7 @@ async def _ancestry(ctx: Context, role: RoleEntity) -> Ancestry:
     return await ctx.look_up(lambda: role_objects_read(role.id))
 
 
-def _named(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
+def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
     """The objects of rules that are still there, in order."""
     by_id: dict[int, list[Grant]] = {}
     for grant in rules:
@@ -136,10 +141,10 @@ def _named(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
         path = path_of(object_id, nodes)
         if path is not None:
             objects.append(RoleObject(nodes[object_id][1], path, tuple(grants)))
-    return sorted(objects, key=_place)
+    return sorted(objects, key=_sort_key)
 
 
-def _place(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
+def _sort_key(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
     """Where an object stands among those of a role."""
     return found.kind is not Kind.METALAKE, found.path, found.kind
 
@@ -150,59 +155,67 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
     Raises NotFound, Forbidden. Roles that the caller may not load are left out.
     """
 
-    def find(scene: Scene) -> int | None:
-        scene.require_in_metalake_use()
-        codec = codec_of(scene)
-        target = target_require(scene, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
+    def find(request_view: RequestView) -> int | None:
+        request_view.require_in_metalake_use()
+        codec = codec_of(request_view)
+        target = target_require(request_view, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
         return target.id
 
-    object_id = await seen(ctx, scope_for(metalake, kind, full_name), reader=find, otherwise=lambda *_: None)
+    object_id = await read_attached(ctx, scope_for(metalake, kind, full_name), reader=find, otherwise=lambda *_: None)
     if object_id is None:
         return ()
-    return await ctx.read(Scope(metalake), lambda scene: roles_on(scene, object_id))
+    return await ctx.read(RequestScope(metalake), lambda request_view: roles_on(request_view, object_id))
 
 
-def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
+def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's scene)."""
-    zone = scene.metalake.id
-    names = need(scene.view, roles_on_key(object_id, zone), zone=zone)
+    zone = request_view.metalake.id
+    names = require_fact(request_view.view, roles_on_key(object_id, zone), zone=zone)
     if len(names) > ONE_BY_ONE_MAX:
-        visible = {role.name for role in _visible(scene)}
+        visible = {role.name for role in _visible(request_view)}
         return tuple([name for name in names if name in visible])
-    roles = need_all(scene.view, [role_key(zone, name) for name in names], zone=zone)
+    roles = require_facts(request_view.view, [role_key(zone, name) for name in names], zone=zone)
     found = [role for role in roles if role is not None]
-    need_all(scene.view, [owner_key(role.id) for role in found], zone=zone)
-    links = [Link(role.id, Kind.ROLE, role.name) for role in found]
-    return tuple([each.name for each in links if scene.decide(Action.ROLE_LOAD, (each, *scene.settled.outer)).allowed])
+    require_facts(request_view.view, [owner_key(role.id) for role in found], zone=zone)
+    links = [ChainLink(role.id, Kind.ROLE, role.name) for role in found]
+    return tuple(
+        [
+            each.name
+            for each in links
+            if request_view.decide(Action.ROLE_LOAD, (each, *request_view.settled.outer)).allowed
+        ]
+    )
 
 
 async def role_create(
-    ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[Wish, ...]
-) -> Ruled:
+    ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[PrivilegeRequest, ...]
+) -> RoleWithRules:
     """Make a role with its rules; its maker owns it.
 
     Raises Forbidden before any object is looked up, AlreadyExists, IllegalObject for an object that does not exist,
     IllegalPrivilege for a wrong binding.
     """
     check_principal_name(name, Kind.ROLE)
-    check_wishes(wishes)
-    refuse_twice(wishes)
-    found = await wishes_find(ctx, metalake, wishes, Action.ROLE_CREATE)
+    check_privilege_requests(wishes)
+    refuse_duplicates(wishes)
+    found = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_CREATE)
 
-    def decide(scene: Scene) -> Permit[RoleCreate]:
-        scene.require_in_use()
-        decision = scene.require(Action.ROLE_CREATE, scene.settled.outer)
-        if role_find(scene, name) is not None:
+    def decide(request_view: RequestView) -> Permit[RoleCreate]:
+        request_view.require_in_use()
+        decision = request_view.require(Action.ROLE_CREATE, request_view.settled.outer)
+        if role_find(request_view, name) is not None:
             raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
         check_new_name(name, Kind.ROLE)
         grants = tuple(grant for each in found for grant in each.grants)
         held = tuple(each.target.node for each in found if each.target.node is not None)
-        return scene.permit(RoleCreate(scene.metalake.id, name, properties, grants, held, scene.maker_id), decision)
+        return request_view.permit(
+            RoleCreate(request_view.metalake.id, name, properties, grants, held, request_view.maker_id), decision
+        )
 
-    return await ctx.write(Scope(metalake), decide, role_insert)
+    return await ctx.write(RequestScope(metalake), decide, role_insert)
 
 
-def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
+def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
     """Insert the role and its rules, if what they are about is still there."""
     command = permit.command
     for node in command.held:
@@ -218,11 +231,11 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a role with its rules; nobody holds it any more. Raises NotFound."""
 
-    def decide(scene: Scene) -> Permit[RoleDrop]:
-        role, _, decision = role_look_up(scene, name, Action.ROLE_DROP)
-        return scene.permit(RoleDrop(role), decision)
+    def decide(request_view: RequestView) -> Permit[RoleDrop]:
+        role, _, decision = role_look_up(request_view, name, Action.ROLE_DROP)
+        return request_view.permit(RoleDrop(role), decision)
 
-    await ctx.write(Scope(metalake), decide, role_delete)
+    await ctx.write(RequestScope(metalake), decide, role_delete)
 
 
 def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:

@@ -14,23 +14,23 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.model.decisions import Decision, Factor
+from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
-from limnos.model.errors import AlreadyExists, BadRequest, InUse, NotFound, Unauthenticated
+from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.principals import Purpose, Trust
-from limnos.model.privileges import shown
+from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.model.privileges import escape_percent
 from limnos.services.identity.tokens import check_life, refuse_former, token_worth, worth_of
 from limnos.services.identity.users import check_principal_name, check_sign_in
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.store.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.services.request.defaults import Rules
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 SECRETS_MAX: Final = 2
@@ -46,7 +46,7 @@ class SecretCreate(msgspec.Struct, frozen=True):
     user: str
     secret_hash: bytes
     expires_in_s: int | None
-    trust: Trust
+    trust: TokenTrust
     admins: frozenset[str]
 
 
@@ -56,16 +56,16 @@ class SecretEnd(msgspec.Struct, frozen=True):
     secret: Token
 
 
-class AccessOpen(msgspec.Struct, frozen=True):
+class AccessTokenOpen(msgspec.Struct, frozen=True):
     """Open a while of access by a secret."""
 
     secret: Token
     secret_hash: bytes
     lives_s: int
-    rules: Rules
+    rules: AccessSettings
 
 
-class Access(NamedTuple):
+class IssuedToken(NamedTuple):
     """What a client is given: whom it speaks for, its text, and for how many seconds it is good; None for one that does not end."""
 
     user: str
@@ -76,7 +76,7 @@ class Access(NamedTuple):
 async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
     """Return a service account's secrets, without their texts. Raises Forbidden."""
     await refuse_former(ctx)
-    await ctx.read(Scope(), _manage)
+    await ctx.read(RequestScope(), _manage)
     return await ctx.look_up(partial(secrets_read, user))
 
 
@@ -92,16 +92,16 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
     await refuse_former(ctx)
     secret = new_secret()
 
-    def decide(scene: Scene) -> Permit[SecretCreate]:
-        decision = _manage(scene)
-        if user == scene.user:
+    def decide(request_view: RequestView) -> Permit[SecretCreate]:
+        decision = _manage(request_view)
+        if user == request_view.user:
             raise BadRequest("A service account is a user of its own: name another one than yourself")
-        trust, _ = worth_of(ctx, scene, user=user)
-        return scene.permit(
-            SecretCreate(user, hash_secret(secret), expires_in_s, trust, scene.rules.service_admins), decision
+        trust, _ = worth_of(ctx, request_view, user=user)
+        return request_view.permit(
+            SecretCreate(user, hash_secret(secret), expires_in_s, trust, request_view.rules.service_admins), decision
         )
 
-    token = await ctx.write(Scope(), decide, secret_insert)
+    token = await ctx.write(RequestScope(), decide, secret_insert)
     return token, token_text(token.id, secret)
 
 
@@ -110,37 +110,39 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(
-            f"{shown(command.user)} has a password, and a service account has none: take it away first", kind="password"
+            f"{escape_percent(command.user)} has a password, and a service account has none: take it away first",
+            kind="password",
         )
     secrets = tx.tokens.secrets(command.user)
     if not secrets:
         check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
-            f"{shown(command.user)} has {SECRETS_MAX} secrets that count: end the old one first, 'limnos user secret end'",
+            f"{escape_percent(command.user)} has {SECRETS_MAX} secrets that count: end the old one first, 'limnos user secret end'",
             kind="secret",
         )
     expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
     return tx.tokens.create(
         user=command.user, name="client", secret_hash=command.secret_hash, expires_at=expires_at, trust=command.trust,
-        purpose=Purpose.CLIENT,
+        purpose=TokenPurpose.CLIENT,
     )  # fmt: skip
 
 
 async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
     """End a secret with what it opened, for the next request on every node; says whether it counted. Raises Forbidden, NotFound."""
     await refuse_former(ctx)
-    await ctx.read(Scope(), _manage)
+    await ctx.read(RequestScope(), _manage)
     found = await ctx.look_up(partial(token_read, secret_id))
-    if found is None or found.user != user or found.purpose is not Purpose.CLIENT:
+    if found is None or found.user != user or found.purpose is not TokenPurpose.CLIENT:
         raise NotFound(
-            f"{shown(user)} has no secret {secret_id}: 'limnos user secret list' shows those there are", kind="secret"
+            f"{escape_percent(user)} has no secret {secret_id}: 'limnos user secret list' shows those there are",
+            kind="secret",
         )
 
-    def decide(scene: Scene) -> Permit[SecretEnd]:
-        return scene.permit(SecretEnd(found), _manage(scene))
+    def decide(request_view: RequestView) -> Permit[SecretEnd]:
+        return request_view.permit(SecretEnd(found), _manage(request_view))
 
-    return await ctx.write(Scope(), decide, secret_update)
+    return await ctx.write(RequestScope(), decide, secret_update)
 
 
 def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
@@ -148,18 +150,18 @@ def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
     return tx.tokens.end_line(permit.command.secret)
 
 
-def _manage(scene: Scene) -> Decision:
-    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+def _manage(request_view: RequestView) -> Decision:
+    return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 
 
-async def access_by_secret(ctx: Context, *, client: str, text: str) -> Access:
+async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
     """Answer what a client's secret opens: a new token for a service account's; an API token itself. An empty `client` is anybody.
 
     Raises Unauthenticated.
     """
-    found = await _stored(ctx, text)
-    if found is None or found.purpose is not Purpose.CLIENT:
-        access = await _itself(ctx, text)
+    found = await _find_token(ctx, text)
+    if found is None or found.purpose is not TokenPurpose.CLIENT:
+        access = await _same_token(ctx, text)
         _check_client(client, access.user)
         return access
     _check_client(client, found.user)
@@ -168,29 +170,29 @@ async def access_by_secret(ctx: Context, *, client: str, text: str) -> Access:
 
 def _check_client(client: str, user: str) -> None:
     if client not in ("", user):
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             f"The secret is not one of the client {client[:100]!a}: write credential=USER:SECRET, or credential=USER:TOKEN with a token of that user's own"
         )
 
 
-async def access_again(ctx: Context, *, text: str) -> Access:
+async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
     """Answer a token in exchange for one that is good: the next one of a service account's; any other token itself. Raises Unauthenticated."""
-    access = await _itself(ctx, text)
-    found = await _stored(ctx, text)
-    if found is None or found.purpose is not Purpose.ACCESS:
+    access = await _same_token(ctx, text)
+    found = await _find_token(ctx, text)
+    if found is None or found.purpose is not TokenPurpose.ACCESS:
         return access
     secret = await ctx.look_up(partial(token_read, found.root_id))
     if secret is None:
-        raise Unauthenticated(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True)
     return await _open(ctx, secret)
 
 
-async def _itself(ctx: Context, text: str) -> Access:
+async def _same_token(ctx: Context, text: str) -> IssuedToken:
     user, expires_in_s = await token_worth(ctx, text)
-    return Access(user, text, expires_in_s)
+    return IssuedToken(user, text, expires_in_s)
 
 
-async def _stored(ctx: Context, text: str) -> Token | None:
+async def _find_token(ctx: Context, text: str) -> Token | None:
     """Read the token that a text spells, whatever it is for; None for a wrong one, or one of an outside issuer."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
@@ -199,35 +201,39 @@ async def _stored(ctx: Context, text: str) -> Token | None:
     return found if found is not None and hmac.compare_digest(found.secret_hash, credential.secret_hash) else None
 
 
-async def _open(ctx: Context, secret: Token) -> Access:
+async def _open(ctx: Context, secret: Token) -> IssuedToken:
     if secret.trust not in ctx.services.rules.trusts:
-        raise Unauthenticated(
+        raise AuthenticationFailed(
             "The secret does not count here: it was made by somebody whose word does not. Have a service admin make a new one",
             was_right=True,
         )
     text = new_secret()
     bearer = Context(ctx.services, Credential(secret.user, expires_ms=1 << 62), ctx.request_id)
 
-    def decide(scene: Scene) -> Permit[AccessOpen]:
+    def decide(request_view: RequestView) -> Permit[AccessTokenOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word
-        own = Decision(True, word, ROOT_ID, "server", secret.user, (Factor("self"),), scene.stamps)
-        return scene.permit(AccessOpen(secret, hash_secret(text), ctx.services.defaults.session_s, scene.rules), own)
+        own = Decision(True, word, ROOT_ID, "server", secret.user, (DecisionFactor("self"),), request_view.stamps)
+        return request_view.permit(
+            AccessTokenOpen(secret, hash_secret(text), ctx.services.defaults.session_s, request_view.rules), own
+        )
 
-    token = await bearer.write(Scope(), decide, access_open)
-    return Access(secret.user, token_text(token.id, text), max(((token.expires_at or 0) - token.created_at) // 1000, 1))
+    token = await bearer.write(RequestScope(), decide, access_open)
+    return IssuedToken(
+        secret.user, token_text(token.id, text), max(((token.expires_at or 0) - token.created_at) // 1000, 1)
+    )
 
 
-def access_open(tx: Tx, permit: Permit[AccessOpen]) -> Token:
+def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
     """Insert a token that ends with its secret, unless that has ended meanwhile."""
     command = permit.command
     check_sign_in(command.rules, tx.principals.standing(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)
     if secret is None or secret.revoked or secret.is_over(tx.now_ms):
-        raise Unauthenticated(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True)
     tx.tokens.forget_ended(secret.user)
     ends = tx.now_ms + command.lives_s * 1000
     return tx.tokens.create(
         user=secret.user, name="access", secret_hash=command.secret_hash,
         expires_at=ends if secret.expires_at is None else min(ends, secret.expires_at),
-        trust=secret.trust, root_id=secret.root_id, purpose=Purpose.ACCESS,
+        trust=secret.trust, root_id=secret.root_id, purpose=TokenPurpose.ACCESS,
     )  # fmt: skip

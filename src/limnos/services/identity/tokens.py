@@ -13,25 +13,25 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
-from limnos.model.decisions import Decision, Factor
+from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
-from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.principals import Trust
+from limnos.model.principals import TokenTrust
 from limnos.services.catalog.metalakes import metalakes_list
-from limnos.services.identity.signing_in import sign_in
+from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.users import check_principal_name, check_sign_in, check_token_holder
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.scene import Scope
-from limnos.store.principals import standing_read
-from limnos.view.cold import need
+from limnos.services.request.request_view import RequestScope
+from limnos.store.principals import user_status_read
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key, tokens_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.services.request.defaults import Rules
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 EXPIRES_MAX_S = 100 * 365 * 24 * 3600
@@ -44,9 +44,9 @@ class TokenCreate(msgspec.Struct, frozen=True):
     name: str
     secret_hash: bytes
     expires_in_s: int | None
-    trust: Trust
+    trust: TokenTrust
     root_id: int | None
-    rules: Rules
+    rules: AccessSettings
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
@@ -55,25 +55,35 @@ class TokenRevoke(msgspec.Struct, frozen=True):
     token: Token
 
 
-def _may(scene: Scene, user: str | None) -> Decision:
+def _may(request_view: RequestView, user: str | None) -> Decision:
     """Decide about a user's tokens, or everybody's: one's own are free."""
-    if scene.user == ANONYMOUS:
-        raise Forbidden("Nobody in particular has no tokens: say who you are, by Basic or by a token")
-    if user == scene.user:
-        return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
-    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+    if request_view.user == ANONYMOUS:
+        raise PermissionDenied("Nobody in particular has no tokens: say who you are, by Basic or by a token")
+    if user == request_view.user:
+        return Decision(
+            True,
+            Action.TOKEN_MANAGE_OTHERS.word,
+            ROOT_ID,
+            "server",
+            user,
+            (DecisionFactor("self"),),
+            request_view.stamps,
+        )
+    return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 
 
-def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
+def tokens_list(request_view: RequestView, user: str | None) -> tuple[Token, ...]:
     """Return a user's tokens without their secrets; for None everybody's."""
-    _may(scene, user)
-    return need(scene.view, tokens_key(user), zone=ROOT_ID)
+    _may(request_view, user)
+    return require_fact(request_view.view, tokens_key(user), zone=ROOT_ID)
 
 
 async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
     """Return the caller's tokens without their secrets, or another user's, or everybody's."""
     await refuse_former(ctx)
-    return await ctx.read(Scope(), lambda scene: tokens_list(scene, None if everybody else user or scene.user))
+    return await ctx.read(
+        RequestScope(), lambda request_view: tokens_list(request_view, None if everybody else user or request_view.user)
+    )
 
 
 async def refuse_former(ctx: Context) -> None:
@@ -84,24 +94,26 @@ async def refuse_former(ctx: Context) -> None:
     """
     if ctx.credential.user is not None:
         return
-    for node in await ctx.read(Scope(), metalakes_list):
+    for node in await ctx.read(RequestScope(), metalakes_list):
         with suppress(NotFound):  # dropped meanwhile
-            await ctx.read(Scope(node.name), lambda _: None, refuse_disabled=False)
+            await ctx.read(RequestScope(node.name), lambda _: None, refuse_disabled=False)
 
 
-def worth_of(ctx: Context, scene: Scene, *, user: str, by_server: bool = False) -> tuple[Trust, int | None]:
+def worth_of(
+    ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
+) -> tuple[TokenTrust, int | None]:
     """Return what a new token's worth rests on, and its root: nobody gets more out of a token than it was worth."""
     own = None
     if ctx.credential.user is None:
-        own = cast("Token", need(scene.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
-    root_id = own.root_id if own is not None and user == scene.user else None
+        own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
+    root_id = own.root_id if own is not None and user == request_view.user else None
     if by_server:
-        return Trust.PROVEN, root_id
-    if not scene.rules.access_enabled:
-        return Trust.OPEN, root_id
+        return TokenTrust.PROVEN, root_id
+    if not request_view.rules.access_enabled:
+        return TokenTrust.OPEN, root_id
     if own is not None:
         return own.trust, root_id
-    return (Trust.BELIEVED if ctx.credential.expires_ms is None else Trust.PROVEN), root_id
+    return (TokenTrust.BELIEVED if ctx.credential.expires_ms is None else TokenTrust.PROVEN), root_id
 
 
 def check_life(expires_in_s: int | None) -> None:
@@ -123,15 +135,15 @@ async def token_create(
         check_principal_name(user, Kind.USER)
     secret = new_secret()
 
-    def decide(scene: Scene) -> Permit[TokenCreate]:
-        whose = user or scene.user
-        decision = _may(scene, whose)
-        trust, root_id = worth_of(ctx, scene, user=whose, by_server=by_server)
-        command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, scene.rules)
-        return scene.permit(command, decision)
+    def decide(request_view: RequestView) -> Permit[TokenCreate]:
+        whose = user or request_view.user
+        decision = _may(request_view, whose)
+        trust, root_id = worth_of(ctx, request_view, user=whose, by_server=by_server)
+        command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, request_view.rules)
+        return request_view.permit(command, decision)
 
     await refuse_former(ctx)
-    token = await ctx.write(Scope(), decide, token_insert)
+    token = await ctx.write(RequestScope(), decide, token_insert)
     return token, token_text(token.id, secret)
 
 
@@ -142,17 +154,19 @@ async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
     if credential is None:
         credential = await sign_in(ctx.services, header, request_id=ctx.request_id)
     if credential.user is not None and credential.expires_ms is None:
-        raise Unauthenticated("No secret was sent: write credential=USER:TOKEN, with a token of 'limnos token create'")
+        raise AuthenticationFailed(
+            "No secret was sent: write credential=USER:TOKEN, with a token of 'limnos token create'"
+        )
     bearer = Context(ctx.services, credential, ctx.request_id)
 
-    def ends(scene: Scene) -> tuple[str, int | None]:
+    def ends(request_view: RequestView) -> tuple[str, int | None]:
         if credential.user is not None:
-            return scene.user, credential.expires_ms
-        own = cast("Token", need(scene.view, token_key(credential.token_id), zone=ROOT_ID))
-        return scene.user, own.expires_at
+            return request_view.user, credential.expires_ms
+        own = cast("Token", require_fact(request_view.view, token_key(credential.token_id), zone=ROOT_ID))
+        return request_view.user, own.expires_at
 
-    user, expires_ms = await bearer.read(Scope(), ends)
-    check_sign_in(ctx.services.rules, await ctx.look_up(partial(standing_read, user)), user=user)
+    user, expires_ms = await bearer.read(RequestScope(), ends)
+    check_sign_in(ctx.services.rules, await ctx.look_up(partial(user_status_read, user)), user=user)
     left_ms = None if expires_ms is None else expires_ms - ctx.services.store.time.now_ms()
     return user, None if left_ms is None else max(left_ms // 1000, 1)
 
@@ -175,15 +189,15 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
 async def token_revoke(ctx: Context, *, token_id: int) -> bool:
     """Revoke a token for good: refused at the next request, on every node. Says whether it was valid. Raises NotFound."""
 
-    def decide(scene: Scene) -> Permit[TokenRevoke]:
-        token = need(scene.view, token_key(token_id), zone=ROOT_ID)
-        decision = _may(scene, None if token is None else token.user)
+    def decide(request_view: RequestView) -> Permit[TokenRevoke]:
+        token = require_fact(request_view.view, token_key(token_id), zone=ROOT_ID)
+        decision = _may(request_view, None if token is None else token.user)
         if token is None:
             raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")
-        return scene.permit(TokenRevoke(token), decision)
+        return request_view.permit(TokenRevoke(token), decision)
 
     await refuse_former(ctx)
-    return await ctx.write(Scope(), decide, token_update)
+    return await ctx.write(RequestScope(), decide, token_update)
 
 
 def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:

@@ -13,21 +13,21 @@ from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
-from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
-from limnos.model.privileges import shown
+from limnos.model.privileges import escape_percent
 from limnos.services.lookup.principal_names import check_new_name, principal_create
-from limnos.services.request.scene import Scope
-from limnos.view.cold import need, need_all
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.defaults import Rules
-    from limnos.services.request.scene import Found, Scene
-    from limnos.store.principals import Standing
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.store.principals import UserStatus
     from limnos.store.tx import Tx
 
 
@@ -40,7 +40,7 @@ _ACTIONS = {
 _DISABLED = "User {user} is disabled and gets no tokens: an administrator can enable it, 'limnos user enable {user}'"
 
 
-class Holder(NamedTuple):
+class RoleHolder(NamedTuple):
     """A user or group with the names of the roles it holds directly."""
 
     principal: Principal
@@ -70,55 +70,55 @@ class UserEnable(msgspec.Struct, frozen=True):
     enabled: bool
 
 
-def principal_require(scene: Scene, kind: Kind, name: str) -> Principal:
+def principal_require(request_view: RequestView, kind: Kind, name: str) -> Principal:
     """Return a user or group by name. Raises NotFound."""
-    found = principal_of(scene.view, scene.metalake.id, kind, name)
+    found = principal_of(request_view.view, request_view.metalake.id, kind, name)
     if found is None:
-        raise scene.missing(kind, (name,))
+        raise request_view.missing(kind, (name,))
     return found
 
 
-def principal_look_up(scene: Scene, kind: Kind, name: str, action: Action) -> Found[Principal]:
+def principal_look_up(request_view: RequestView, kind: Kind, name: str, action: Action) -> AuthorizedObject[Principal]:
     """Find a user or group for who may do the action to it. Raises NotFound, Forbidden."""
-    scene.require_in_use()
-    return scene.judge(principal_of(scene.view, scene.metalake.id, kind, name), kind, name, action)
+    request_view.require_in_use()
+    return request_view.judge(principal_of(request_view.view, request_view.metalake.id, kind, name), kind, name, action)
 
 
-def holder_of(scene: Scene, principal: Principal) -> Holder:
+def holder_of(request_view: RequestView, principal: Principal) -> RoleHolder:
     """Return a principal with its direct roles' names."""
-    return Holder(principal, role_names(scene, principal.id))
+    return RoleHolder(principal, role_names(request_view, principal.id))
 
 
-def role_names(scene: Scene, principal_id: int) -> tuple[str, ...]:
+def role_names(request_view: RequestView, principal_id: int) -> tuple[str, ...]:
     """Return the names of the roles that a principal holds directly, sorted."""
-    zone = scene.metalake.id
-    ids = need(scene.view, roles_key(principal_id), zone=zone)
-    facts = need_all(scene.view, [rules_key(role_id) for role_id in ids], zone=zone)
+    zone = request_view.metalake.id
+    ids = require_fact(request_view.view, roles_key(principal_id), zone=zone)
+    facts = require_facts(request_view.view, [rules_key(role_id) for role_id in ids], zone=zone)
     return tuple(sorted(fact[0].name for fact in facts if fact is not None))
 
 
-def principal_load(scene: Scene, kind: Kind, name: str) -> Holder:
+def principal_load(request_view: RequestView, kind: Kind, name: str) -> RoleHolder:
     """Return a user or group, to whoever manages them and to itself."""
-    return holder_of(scene, principal_look_up(scene, kind, name, _ACTIONS[kind][1]).entity)
+    return holder_of(request_view, principal_look_up(request_view, kind, name, _ACTIONS[kind][1]).entity)
 
 
-def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
+def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
     """Return the users or groups that the caller may see, by name."""
-    scene.require_in_use()
+    request_view.require_in_use()
     action = _ACTIONS[kind][2]
-    scene.require(action, scene.settled.outer)
-    found = need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone)
-    shown = list_filter(scene.subject, action, scene.settled.outer, scene.owner_of)
+    request_view.require(action, request_view.settled.outer)
+    found = require_fact(request_view.view, principals_key(request_view.metalake.id, kind), zone=request_view.zone)
+    shown = list_filter(request_view.subject, action, request_view.settled.outer, request_view.owner_of)
     positions = shown.positions([each.id for each in found], [None] * len(found))
     return [found[position] for position in positions]
 
 
-def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
+def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
     """Return the users or groups that the caller may see, with their roles."""
-    shown = principals_list(scene, kind)
-    fact = need(scene.view, holders_key(scene.metalake.id, kind), zone=scene.zone)
+    shown = principals_list(request_view, kind)
+    fact = require_fact(request_view.view, holders_key(request_view.metalake.id, kind), zone=request_view.zone)
     roles = dict(fact)
-    return [Holder(each, roles.get(each.id, ())) for each in shown]
+    return [RoleHolder(each, roles.get(each.id, ())) for each in shown]
 
 
 def check_principal_name(name: str, kind: Kind) -> str:
@@ -131,85 +131,85 @@ def check_principal_name(name: str, kind: Kind) -> str:
     return name
 
 
-def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:
+def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises Unauthenticated."""
     if _is_disabled(rules, standing, user=user):
-        raise Unauthenticated(_DISABLED.format(user=shown(user)), was_right=True)
+        raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
 
 
-def check_token_holder(rules: Rules, standing: Standing, *, user: str) -> None:
+def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled.
 
     Service admins, and servers without access control, need no user. Raises NotFound, Forbidden, BadRequest (a name that no new user
     may have).
     """
     if _is_disabled(rules, standing, user=user):
-        raise Forbidden(_DISABLED.format(user=shown(user)))
+        raise PermissionDenied(_DISABLED.format(user=escape_percent(user)))
     if standing.is_known or user in rules.service_admins:
         return
     if rules.access_enabled:
         raise NotFound(
-            f"User {shown(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos user add {shown(user)}'",
+            f"User {escape_percent(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos user add {escape_percent(user)}'",
             kind="user",
         )
     check_new_name(user, Kind.USER, known=rules.service_admins)
 
 
-def _is_disabled(rules: Rules, standing: Standing, *, user: str) -> bool:
+def _is_disabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> bool:
     return rules.access_enabled and standing.is_disabled and user not in rules.service_admins
 
 
 async def users_require(ctx: Context, *, metalake: str) -> None:
     """Refuse whoever may not manage the metalake's users. Raises NotInUse, NotFound, Forbidden."""
 
-    def require(scene: Scene) -> None:
-        scene.require_in_use()
-        scene.require(Action.USER_MANAGE, scene.settled.outer)
+    def require(request_view: RequestView) -> None:
+        request_view.require_in_use()
+        request_view.require(Action.USER_MANAGE, request_view.settled.outer)
 
-    await ctx.read(Scope(metalake), require)
+    await ctx.read(RequestScope(metalake), require)
 
 
 async def principal_add(
     ctx: Context, *, metalake: str, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
-) -> Holder:
+) -> RoleHolder:
     """Add a user or group. Raises AlreadyExists for the name or the external id."""
     check_principal_name(name, kind)
 
-    def decide(scene: Scene) -> Permit[PrincipalAdd]:
-        scene.require_in_use()
-        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
-        if principal_of(scene.view, scene.metalake.id, kind, name) is not None:
+    def decide(request_view: RequestView) -> Permit[PrincipalAdd]:
+        request_view.require_in_use()
+        decision = request_view.require(_ACTIONS[kind][0], request_view.settled.outer)
+        if principal_of(request_view.view, request_view.metalake.id, kind, name) is not None:
             raise AlreadyExists(
                 f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
             )
-        check_new_name(name, kind, known=scene.rules.service_admins)
-        return scene.permit(PrincipalAdd(scene.metalake.id, kind, name, external_id, enabled), decision)
+        check_new_name(name, kind, known=request_view.rules.service_admins)
+        return request_view.permit(PrincipalAdd(request_view.metalake.id, kind, name, external_id, enabled), decision)
 
-    return await ctx.write(Scope(metalake), decide, principal_insert)
+    return await ctx.write(RequestScope(metalake), decide, principal_insert)
 
 
-def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> Holder:
+def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
     """Insert the user or group."""
     command = permit.command
     found = principal_create(
         tx, command.metalake_id, kind=command.kind, name=command.name, external_id=command.external_id,
         enabled=command.enabled,
     )  # fmt: skip
-    return Holder(found, ())
+    return RoleHolder(found, ())
 
 
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
     """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner."""
 
-    def decide(scene: Scene) -> Permit[PrincipalRemove]:
-        scene.require_in_use()
-        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
-        found = principal_require(scene, kind, name)
-        if scene.owner_of(scene.settled.outer[-1]) == found.id:
+    def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
+        request_view.require_in_use()
+        decision = request_view.require(_ACTIONS[kind][0], request_view.settled.outer)
+        found = principal_require(request_view, kind, name)
+        if request_view.owner_of(request_view.settled.outer[-1]) == found.id:
             raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
-        return scene.permit(PrincipalRemove(found), decision)
+        return request_view.permit(PrincipalRemove(found), decision)
 
-    await ctx.write(Scope(metalake), decide, principal_delete)
+    await ctx.write(RequestScope(metalake), decide, principal_delete)
 
 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
@@ -223,15 +223,15 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
     """Enable or disable a user: a disabled one is refused everywhere, at the next request. Again is fine."""
 
-    def decide(scene: Scene) -> Permit[UserEnable]:
-        scene.require_in_use()
-        decision = scene.require(Action.USER_MANAGE, scene.settled.outer)
-        found = principal_require(scene, Kind.USER, name)
-        if not enabled and scene.owner_of(scene.settled.outer[-1]) == found.id:
+    def decide(request_view: RequestView) -> Permit[UserEnable]:
+        request_view.require_in_use()
+        decision = request_view.require(Action.USER_MANAGE, request_view.settled.outer)
+        found = principal_require(request_view, Kind.USER, name)
+        if not enabled and request_view.owner_of(request_view.settled.outer[-1]) == found.id:
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
-        return scene.permit(UserEnable(found, enabled), decision)
+        return request_view.permit(UserEnable(found, enabled), decision)
 
-    return await ctx.write(Scope(metalake), decide, user_update)
+    return await ctx.write(RequestScope(metalake), decide, user_update)
 
 
 def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import V2, VERSION_MAX, check_branch, staged_version
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, StorageFailed, Unavailable
+from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, ServiceUnavailable, StorageFailed
 from limnos.model.lance import LanceVersion
 from limnos.services.lance.tables import lance_find, lance_load
-from limnos.services.lance.versions import lost, manifests_for, shown_of
+from limnos.services.lance.versions import manifest_lost_error, manifests_for, version_view_of
 from limnos.store.lance_versions import lance_unsettled_read, lance_version_read
 from limnos.telemetry.logs import get_logger
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.lance.manifests import Manifests
+    from limnos.services.lance.manifests import BranchManifests
     from limnos.services.lance.tables import LanceTable
-    from limnos.services.lance.versions import Shown
+    from limnos.services.lance.versions import VersionView
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 
@@ -59,10 +59,10 @@ class VersionCreate(msgspec.Struct, frozen=True):
     anew: bool = False
 
 
-class Draft(NamedTuple):
+class VersionDraft(NamedTuple):
     """A version about to be committed: its row, or the one that the same request has made before, and what comes before it."""
 
-    manifests: Manifests
+    manifests: BranchManifests
     row: LanceVersion
     before: tuple[LanceVersion, ...] = ()
     anew: bool = False
@@ -73,38 +73,40 @@ class Draft(NamedTuple):
         return VersionCreate(table, self.row, self.before[-1].version if self.before else 0, self.anew)
 
 
-async def version_create(ctx: Context, scope: Scope, *, levels: Levels, asked: NewVersion) -> Shown:
+async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
     """Commit a version that a client has staged: the one after the newest. The same once more succeeds.
 
     Raises CommitConflict for any other number, BadRequest for what is no staged manifest of the table, NotFound, Forbidden.
     """
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+    table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
         return await _create_in_storage(ctx, scope, levels=levels, asked=asked)
     async with ctx.services.lines.turn(table.node.id):
-        draft = await drafted(ctx, table, asked=asked)
+        draft = await version_draft_of(ctx, table, asked=asked)
 
-        def decide(scene: Scene) -> Permit[VersionCreate]:
-            node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
-            return scene.permit(draft.command(node), decision)
+        def decide(request_view: RequestView) -> Permit[VersionCreate]:
+            node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
+            return request_view.permit(draft.command(node), decision)
 
         made = draft.row if draft.done else await ctx.write(scope, decide, version_insert)
-        return await settle(draft._replace(row=made))
+        return await publish_manifest(draft._replace(row=made))
 
 
-async def drafted(ctx: Context, table: LanceTable, *, asked: NewVersion) -> Draft:
+async def version_draft_of(ctx: Context, table: LanceTable, *, asked: NewVersion) -> VersionDraft:
     """Look at what is to be committed to a managed table, and at what was. Raises BadRequest, InvalidTable."""
     manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
     name = manifests.staged_name(asked.path)
-    before, anew = await _settled(ctx, table, manifests=manifests)
-    done = None if anew else await _repeated(ctx, table, manifests=manifests, asked=asked, name=name)
+    before, anew = await _settle_pending(ctx, table, manifests=manifests)
+    done = None if anew else await _find_repeated_commit(ctx, table, manifests=manifests, asked=asked, name=name)
     if done is not None:
-        return Draft(manifests, done, before, done=True)
+        return VersionDraft(manifests, done, before, done=True)
     row = await new_row(ctx, manifests, asked=asked, name=name)
-    return Draft(manifests, row, before, anew)
+    return VersionDraft(manifests, row, before, anew)
 
 
-async def _settled(ctx: Context, table: LanceTable, *, manifests: Manifests) -> tuple[tuple[LanceVersion, ...], bool]:
+async def _settle_pending(
+    ctx: Context, table: LanceTable, *, manifests: BranchManifests
+) -> tuple[tuple[LanceVersion, ...], bool]:
     """Give the versions on their way their manifests; returns them, and whether the branch's files are gone. Raises InvalidTable."""
     rows = await ctx.look_up(partial(lance_unsettled_read, table.node.id, manifests.branch))
     for row in rows:
@@ -112,12 +114,12 @@ async def _settled(ctx: Context, table: LanceTable, *, manifests: Manifests) -> 
             if manifests.branch and not await manifests.names():
                 return (), True
             if row is rows[-1]:
-                raise lost(table, row)
+                raise manifest_lost_error(table, row)
     return tuple(rows), False
 
 
-async def _repeated(
-    ctx: Context, table: LanceTable, *, manifests: Manifests, asked: NewVersion, name: str
+async def _find_repeated_commit(
+    ctx: Context, table: LanceTable, *, manifests: BranchManifests, asked: NewVersion, name: str
 ) -> LanceVersion | None:
     """Return the version that a request has committed before, by the name of what it staged or by its bytes."""
     if not 0 < asked.version <= VERSION_MAX:
@@ -128,7 +130,7 @@ async def _repeated(
     return row if row.staged == name or await manifests.is_same(name, row) else None
 
 
-async def new_row(ctx: Context, manifests: Manifests, *, asked: NewVersion, name: str) -> LanceVersion:
+async def new_row(ctx: Context, manifests: BranchManifests, *, asked: NewVersion, name: str) -> LanceVersion:
     """Return the row of a version whose staged manifest is there. Raises BadRequest."""
     size = await manifests.check_staged(name, version=asked.version, size=asked.size)
     stated = staged_version(name)
@@ -138,20 +140,20 @@ async def new_row(ctx: Context, manifests: Manifests, *, asked: NewVersion, name
     )  # fmt: skip
 
 
-async def settle(draft: Draft) -> Shown:
+async def publish_manifest(draft: VersionDraft) -> VersionView:
     """After the commit: give the version's manifest its final name, and delete what was staged for those before it. Returns the version as it is told.
 
     A store that refuses does not undo the commit, and whoever is told that it failed would make it again: the next one who looks at the table does this.
     Until then the version is what its writer has staged, and its writer is told that place.
     """
     manifests, row = draft.manifests, draft.row
-    shown = shown_of(manifests, row)
+    shown = version_view_of(manifests, row)
     try:
         await manifests.settle(row)
         for each in draft.before:
             if each.version < row.version and await manifests.settle(each):
                 await manifests.drop_staged(each)
-    except (StorageFailed, Unavailable) as error:
+    except (StorageFailed, ServiceUnavailable) as error:
         log.warning(
             "a committed manifest has no final name yet",
             table=draft.manifests.directory,
@@ -173,9 +175,9 @@ def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
         found = versions.find(node.id, version.branch, version=version.version)
         if found is not None and found.staged == version.staged:
             return found
-        raise conflict(node.name, version.version, top=top.version)
+        raise version_conflict(node.name, version.version, top=top.version)
     if top is None and not version.branch and version.version != 1:
-        raise conflict(node.name, version.version, top=0)
+        raise version_conflict(node.name, version.version, top=0)
     if command.settled:
         versions.settle(node.id, version.branch, version=command.settled)
     versions.create(node.id, version)
@@ -183,7 +185,7 @@ def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
     return version
 
 
-def conflict(table: str, version: int, *, top: int) -> CommitConflict:
+def version_conflict(table: str, version: int, *, top: int) -> CommitConflict:
     """Say that a version is not the next one."""
     have = f"its newest version is {top}" if top else "it has no version yet"
     return CommitConflict(
@@ -191,50 +193,50 @@ def conflict(table: str, version: int, *, top: int) -> CommitConflict:
     )
 
 
-async def _create_in_storage(ctx: Context, scope: Scope, *, levels: Levels, asked: NewVersion) -> Shown:
+async def _create_in_storage(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
     """Commit a version to a table whose files say what there is: its manifest gets its final name, if that is free."""
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+    table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
     row = await new_row(ctx, manifests, asked=asked, name=manifests.staged_name(asked.path))
     there = await manifests.names()
-    look = LastLook(ctx, scope, table=table, levels=levels)
+    look = FinalCheck(ctx, scope, table=table, levels=levels)
     top = max(there, default=0)
     if asked.version not in there and asked.version != top + 1 and (there or not manifests.branch):
-        raise conflict(table.node.name, asked.version, top=top)
+        raise version_conflict(table.node.name, asked.version, top=top)
     await look()
     try:
         await manifests.publish(row)
     except (AlreadyExists, MissingFile):
-        raise conflict(table.node.name, asked.version, top=top) from None
+        raise version_conflict(table.node.name, asked.version, top=top) from None
     await manifests.drop_staged(row)
     await look.announce()
-    return shown_of(manifests, row)
+    return version_view_of(manifests, row)
 
 
-async def announce(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+async def announce_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
     """Leave a change that says that a table's files changed, for who may change them. Raises NotFound, Forbidden."""
 
-    def decide(scene: Scene) -> Permit[Node]:
-        node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
-        return scene.permit(node, decision)
+    def decide(request_view: RequestView) -> Permit[Node]:
+        node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
+        return request_view.permit(node, decision)
 
-    await ctx.write(scope, decide, _announced)
+    await ctx.write(scope, decide, _mark_committed)
 
 
-def _announced(tx: Tx, permit: Permit[Node]) -> None:
+def _mark_committed(tx: Tx, permit: Permit[Node]) -> None:
     tx.nodes.committed(tx.nodes.confirm(permit.command))
 
 
-class LastLook:
+class FinalCheck:
     """The decision on a change of a table's files that is taken just before the change, and the mutation that tells of it.
 
     Files can't be changed in the store's transaction. A right that goes after the last look refuses nothing any more: the change
-    is there, so it is told of under the permit of that look. Call it before the change, `announce` or `submit` behind it.
+    is there, so it is told of under the permit of that look. Call it before the change, `announce_change` or `submit` behind it.
     """
 
     __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
 
-    def __init__(self, ctx: Context, scope: Scope, *, table: LanceTable, levels: Levels) -> None:
+    def __init__(self, ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels) -> None:
         self._ctx, self._scope, self._table, self._levels = ctx, scope, table, levels
         self._permit: Permit[Node] | None = None
 
@@ -245,13 +247,13 @@ class LastLook:
             raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
         self._permit = permit
 
-    def _decide(self, scene: Scene) -> tuple[Permit[Node], str]:
-        node, _, decision = lance_find(scene, self._levels, action=Action.TABLE_COMMIT)
-        return scene.permit(node, decision), scene.document(node.id).location
+    def _decide(self, request_view: RequestView) -> tuple[Permit[Node], str]:
+        node, _, decision = lance_find(request_view, self._levels, action=Action.TABLE_COMMIT)
+        return request_view.permit(node, decision), request_view.document(node.id).location
 
     async def announce(self) -> None:
         """Leave a change that says that the table's files changed."""
-        await self.submit(None, _tell)
+        await self.submit(None, _write_announcement)
 
     async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:
         """Run a mutation under the permit of the last look, whatever has become of the right since then."""
@@ -261,7 +263,7 @@ class LastLook:
         await self._ctx.submit(replace(permit, stamps=()), mutation)
 
 
-def _tell(tx: Tx, permit: Permit[tuple[Node, None]]) -> None:
+def _write_announcement(tx: Tx, permit: Permit[tuple[Node, None]]) -> None:
     node = tx.nodes.live(permit.command[0].id)
     if node is not None:
         tx.nodes.committed(node)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.files import is_local, is_within, leads_within, store_for, sweep_empty
-from limnos.formats.lance_debris import Aged, Search, sorted_out
+from limnos.formats.lance_debris import AgedFile, ReferenceSearch, sort_files
 from limnos.model.errors import LimnosError
 from limnos.services.lance.purges import OWN
 from limnos.services.request.table_formats import LANCE
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from limnos.files import FileStore
-    from limnos.services.request.places import Place
-    from limnos.services.storage.work import Beat, Work
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.storage.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")
@@ -33,15 +33,15 @@ MANIFEST_BYTES_MAX: Final = 1 << 28
 REMOVED: Final = Counter("limnos_lance_debris_total", "Files of Lance tables taken away that no version knows.", ())
 
 
-class Table(NamedTuple):
+class DebrisTable(NamedTuple):
     """A Lance table as its row says: where it lies, what its catalog may use, and what its newest versions are staged as."""
 
     location: str
-    place: Place
+    place: CatalogStorage
     staged: frozenset[str]
 
 
-async def debris_run(work: Work, *, now_ms: int, dry: bool = False) -> list[str]:
+async def debris_run(work: TaskContext, *, now_ms: int, dry: bool = False) -> list[str]:
     """Take away what no version of a Lance table knows, of every table; with `dry` only list it. Returns the files."""
     if not work.debris_ms:
         return []
@@ -52,7 +52,9 @@ async def debris_run(work: Work, *, now_ms: int, dry: bool = False) -> list[str]
         for node_id, location, metadata in page:
             if not metadata:
                 table = await work.submit(partial(_table, node_id=node_id, location=location, work=work))
-                gone += [] if table is None else await _tidied(work, table, before_ms=now_ms - work.debris_ms, dry=dry)
+                gone += (
+                    [] if table is None else await _tidy_table(work, table, before_ms=now_ms - work.debris_ms, dry=dry)
+                )
     return gone
 
 
@@ -60,7 +62,7 @@ def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
     return tx.documents.page(after, limit=PAGE)
 
 
-def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
+def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisTable | None:
     """Read what is needed of a table; None for one that may not lie where it does, or is gone."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
@@ -71,13 +73,13 @@ def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
         is_local(location) and not leads_within(location, place.roots, allowed=work.allowed)
     ):
         return None
-    return Table(location, place, frozenset(tx.lance_versions.staged(node_id)))
+    return DebrisTable(location, place, frozenset(tx.lance_versions.staged(node_id)))
 
 
-async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> list[str]:
+async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, dry: bool) -> list[str]:
     try:
         table.place.allowed.check_use(table.place.catalog.properties)
-        gone = await work.apart(partial(tidy, table, before_ms=before_ms, dry=dry))
+        gone = await work.apart(partial(delete_debris, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
         log.warning("debris of a table was not looked for", location=table.location, error=error.message)
         return []
@@ -87,34 +89,34 @@ async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> lis
     return [f"{table.location}/{name}" for name in gone]
 
 
-def tidy(table: Table, beat: Beat, *, before_ms: int, dry: bool = False) -> list[str]:
+def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
     """Take away one table's debris; returns the names of its files. Raises StorageFailed, Unavailable."""
     store = store_for(table.location, table.place.catalog.properties)
     files = [
-        Aged(f"{name}/{each.name}", each.modified_ms)
+        AgedFile(f"{name}/{each.name}", each.modified_ms)
         for name in OWN
         for each in store.entries(f"{table.location}/{name}", deep=True)
     ]
-    found = sorted_out(files, before_ms=before_ms, staged=table.staged)
+    found = sort_files(files, before_ms=before_ms, staged=table.staged)
 
     def read(name: str) -> bytes:
         beat(read_so_far.__next__())
         return store.read(f"{table.location}/{name}", bytes_max=MANIFEST_BYTES_MAX)
 
     read_so_far = iter(range(1 << 62))
-    lost = _lost(found.marked, found.transactions, manifests=found.manifests, read=read)
+    lost = _find_unknown_files(found.marked, found.transactions, manifests=found.manifests, read=read)
     gone = [*found.unowned, *lost]
     if not dry:
         _delete(store, table.location, names=gone, beat=beat)
     return gone
 
 
-def _lost(
+def _find_unknown_files(
     marked: Mapping[bytes, list[str]], transactions: Mapping[bytes, list[str]], *, manifests: list[str],
     read: Callable[[str], bytes],
 ) -> list[str]:  # fmt: skip
     """Return the files that no manifest knows. As a rule the newest manifests know all, and the others are not read."""
-    search = Search(marked)
+    search = ReferenceSearch(marked)
     if not search.suspects or not manifests:
         return []
     for name in manifests:
@@ -129,7 +131,7 @@ def _lost(
     return sorted(name for mark in search.suspects for name in known[mark])
 
 
-def _delete(store: FileStore, location: str, *, names: Iterable[str], beat: Beat) -> None:
+def _delete(store: FileStore, location: str, *, names: Iterable[str], beat: Heartbeat) -> None:
     for count, name in enumerate(names):
         store.delete(f"{location}/{name}")
         beat(count)

@@ -14,21 +14,21 @@ from limnos.access.actions import Action
 from limnos.formats.lance_manifests import VERSION_MAX, check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, InUse, NotFound
-from limnos.services.lance.commits import announce
-from limnos.services.lance.named import references_of
+from limnos.services.lance.commits import announce_change
+from limnos.services.lance.reference_reads import references_of
 from limnos.services.lance.tables import lance_find, lance_load
-from limnos.services.lance.versions import latest, manifests_for
+from limnos.services.lance.versions import latest_version, manifests_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.lance.manifests import Manifests
+    from limnos.services.lance.manifests import BranchManifests
     from limnos.services.lance.tables import LanceTable
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.sources.lance.questions import Referenced
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.lance.questions import TableReferences
     from limnos.store.tx import Tx
 
 SPANS_MAX = 1000
@@ -36,7 +36,7 @@ ALL = -1
 """As the end of a span: up to the newest and with it."""
 
 
-class Span(NamedTuple):
+class VersionSpan(NamedTuple):
     """Versions from one up to before another."""
 
     start: int
@@ -48,14 +48,14 @@ class VersionsDelete(msgspec.Struct, frozen=True):
 
     table: Node
     branch: str
-    spans: tuple[Span, ...]
+    spans: tuple[VersionSpan, ...]
 
 
-class Doomed(NamedTuple):
+class VersionDeletion(NamedTuple):
     """Versions that may go: their spans, and the manifests that are there."""
 
-    manifests: Manifests
-    spans: tuple[Span, ...]
+    manifests: BranchManifests
+    spans: tuple[VersionSpan, ...]
     names: dict[int, str]
 
     @property
@@ -69,30 +69,32 @@ class Doomed(NamedTuple):
 
 
 async def versions_prune(
-    ctx: Context, scope: Scope, *, levels: Levels, branch: str, spans: Sequence[Span]
+    ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, spans: Sequence[VersionSpan]
 ) -> int:  # fmt: skip
     """Delete versions; returns how many that were. Raises InUse for one that has to stay, BadRequest, NotFound, Forbidden."""
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
-    doomed = await pruned(ctx, table, branch=branch, spans=spans)
+    table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
+    version_deletion = await version_deletion_of(ctx, table, branch=branch, spans=spans)
     if not table.record.managed:
-        await announce(ctx, scope, levels=levels)
-        await doomed.drop_files()
-        return len(doomed.names)
+        await announce_change(ctx, scope, levels=levels)
+        await version_deletion.drop_files()
+        return len(version_deletion.names)
 
-    def decide(scene: Scene) -> Permit[VersionsDelete]:
-        node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
-        return scene.permit(VersionsDelete(node, doomed.branch, doomed.spans), decision)
+    def decide(request_view: RequestView) -> Permit[VersionsDelete]:
+        node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
+        return request_view.permit(VersionsDelete(node, version_deletion.branch, version_deletion.spans), decision)
 
     gone = await ctx.write(scope, decide, versions_delete)
-    await doomed.drop_files()
+    await version_deletion.drop_files()
     return gone
 
 
-async def pruned(ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[Span]) -> Doomed:
+async def version_deletion_of(
+    ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[VersionSpan]
+) -> VersionDeletion:
     """Look which versions may go. Raises InUse for one that has to stay, BadRequest."""
     manifests = manifests_for(ctx, table, branch=check_branch(branch))
     if table.record.managed:
-        newest = await latest(ctx, table, branch=manifests.branch)
+        newest = await latest_version(ctx, table, branch=manifests.branch)
         top = 0 if newest is None else newest.version
         there = await manifests.names()
     else:
@@ -100,13 +102,13 @@ async def pruned(ctx: Context, table: LanceTable, *, branch: str, spans: Sequenc
         top = max(there, default=0)
     if manifests.branch and not top:
         raise NotFound(branch, kind="branch")
-    wanted = _checked(spans, top=top)
+    wanted = _checked_spans(spans, top=top)
     _refuse_kept(wanted, manifests.branch, top=top, found=await references_of(ctx, table))
-    names = {version: name for version, name in there.items() if _holds(wanted, version)}
-    return Doomed(manifests, wanted, names)
+    names = {version: name for version, name in there.items() if _is_in_spans(wanted, version)}
+    return VersionDeletion(manifests, wanted, names)
 
 
-def _checked(spans: Sequence[Span], *, top: int) -> tuple[Span, ...]:
+def _checked_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSpan, ...]:
     if len(spans) > SPANS_MAX:
         raise BadRequest(f"{len(spans)} ranges are more than the {SPANS_MAX} that are taken: send several requests")
     for span in spans:
@@ -114,28 +116,28 @@ def _checked(spans: Sequence[Span], *, top: int) -> tuple[Span, ...]:
             raise BadRequest(
                 f"Range {span.start} to {span.end} is none: it begins at a version and ends before a later one, or with -1"
             )
-    return tuple(Span(each.start, top + 1 if each.end == ALL else each.end) for each in spans)
+    return tuple(VersionSpan(each.start, top + 1 if each.end == ALL else each.end) for each in spans)
 
 
-def _holds(spans: Sequence[Span], version: int) -> bool:
+def _is_in_spans(spans: Sequence[VersionSpan], version: int) -> bool:
     return any(span.start <= version < span.end for span in spans)
 
 
-def _refuse_kept(spans: Sequence[Span], branch: str, *, top: int, found: Referenced) -> None:
+def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, found: TableReferences) -> None:
     """Raise InUse when a span holds a version that has to stay."""
-    if top and _holds(spans, top):
+    if top and _is_in_spans(spans, top):
         raise InUse(
             f"Version {top} is the newest, and a table keeps that one: let the range end before it, or drop the table",
             kind="version",
         )
     for name, tag in found.tags.items():
-        if (tag.branch or "") == branch and _holds(spans, tag.version):
+        if (tag.branch or "") == branch and _is_in_spans(spans, tag.version):
             raise InUse(
                 f"Version {tag.version} has the tag {name}: delete the tag first, or leave the version out",
                 kind="version",
             )
     for name, child in found.branches.items():
-        if (child.parent_branch or "") == branch and _holds(spans, child.parent_version):
+        if (child.parent_branch or "") == branch and _is_in_spans(spans, child.parent_version):
             raise InUse(
                 f"Branch {name} begins at version {child.parent_version}: delete the branch first, or leave the version out",
                 kind="version",
@@ -147,7 +149,7 @@ def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
     command = permit.command
     node, versions = tx.nodes.confirm(command.table), tx.lance_versions
     top = versions.top(node.id, command.branch)
-    if top is not None and _holds(command.spans, top.version):
+    if top is not None and _is_in_spans(command.spans, top.version):
         raise InUse(
             f"Version {top.version} is the newest, and a table keeps that one: let the range end before it",
             kind="version",

@@ -33,16 +33,18 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.files import Choose, Entry
-    from limnos.services.request.files import Files
-    from limnos.services.request.places import Place
+    from limnos.files import ChooseNames, FileEntry
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.files import FileOperations
 
 log = get_logger("limnos.lance")
 SETTLES_MAX = 8
 """How often a manifest is put under a name that others give and take meanwhile."""
 
 
-async def manifests_found(files: Files, location: str, *, place: Place, now_ms: int) -> tuple[LanceVersion, ...]:
+async def find_manifests(
+    files: FileOperations, location: str, *, place: CatalogStorage, now_ms: int
+) -> tuple[LanceVersion, ...]:
     """Return the versions that lie at a location already, of every branch: those that a table comes with."""
     properties = place.catalog.properties
     below = await files.below(f"{location}/tree", properties, roots=place.roots)
@@ -53,14 +55,14 @@ async def manifests_found(files: Files, location: str, *, place: Place, now_ms: 
     }
     found: list[LanceVersion] = []
     for branch in ("", *sorted(branches)):
-        found += await Manifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
+        found += await BranchManifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
     return tuple(found)
 
 
-class Manifests:
+class BranchManifests:
     """The manifests of one table's branch, "" for the main one."""
 
-    def __init__(self, files: Files, location: str, *, branch: str, place: Place) -> None:
+    def __init__(self, files: FileOperations, location: str, *, branch: str, place: CatalogStorage) -> None:
         self._files = files
         self._location = location
         self._properties = place.catalog.properties
@@ -173,7 +175,7 @@ class Manifests:
         )
         return aside
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[FileEntry]:
         """List the files beside the manifests."""
         return await self._files.entries(self.directory, self._properties, roots=[self._location])
 
@@ -203,7 +205,7 @@ class Manifests:
         await self.chosen(note)
         return names
 
-    async def chosen(self, choose: Choose) -> list[Entry]:
+    async def chosen(self, choose: ChooseNames) -> list[FileEntry]:
         """List those of the files beside the manifests that are chosen by their names."""
         return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, NotFound, Unsupported
+from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, NotFound, UnsupportedOperation
 from limnos.model.kinds import GENERIC_PROVIDER, Kind
 from limnos.model.records import CatalogRecord, NamespaceRecord
 from limnos.services.catalog.catalogs import CatalogDrop, catalog_create, catalog_delete, catalog_load
@@ -23,11 +23,11 @@ from limnos.services.catalog.namespaces import (
     namespace_insert,
     parent_of,
 )
-from limnos.services.lance.tables import lance_bury
-from limnos.services.request.places import place_of
-from limnos.services.request.scene import Scope
+from limnos.services.lance.tables import lance_drop_confirmed
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.request_view import RequestScope
 from limnos.services.request.table_formats import LANCE
-from limnos.services.storage.homes import located
+from limnos.services.storage.namespace_locations import check_new_location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 BELOW_MAX: Final = 10_000
@@ -51,21 +51,23 @@ class NamespaceEmpty(msgspec.Struct, frozen=True):
     again: NamespaceCreate | None = None
 
 
-def record_shown(record: CatalogRecord | NamespaceRecord) -> dict[str, str]:
+def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]:
     """Return a namespace's properties, its comment among them."""
     comment = {} if record.comment is None else {"comment": record.comment}
     return {**record.properties, **comment}
 
 
-def namespace_shown(scene: Scene, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> dict[str, str]:
+def lance_namespace_properties(
+    request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD
+) -> dict[str, str]:
     """Return the properties of a namespace, or of the catalog for no levels, as the caller may see them."""
     if not levels:
-        return record_shown(cast("CatalogRecord", catalog_load(scene).record))
-    return record_shown(cast("NamespaceRecord", namespace_find(scene, levels, action).entity.record))
+        return record_properties(cast("CatalogRecord", catalog_load(request_view).record))
+    return record_properties(cast("NamespaceRecord", namespace_find(request_view, levels, action).entity.record))
 
 
 async def lance_namespace_create(
-    ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str], mode: str
+    ctx: Context, scope: RequestScope, *, levels: Levels, properties: Mapping[str, str], mode: str
 ) -> dict[str, str]:
     """Make a namespace, or a catalog for no levels; `mode` is `create`, `existok` or `overwrite`. Returns its properties.
 
@@ -74,7 +76,9 @@ async def lance_namespace_create(
     if mode == "overwrite" and levels:
         return await _overwrite(ctx, scope, levels=levels, properties=properties)
     if mode == "overwrite":
-        raise Unsupported(f"Catalog {scope.catalog} is not made anew by this: drop it first, with what is in it")
+        raise UnsupportedOperation(
+            f"Catalog {scope.catalog} is not made anew by this: drop it first, with what is in it"
+        )
     try:
         return await _create(ctx, scope, levels=levels, properties=properties)
     except AlreadyExists:
@@ -82,39 +86,46 @@ async def lance_namespace_create(
             raise
         try:
             return await ctx.read(
-                scope, lambda scene: namespace_shown(scene, levels, action=Action.NAMESPACE_LOAD_ICEBERG)
+                scope,
+                lambda request_view: lance_namespace_properties(
+                    request_view, levels, action=Action.NAMESPACE_LOAD_ICEBERG
+                ),
             )
         except NotFound:
             pass
         raise  # it is a table that has the name
 
 
-async def _create(ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
+async def _create(
+    ctx: Context, scope: RequestScope, *, levels: Levels, properties: Mapping[str, str]
+) -> dict[str, str]:
     rest = dict(properties)
     comment = rest.pop("comment", None)
     if levels:
         node, _ = await namespace_create(ctx, scope, levels=levels, comment=comment, properties=rest, parents=False)
-        return record_shown(cast("NamespaceRecord", node.record))
+        return record_properties(cast("NamespaceRecord", node.record))
     node = await catalog_create(
         ctx, metalake=cast("str", scope.metalake), name=cast("str", scope.catalog), catalog_type=None,
         provider=GENERIC_PROVIDER, comment=comment, properties=rest,
     )  # fmt: skip
-    return record_shown(cast("CatalogRecord", node.record))
+    return record_properties(cast("CatalogRecord", node.record))
 
 
-async def _overwrite(ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
+async def _overwrite(
+    ctx: Context, scope: RequestScope, *, levels: Levels, properties: Mapping[str, str]
+) -> dict[str, str]:
     rest = dict(properties)
     record = NamespaceRecord(rest.pop("comment", None), rest)
 
-    def decide(scene: Scene) -> Permit[NamespaceEmpty]:
+    def decide(request_view: RequestView) -> Permit[NamespaceEmpty]:
         nonlocal record
-        node, _, dropping = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-        record = located(None, record, place_of(scene))
-        into, above = parent_of(scene, levels)
-        making = scene.require(Action.NAMESPACE_CREATE, above)
-        again = NamespaceCreate(into, levels[-1:], scene.space(Kind.NAMESPACE), record, scene.maker_id)
-        command = NamespaceEmpty(node, scene.defaults.keep_dropped_ms, takes_all=True, again=again)
-        return scene.permit(command, dropping, making)
+        node, _, dropping = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
+        record = check_new_location(None, record, catalog_storage_of(request_view))
+        into, above = parent_of(request_view, levels)
+        making = request_view.require(Action.NAMESPACE_CREATE, above)
+        again = NamespaceCreate(into, levels[-1:], request_view.space(Kind.NAMESPACE), record, request_view.maker_id)
+        command = NamespaceEmpty(node, request_view.defaults.keep_dropped_ms, takes_all=True, again=again)
+        return request_view.permit(command, dropping, making)
 
     try:
         await ctx.write(scope, decide, namespace_empty)
@@ -123,10 +134,10 @@ async def _overwrite(ctx: Context, scope: Scope, *, levels: Levels, properties: 
             raise
         return await _create(ctx, scope, levels=levels, properties=properties)
     ctx.services.wake_worker()
-    return record_shown(record)
+    return record_properties(record)
 
 
-async def lance_namespace_drop(ctx: Context, scope: Scope, *, levels: Levels, cascade: bool) -> dict[str, str]:
+async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels, cascade: bool) -> dict[str, str]:
     """Drop a namespace, or a catalog for no levels; with `cascade` all that is in it. Returns its properties.
 
     Raises NotFound, NotEmpty, Protected, Forbidden.
@@ -135,11 +146,13 @@ async def lance_namespace_drop(ctx: Context, scope: Scope, *, levels: Levels, ca
         return await _drop_catalog(ctx, scope, cascade=cascade)
     shown: dict[str, str] = {}
 
-    def decide(scene: Scene) -> Permit[NamespaceEmpty]:
+    def decide(request_view: RequestView) -> Permit[NamespaceEmpty]:
         nonlocal shown
-        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-        shown = record_shown(cast("NamespaceRecord", node.record))
-        return scene.permit(NamespaceEmpty(node, scene.defaults.keep_dropped_ms, takes_all=cascade), decision)
+        node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
+        shown = record_properties(cast("NamespaceRecord", node.record))
+        return request_view.permit(
+            NamespaceEmpty(node, request_view.defaults.keep_dropped_ms, takes_all=cascade), decision
+        )
 
     await ctx.write(scope, decide, namespace_empty)
     ctx.services.wake_worker()
@@ -167,7 +180,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
     if node.kind is Kind.NAMESPACE:
         tx.nodes.drop(node, keep_ms=keep_ms)
     elif node.format == LANCE:
-        lance_bury(tx, node, keep_ms=keep_ms, purges=True)
+        lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
     else:
         raise NotEmpty(
             f"{node.kind.word.capitalize()} {node.name} is no Lance table: drop it over Iceberg REST first",
@@ -175,20 +188,20 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
         )
 
 
-async def _drop_catalog(ctx: Context, scope: Scope, *, cascade: bool) -> dict[str, str]:
+async def _drop_catalog(ctx: Context, scope: RequestScope, *, cascade: bool) -> dict[str, str]:
     """Drop a catalog for Lance tables when nothing is in it: with `cascade` what is in it goes first, piece by piece."""
     shown: dict[str, str] = {}
 
-    def decide(scene: Scene) -> Permit[CatalogDrop]:
+    def decide(request_view: RequestView) -> Permit[CatalogDrop]:
         nonlocal shown
-        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
-        if scene.catalog_record.provider != GENERIC_PROVIDER:
-            raise Unsupported(
-                f"Catalog {scene.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+        decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
+        if request_view.catalog_record.provider != GENERIC_PROVIDER:
+            raise UnsupportedOperation(
+                f"Catalog {request_view.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
             )
-        shown = record_shown(cast("CatalogRecord", catalog_load(scene).record))
-        command = CatalogDrop(scene.catalog, force=False, in_use_too=True)
-        return scene.permit(command, decision, zone=scene.metalake.id)
+        shown = record_properties(cast("CatalogRecord", catalog_load(request_view).record))
+        command = CatalogDrop(request_view.catalog, force=False, in_use_too=True)
+        return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     if cascade:
         await _empty_catalog(ctx, scope)
@@ -196,14 +209,14 @@ async def _drop_catalog(ctx: Context, scope: Scope, *, cascade: bool) -> dict[st
     return shown
 
 
-async def _empty_catalog(ctx: Context, scope: Scope) -> None:
-    def decide(scene: Scene) -> Permit[CatalogEmpty]:
-        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
-        if scene.catalog_record.provider != GENERIC_PROVIDER:
-            raise Unsupported(
-                f"Catalog {scene.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
+    def decide(request_view: RequestView) -> Permit[CatalogEmpty]:
+        decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
+        if request_view.catalog_record.provider != GENERIC_PROVIDER:
+            raise UnsupportedOperation(
+                f"Catalog {request_view.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
             )
-        return scene.permit(CatalogEmpty(scene.catalog), decision)
+        return request_view.permit(CatalogEmpty(request_view.catalog), decision)
 
     while await ctx.write(scope, decide, catalog_empty):
         pass

@@ -13,14 +13,20 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.formats.lance_debris import BYPASSED
-from limnos.services.storage.place_claims import key_of, rivals_of
-from limnos.services.storage.purges import KEPT, Purge, PurgePayload, place_known, place_purged
+from limnos.services.storage.location_claims import key_of, rivals_of
+from limnos.services.storage.purges import (
+    KEPT_REASON,
+    PurgePayload,
+    TablePurge,
+    catalog_storage_find,
+    location_mark_purged,
+)
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limnos.services.storage.work import Work
+    from limnos.services.storage.task_context import TaskContext
 
 log = get_logger("limnos.purge")
 OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")
@@ -35,18 +41,18 @@ class LancePurgePayload(msgspec.Struct):
     location: str
 
 
-async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
+async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str | None:
     """Purge a dropped table; returns why files were kept, None when none was."""
     at = payload.location
-    place = await place_known(work, payload.catalog)
+    place = await catalog_storage_find(work, payload.catalog)
     claims = await work.submit(lambda tx: rivals_of(tx, at))
     if place is None:
-        return KEPT
+        return KEPT_REASON
     told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
     purge = LancePurge(told, place.catalog.properties, rivals=claims, allowed=place.allowed)
     found = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=found.deleted)
-    await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=found.is_reached)
+    await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=found.is_reached)
     if not found.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"
@@ -54,7 +60,7 @@ async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
     return f"deleted {found.deleted} files; kept {found.kept}, as {reason}"
 
 
-class LancePurge(Purge):
+class LancePurge(TablePurge):
     """A purge whose files are those in a table's own directories."""
 
     def _files(self) -> Iterator[str]:

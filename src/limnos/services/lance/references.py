@@ -16,14 +16,14 @@ from limnos.formats.lance_manifests import check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
-from limnos.services.lance.commits import LastLook
-from limnos.services.lance.data import asked_of
-from limnos.services.lance.named import references_of
-from limnos.services.lance.sights import readable
+from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.commits import FinalCheck
+from limnos.services.lance.reference_reads import references_of
+from limnos.services.lance.row_operations import bind_question
 from limnos.services.lance.tables import lance_load
-from limnos.services.lance.versions import kept_version, latest, manifests_for
-from limnos.services.lance.work import answer, errand_of
-from limnos.sources.lance.questions import BranchDrop, BranchMake, Referenced, TagDrop, TagPut
+from limnos.services.lance.versions import latest_version, manifests_for, version_require
+from limnos.services.lance.workers import answer_question, worker_task_of
+from limnos.sources.lance.questions import BranchDrop, BranchMake, TableReferences, TagDrop, TagPut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.tables import LanceTable
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
-    from limnos.sources.lance.questions import Question, TagSeen
+    from limnos.services.request.request_view import RequestScope
+    from limnos.sources.lance.questions import LanceQuestion, TagReference
     from limnos.store.tx import Tx
 
 
@@ -44,20 +44,20 @@ class BranchKeep(msgspec.Struct, frozen=True):
     versions: tuple[LanceVersion, ...]
 
 
-class Target(msgspec.Struct, frozen=True):
+class ReferenceTarget(msgspec.Struct, frozen=True):
     """The version of a branch that a tag or a new branch is about; the newest for None."""
 
     version: int | None
     branch: str = ""
 
 
-async def references_list(ctx: Context, scope: Scope, *, levels: Levels) -> Referenced:
+async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) -> TableReferences:
     """List a table's tags and branches. Raises NotFound, Forbidden, InvalidTable."""
-    table = await readable(ctx, scope, levels=levels)
+    table = await find_readable_table(ctx, scope, levels=levels)
     return await references_of(ctx, table)
 
 
-async def tag_find(ctx: Context, scope: Scope, *, levels: Levels, name: str) -> TagSeen:
+async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> TagReference:
     """Return what a tag means. Raises NotFound."""
     found = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if found is None:
@@ -66,47 +66,47 @@ async def tag_find(ctx: Context, scope: Scope, *, levels: Levels, name: str) -> 
 
 
 async def tag_put(
-    ctx: Context, scope: Scope, *, levels: Levels, name: str, target: Target, replaces: bool
+    ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget, replaces: bool
 ) -> None:  # fmt: skip
     """Make a tag, or with `replaces` have one mean another version. Raises NotFound (tag, version, branch), AlreadyExists, Forbidden."""
     table = await _to_change(ctx, scope, levels=levels)
-    target = await _met(ctx, table, target=target)
+    target = await _resolve_target(ctx, table, target=target)
     question = TagPut(
         "", {}, name=name, at_version=target.version, at_branch=target.branch or None, replaces=replaces
     )  # fmt: skip
-    await _done(ctx, scope, levels=levels, table=table, question=question)
+    await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
 
 
-async def tag_drop(ctx: Context, scope: Scope, *, levels: Levels, name: str) -> None:
+async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
     """Delete a tag. Raises NotFound, Forbidden."""
     table = await _to_change(ctx, scope, levels=levels)
-    await _done(ctx, scope, levels=levels, table=table, question=TagDrop("", {}, name=name))
+    await _change_and_announce(ctx, scope, levels=levels, table=table, question=TagDrop("", {}, name=name))
 
 
-async def branch_make(ctx: Context, scope: Scope, *, levels: Levels, name: str, target: Target) -> None:
+async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
     """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, Forbidden."""
     if not check_branch(name):
         raise BadRequest("The main branch is there always: give a new one a name of its own")
     table = await _to_change(ctx, scope, levels=levels)
-    target = await _met(ctx, table, target=target)
+    target = await _resolve_target(ctx, table, target=target)
     question = BranchMake(
         "", {}, name=name, from_version=target.version, from_branch=target.branch or None
     )  # fmt: skip
     if not table.record.managed:
-        await _done(ctx, scope, levels=levels, table=table, question=question)
+        await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
         return
     async with ctx.services.lines.turn(table.node.id):
-        if await latest(ctx, table, branch=name) is not None:
+        if await latest_version(ctx, table, branch=name) is not None:
             raise AlreadyExists(name, kind="branch")
         try:
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         except AlreadyExists:  # laid by path, or left by who was ended half way
             await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
-        await _keep(ctx, look, table=table, branch=name)
+        await _store_branch(ctx, look, table=table, branch=name)
 
 
-async def _keep(ctx: Context, look: LastLook, *, table: LanceTable, branch: str) -> None:
+async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, branch: str) -> None:
     """Let the store know the versions of a branch as its files have them."""
     now_ms = ctx.services.store.time.now_ms()
     versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
@@ -124,50 +124,52 @@ def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
     tx.nodes.committed(node)
 
 
-async def branch_drop(ctx: Context, scope: Scope, *, levels: Levels, name: str) -> None:
+async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
     """Delete a branch with its files. Raises NotFound, InUse where something rests on it, BadRequest, Forbidden."""
     if not check_branch(name):
         raise BadRequest("The main branch stays: drop the table instead")
     table = await _to_change(ctx, scope, levels=levels)
     if not table.record.managed:
-        await _done(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+        await _change_and_announce(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
         return
     async with ctx.services.lines.turn(table.node.id):
-        if await latest(ctx, table, branch=name) is None:
+        if await latest_version(ctx, table, branch=name) is None:
             raise NotFound(name, kind="branch")
         look = await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
-        await _keep(ctx, look, table=table, branch=name)
+        await _store_branch(ctx, look, table=table, branch=name)
 
 
-async def _to_change(ctx: Context, scope: Scope, *, levels: Levels) -> LanceTable:
-    return await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+async def _to_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTable:
+    return await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
 
 
-async def _met(ctx: Context, table: LanceTable, *, target: Target) -> Target:
+async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceTarget) -> ReferenceTarget:
     """Find the version that is meant. Of a managed table the store must know it. Raises NotFound (version, branch)."""
     branch = check_branch(target.branch)
     if not table.record.managed:
-        return Target(target.version, branch)
-    top = await latest(ctx, table, branch=branch)
+        return ReferenceTarget(target.version, branch)
+    top = await latest_version(ctx, table, branch=branch)
     if top is None:
         raise NotFound(branch, kind="branch") if branch else NotFound(str(target.version or "latest"), kind="version")
     if target.version is not None and target.version != top.version:
-        await kept_version(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=target.version)
-    return Target(target.version or top.version, branch)
+        await version_require(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=target.version)
+    return ReferenceTarget(target.version or top.version, branch)
 
 
-async def _done(ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, question: Question) -> None:
+async def _change_and_announce(
+    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
+) -> None:
     """Have something done to a table's files, and say so in the feed."""
     look = await _change(ctx, scope, levels=levels, table=table, question=question)
     await look.announce()
 
 
 async def _change(
-    ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, question: Question
-) -> LastLook:  # fmt: skip
+    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
+) -> FinalCheck:  # fmt: skip
     """Have a table's files changed; the process that does so asks for the last look just before. Raises NotFound, Forbidden."""
-    look = LastLook(ctx, scope, table=table, levels=levels)
-    await answer(ctx, errand_of(ctx, asked_of(table, question), settled=look), shape=type(None))
+    look = FinalCheck(ctx, scope, table=table, levels=levels)
+    await answer_question(ctx, worker_task_of(ctx, bind_question(table, question), settled=look), shape=type(None))
     return look
 
 

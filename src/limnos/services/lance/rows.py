@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limnos.access.actions import Action
-from limnos.services.lance import data as lance_data
+from limnos.services.lance import row_operations as lance_data
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.names.path import Levels
-    from limnos.services.lance.describing import At
+    from limnos.services.lance.table_description import VersionReference
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
-    from limnos.sources.lance.questions import Merge, Query, Question, Write, Written
+    from limnos.services.request.request_view import RequestScope
+    from limnos.sources.lance.questions import LanceQuestion, LanceWriteResult, Merge, Query, Write
 
 T = TypeVar("T")
 
@@ -36,23 +36,25 @@ class LanceRows(Protocol):
         """Most bytes of rows in one request; 0 for no limit."""
         ...
 
-    async def told(self, question: Question, *, at: At, shape: type[T], reads: bool = False) -> T:
+    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Have something told; `reads` where that tells of rows."""
         ...
 
-    async def changed(self, question: Question, *, at: At, shape: type[T]) -> T:
+    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Have the table changed. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
         ...
 
-    async def query(self, query: Query, *, at: At) -> AsyncGenerator[bytes, None]:
+    async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Find rows: an Arrow file in pieces, of which the first one is made already."""
         ...
 
-    async def explain(self, query: Query, *, at: At, verbose: bool = False, runs: bool = False) -> str:
+    async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
         """Tell how a query would be done; with `runs` do it, and tell how it went."""
         ...
 
-    async def feed(self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]) -> Written:
+    async def feed(
+        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+    ) -> LanceWriteResult:
         """Have the table changed by the rows in a body. Raises SchemaMismatch, BadRequest for a body that did not end, CommitConflict."""
         ...
 
@@ -60,7 +62,7 @@ class LanceRows(Protocol):
 class TreeRows:
     """The rows of a table of the tree, for whoever may do that to it."""
 
-    def __init__(self, ctx: Context, scope: Scope, *, levels: Levels) -> None:
+    def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
         self._ctx = ctx
         self._scope = scope
         self._levels = levels
@@ -75,31 +77,33 @@ class TreeRows:
         """Most bytes of rows in one request."""
         return self._ctx.services.defaults.lance_body_bytes_max
 
-    async def told(self, question: Question, *, at: At, shape: type[T], reads: bool = False) -> T:
+    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Have something told. Raises Forbidden, too, as all below."""
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
-        return await lance_data.told(
+        return await lance_data.ask_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action
         )
 
-    async def changed(self, question: Question, *, at: At, shape: type[T]) -> T:
+    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Have the table changed."""
-        return await lance_data.changed(
+        return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )
 
-    async def query(self, query: Query, *, at: At) -> AsyncGenerator[bytes, None]:
+    async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Find rows."""
         return await lance_data.rows_query(self._ctx, self._scope, levels=self._levels, at=at, question=query)
 
-    async def explain(self, query: Query, *, at: At, verbose: bool = False, runs: bool = False) -> str:
+    async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
         """Tell how a query would be done, or went."""
         return await lance_data.query_explain(
             self._ctx, self._scope, levels=self._levels, at=at, query=query, verbose=verbose, runs=runs
         )
 
-    async def feed(self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]) -> Written:
+    async def feed(
+        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+    ) -> LanceWriteResult:
         """Have the table changed by the rows in a body."""
-        return await lance_data.rows_fed(
+        return await lance_data.rows_write(
             self._ctx, self._scope, levels=self._levels, branch=branch, question=question, body=body
         )

@@ -17,23 +17,23 @@ from limnos.formats.lance_manifests import (
     manifest_of,
     manifests_of,
 )
-from limnos.model.errors import InvalidTable, NotFound, Unavailable
+from limnos.model.errors import InvalidTable, NotFound, ServiceUnavailable
 from limnos.model.lance import LanceVersion
-from limnos.services.lance.manifests import Manifests
-from limnos.services.lance.sights import readable
+from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.manifests import BranchManifests
 from limnos.services.lance.tables import LanceTable
 from limnos.store.lance_versions import lance_top_read, lance_version_read, lance_versions_read
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scope
+    from limnos.services.request.request_view import RequestScope
 
 ROUNDS = 20
 CHUNK = 1000
 
 
-class Window(NamedTuple):
+class VersionWindow(NamedTuple):
     """Which part of a list is asked for: so many after a version, in an order."""
 
     after: int | None = None
@@ -41,10 +41,10 @@ class Window(NamedTuple):
     descending: bool = False
 
 
-NEWEST: Final = Window(limit=1, descending=True)
+NEWEST: Final = VersionWindow(limit=1, descending=True)
 
 
-class Shown(NamedTuple):
+class VersionView(NamedTuple):
     """A version as it is told: where its manifest lies in the store, and what is known of it."""
 
     version: int
@@ -55,12 +55,12 @@ class Shown(NamedTuple):
     metadata: str = "{}"
 
 
-def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> Manifests:
+def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> BranchManifests:
     """Return the manifests of a table's branch."""
-    return Manifests(ctx.services.files, table.location, branch=branch, place=table.place)
+    return BranchManifests(ctx.services.files, table.location, branch=branch, place=table.place)
 
 
-async def latest(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
+async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
     """Return a managed table's newest version, its manifest in place and none above it; None when there is none.
 
     Raises InvalidTable when somebody has deleted its manifest.
@@ -77,17 +77,19 @@ async def latest(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersio
         if top is not None and not await manifests.settle(top):
             if branch and not await manifests.names():
                 return None  # its folder was deleted by path, and so it with it
-            raise lost(table, top)
+            raise manifest_lost_error(table, top)
         above = await manifests.above(0 if top is None else top.version)
         if not above:
             return top
         if top == await ctx.look_up(read):  # else they are commits that came meanwhile
             for name in above:
                 moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
-    raise Unavailable("The table changed faster than it could be read: try again")
+    raise ServiceUnavailable("The table changed faster than it could be read: try again")
 
 
-async def _put_back(ctx: Context, table: LanceTable, *, manifests: Manifests, moved: dict[int, str], top: int) -> None:
+async def _put_back(
+    ctx: Context, table: LanceTable, *, manifests: BranchManifests, moved: dict[int, str], top: int
+) -> None:
     """Bring back what was moved aside at the moment at which it was committed."""
     for version in [each for each in moved if each <= top]:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
@@ -96,7 +98,7 @@ async def _put_back(ctx: Context, table: LanceTable, *, manifests: Manifests, mo
             await manifests.settle(row, aside=aside)
 
 
-def lost(table: LanceTable, version: LanceVersion) -> InvalidTable:
+def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTable:
     """Say that the newest version's manifest is gone, and nobody here can put it back."""
     name = manifest_name(version.version, version.scheme)
     return InvalidTable(
@@ -106,39 +108,41 @@ def lost(table: LanceTable, version: LanceVersion) -> InvalidTable:
 
 
 async def versions_list(
-    ctx: Context, scope: Scope, *, levels: Levels, branch: str, window: Window
-) -> tuple[list[Shown], int | None]:
+    ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, window: VersionWindow
+) -> tuple[list[VersionView], int | None]:
     """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), Forbidden, InvalidTable."""
     branch = check_branch(branch)
-    table = await readable(ctx, scope, levels=levels)
+    table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
         return await _in_storage(ctx, table, branch=branch, window=window)
-    top = await latest(ctx, table, branch=branch)
+    top = await latest_version(ctx, table, branch=branch)
     if top is None:
         if branch:
             raise NotFound(branch, kind="branch")
         return [], None
     manifests = manifests_for(ctx, table, branch=branch)
     if window.descending and window.limit == 1 and window.after is None:
-        return [shown_of(manifests, top)], top.version if top.version > 1 else None
-    found = {each.version: each for each in await _kept(ctx, table, manifests=manifests, top=top, window=window)}
-    page, after = _cut(list(found), window)
+        return [version_view_of(manifests, top)], top.version if top.version > 1 else None
+    found = {
+        each.version: each for each in await _stored_versions(ctx, table, manifests=manifests, top=top, window=window)
+    }
+    page, after = _version_page(list(found), window)
     return [found[version] for version in page], after
 
 
-async def _kept(
-    ctx: Context, table: LanceTable, *, manifests: Manifests, top: LanceVersion, window: Window
-) -> list[Shown]:
+async def _stored_versions(
+    ctx: Context, table: LanceTable, *, manifests: BranchManifests, top: LanceVersion, window: VersionWindow
+) -> list[VersionView]:
     """Read versions up to the newest one, those left out whose manifests a cleanup has deleted."""
     there = {**await manifests.names(), top.version: ""}
     wanted = None if window.limit is None else window.limit + 1
-    shown: list[Shown] = []
+    shown: list[VersionView] = []
     after: int | None = window.after
     while wanted is None or len(shown) < wanted:
         read = partial(lance_versions_read, table.node.id, manifests.branch)
         rows = await ctx.look_up(partial(read, after=after, descending=window.descending, limit=CHUNK))
         shown += [
-            shown_of(manifests, each)
+            version_view_of(manifests, each)
             for each in rows
             if each.version <= top.version
             and (each.version in there or (not each.settled and await manifests.settle(each)))
@@ -149,7 +153,7 @@ async def _kept(
     return shown
 
 
-def _cut(versions: list[int], window: Window) -> tuple[list[int], int | None]:
+def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int], int | None]:
     """Cut a page from numbers of versions, in any order; also return the one to go on after."""
     ordered = sorted(versions, reverse=window.descending)
     after = window.after
@@ -161,15 +165,15 @@ def _cut(versions: list[int], window: Window) -> tuple[list[int], int | None]:
     return page, page[-1] if page else None
 
 
-def shown_of(manifests: Manifests, version: LanceVersion) -> Shown:
+def version_view_of(manifests: BranchManifests, version: LanceVersion) -> VersionView:
     """Return a version as it is told."""
     path = manifests.path_of(manifest_name(version.version, version.scheme))
-    return Shown(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
+    return VersionView(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
 
 
 async def _in_storage(
-    ctx: Context, table: LanceTable, *, branch: str, window: Window
-) -> tuple[list[Shown], int | None]:
+    ctx: Context, table: LanceTable, *, branch: str, window: VersionWindow
+) -> tuple[list[VersionView], int | None]:
     """Read versions of a table whose files say what there is: a page of them, and the one to go on after.
 
     The names of all manifests are read, the sizes and times of those on the page. Raises NotFound for a branch that has none.
@@ -179,40 +183,42 @@ async def _in_storage(
 
     def choose(names: list[str]) -> list[str]:
         there.update(manifests_of(names))
-        return [there[version] for version in _cut(list(there), window)[0]]
+        return [there[version] for version in _version_page(list(there), window)[0]]
 
     entries = await manifests.chosen(choose)
     if branch and not there:
         raise NotFound(branch, kind="branch")
     shown = [
-        Shown(manifest.version, manifests.path_of(entry.name), entry.size, None, entry.modified_ms or None)
+        VersionView(manifest.version, manifests.path_of(entry.name), entry.size, None, entry.modified_ms or None)
         for entry in entries
         if (manifest := manifest_of(entry.name)) is not None
     ]
-    return shown, _cut(list(there), window)[1]
+    return shown, _version_page(list(there), window)[1]
 
 
-async def version_describe(ctx: Context, scope: Scope, *, levels: Levels, branch: str, version: int | None) -> Shown:
+async def version_describe(
+    ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, version: int | None
+) -> VersionView:
     """Describe one version, the newest one for None. Raises NotFound (table, branch, version), Forbidden, InvalidTable."""
     branch = check_branch(branch)
-    table = await readable(ctx, scope, levels=levels)
+    table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
-        window = NEWEST if version is None else Window(after=version - 1, limit=1)
+        window = NEWEST if version is None else VersionWindow(after=version - 1, limit=1)
         found, _ = await _in_storage(ctx, table, branch=branch, window=window)
         if not found or version not in (None, found[0].version):
             raise _no_version(version)
         return found[0]
-    top = await latest(ctx, table, branch=branch)
+    top = await latest_version(ctx, table, branch=branch)
     if top is None:
         raise NotFound(branch, kind="branch") if branch else _no_version(version)
     manifests = manifests_for(ctx, table, branch=branch)
     if version is None or version == top.version:
-        return shown_of(manifests, top)
-    row = await kept_version(ctx, table, manifests=manifests, version=version)
-    return shown_of(manifests, row)
+        return version_view_of(manifests, top)
+    row = await version_require(ctx, table, manifests=manifests, version=version)
+    return version_view_of(manifests, row)
 
 
-async def kept_version(ctx: Context, table: LanceTable, *, manifests: Manifests, version: int) -> LanceVersion:
+async def version_require(ctx: Context, table: LanceTable, *, manifests: BranchManifests, version: int) -> LanceVersion:
     """Return a version of a managed table whose manifest is there. Raises NotFound."""
     row = None
     if 0 < version <= VERSION_MAX:

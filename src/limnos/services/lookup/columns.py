@@ -10,91 +10,93 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.formats.iceberg.field_ids import field_ids_of
-from limnos.model.decisions import Link
-from limnos.model.errors import NotFound, Unsupported
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names import fullname
 from limnos.names.fullname import FullName
-from limnos.services.lookup.objects import codec_of
+from limnos.services.lookup.securables import codec_of
 from limnos.services.request.table_formats import ICEBERG, format_of
-from limnos.view.cold import for_each
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from limnos.access.actions import Action
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.entities import Node
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 
-class Column(NamedTuple):
+class ColumnTarget(NamedTuple):
     """A column that is there: its table, the links from the column up, and its id in the table's format."""
 
     table: Node
-    chain: Chain
+    chain: SecurableChain
     field_id: int
 
 
-def column_require(scene: Scene, full_name: str, *, action: Action) -> Column:
+def column_require(request_view: RequestView, full_name: str, *, action: Action) -> ColumnTarget:
     """Find a column for who may do the action to it, or to its table. Raises NotFound, Forbidden, Unsupported, InvalidName (ambiguous).
 
     A missing column, and one of a missing table, are refused in the words that an existing one would be.
     """
-    codec = codec_of(scene)
+    codec = codec_of(request_view)
     readings = list(fullname.candidates(full_name, fullname.COLUMN, codec=codec))
-    columns = for_each(readings, lambda reading: _found(scene, reading))
+    columns = for_each(readings, lambda reading: _find_column(request_view, reading))
     found = {reading: column for reading, column in zip(readings, columns, strict=True) if column is not None}
     if len(found) > 1:  # that a name fits several is told to who may know of them
         known = {
-            reading: each for reading, each in found.items() if scene.decide(action, _asked(action, each.chain)).allowed
+            reading: each
+            for reading, each in found.items()
+            if request_view.decide(action, _action_chain(action, each.chain)).allowed
         }
         found = known or dict([next(iter(found.items()))])
     chosen = fullname.choose(full_name, found, codec=codec)
     column = None if chosen is None else found[chosen]
-    chain = _missing_chain(scene, readings) if column is None else column.chain
-    scene.require(action, _asked(action, chain))
-    if format_of(scene) != ICEBERG:
-        raise Unsupported(
-            f"Only columns of Iceberg tables can be named here, and catalog {scene.catalog.name} holds none: name the table"
+    chain = _missing_chain(request_view, readings) if column is None else column.chain
+    request_view.require(action, _action_chain(action, chain))
+    if format_of(request_view) != ICEBERG:
+        raise UnsupportedOperation(
+            f"Only columns of Iceberg tables can be named here, and catalog {request_view.catalog.name} holds none: name the table"
         )
     if column is None:
         raise NotFound(f"Column {full_name} does not exist", kind="object")
     if column.field_id <= 0:
-        raise Unsupported(f"Column {full_name} has no id of its own in its table's schema: name the table")
+        raise UnsupportedOperation(f"Column {full_name} has no id of its own in its table's schema: name the table")
     return column
 
 
-def _asked(action: Action, chain: Chain) -> Chain:
+def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
     """Return the chain of what the action is done to: the column, or its table."""
     return chain if Kind.COLUMN in action.kinds else chain[1:]
 
 
-def field_ids(scene: Scene, table: Node) -> dict[str, int]:
+def field_ids(request_view: RequestView, table: Node) -> dict[str, int]:
     """Return the ids of a table's columns by name, as they are now. Raises Cold."""
-    return field_ids_of(scene.document(table.id).body)
+    return field_ids_of(request_view.document(table.id).body)
 
 
-def _found(scene: Scene, reading: FullName) -> Column | None:
-    if format_of(scene) != ICEBERG:
+def _find_column(request_view: RequestView, reading: FullName) -> ColumnTarget | None:
+    if format_of(request_view) != ICEBERG:
         return None
-    table, chain = _table(scene, reading)
+    table, chain = _table(request_view, reading)
     if table is None or table.kind is not Kind.TABLE:
         return None
     name = reading.column or ""
-    field_id = field_ids(scene, table).get(name)
-    return None if field_id is None else Column(table, (Link.absent(Kind.COLUMN, name), *chain), field_id)
+    field_id = field_ids(request_view, table).get(name)
+    return None if field_id is None else ColumnTarget(table, (ChainLink.absent(Kind.COLUMN, name), *chain), field_id)
 
 
-def _table(scene: Scene, reading: FullName) -> tuple[Node | None, Chain]:
-    return scene.find((*reading.levels, reading.name or ""), Kind.TABLE)
+def _table(request_view: RequestView, reading: FullName) -> tuple[Node | None, SecurableChain]:
+    return request_view.find((*reading.levels, reading.name or ""), Kind.TABLE)
 
 
-def _missing_chain(scene: Scene, readings: list[FullName]) -> Chain:
+def _missing_chain(request_view: RequestView, readings: list[FullName]) -> SecurableChain:
     """Return the chain that a missing column would have: below its table, if a reading names one that is there."""
     for reading in readings:
-        table, chain = _table(scene, reading)
+        table, chain = _table(request_view, reading)
         if table is not None and table.kind is Kind.TABLE:
-            return (Link.absent(Kind.COLUMN, reading.column or ""), *chain)
+            return (ChainLink.absent(Kind.COLUMN, reading.column or ""), *chain)
     first = readings[0]
-    node, chain = _table(scene, first)
+    node, chain = _table(request_view, first)
     above = chain if node is None else chain[1:]  # a view where a table was meant
-    return (Link.absent(Kind.COLUMN, first.column or ""), Link.absent(Kind.TABLE, first.name or ""), *above)
+    return (ChainLink.absent(Kind.COLUMN, first.column or ""), ChainLink.absent(Kind.TABLE, first.name or ""), *above)

@@ -8,57 +8,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.model.errors import Unsupported
+from limnos.model.errors import UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.services.request.table_formats import least_levels
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.names.path import Levels
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 
-def means_catalog(scene: Scene, levels: Levels) -> bool:
+def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:
     """Say whether a schema's name is the one that means the catalog where nothing else has it."""
-    return levels == (scene.defaults.root_schema,) and least_levels(scene) == 1
+    return levels == (request_view.defaults.root_schema,) and least_levels(request_view) == 1
 
 
-def stands_for_catalog(scene: Scene, levels: Levels) -> bool:
+def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
     """Say whether a schema's name means the catalog."""
-    if not means_catalog(scene, levels):
+    if not is_root_schema_name(request_view, levels):
         return False
-    node, _ = scene.find(levels, Kind.NAMESPACE)
+    node, _ = request_view.find(levels, Kind.NAMESPACE)
     return node is None or node.kind is not Kind.NAMESPACE
 
 
-def levels_within(scene: Scene, levels: Levels) -> Levels:
+def levels_within(request_view: RequestView, levels: Levels) -> Levels:
     """Return the levels that a schema's name means: none for the catalog itself."""
-    return () if stands_for_catalog(scene, levels) else levels
+    return () if is_root_schema(request_view, levels) else levels
 
 
-def root_is_shown(scene: Scene) -> bool:
+def is_root_visible(request_view: RequestView) -> bool:
     """Say whether the caller sees that schema: who may list what lies directly in the catalog."""
-    name = (scene.defaults.root_schema,)
-    return stands_for_catalog(scene, name) and scene.decide(Action.TABLE_LIST, scene.settled.outer).allowed
+    name = (request_view.defaults.root_schema,)
+    return (
+        is_root_schema(request_view, name)
+        and request_view.decide(Action.TABLE_LIST, request_view.settled.outer).allowed
+    )
 
 
-def root_load(scene: Scene) -> Node:
+def root_load(request_view: RequestView) -> Node:
     """Return the catalog that the schema stands for, to whoever may list what lies directly in it. Raises Forbidden."""
-    scene.require(Action.TABLE_LIST, scene.settled.outer)
-    return scene.catalog
+    request_view.require(Action.TABLE_LIST, request_view.settled.outer)
+    return request_view.catalog
 
 
-def no_object(scene: Scene) -> str:
+def root_schema_advice(request_view: RequestView) -> str:
     """Say to who treats that schema as one of its own what to name instead."""
-    catalog, name = scene.catalog.name, scene.defaults.root_schema
+    catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
         f"Schema {catalog}.{name} shows the tables that lie directly in the catalog {catalog}, and is no object of its own: name the catalog {catalog}, "
         f"or a table as {catalog}.{name}.TABLE"
     )
 
 
-def require_own(scene: Scene, levels: Levels) -> None:
+def require_own(request_view: RequestView, levels: Levels) -> None:
     """Refuse to change that schema. Raises Unsupported; Forbidden for who may not see it."""
-    if stands_for_catalog(scene, levels):
-        scene.require(Action.TABLE_LIST, scene.settled.outer)
-        raise Unsupported(no_object(scene))
+    if is_root_schema(request_view, levels):
+        request_view.require(Action.TABLE_LIST, request_view.settled.outer)
+        raise UnsupportedOperation(root_schema_advice(request_view))

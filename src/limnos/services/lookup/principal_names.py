@@ -19,7 +19,7 @@ import precis_i18n
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
-from limnos.model.privileges import shown
+from limnos.model.privileges import escape_percent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -53,11 +53,11 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
     """
     problem = name_problem(name)
     if problem is not None:
-        raise BadRequest(f"A new {kind.word} cannot be called {_spelled(name)}: {problem}")
+        raise BadRequest(f"A new {kind.word} cannot be called {_escape_name(name)}: {problem}")
     twin = look_alike(name, known)
     if twin is not None:
         raise BadRequest(
-            f"A new {kind.word} cannot be called {_spelled(name)}: it looks like {shown(twin)}, which is another name. Choose one that shows the difference"
+            f"A new {kind.word} cannot be called {_escape_name(name)}: it looks like {escape_percent(twin)}, which is another name. Choose one that shows the difference"
         )
     return name
 
@@ -73,9 +73,9 @@ def name_problem(name: str) -> str | None:
         try:
             enforced = _PROFILE.enforce(part)
         except UnicodeEncodeError as error:
-            return _refused(part[error.start : error.end], error.reason.rpartition("/")[2])
+            return _name_refusal(part[error.start : error.end], error.reason.rpartition("/")[2])
         if enforced != part:
-            return f"it is another spelling of {shown(enforced)}. Write that one ({_code_points(enforced)})"
+            return f"it is another spelling of {escape_percent(enforced)}. Write that one ({_code_points(enforced)})"
     if name.isascii():
         return None
     for word in _WORDS.findall(name):
@@ -85,7 +85,7 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def _refused(text: str, rule: str) -> str:
+def _name_refusal(text: str, rule: str) -> str:
     if rule == "bidi_rule":
         return "its parts would show in another order (the bidi rule of RFC 5893). Write it in one direction"
     return (
@@ -144,7 +144,7 @@ def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
         beside = (*admins, *known[metalake, kind]) if kind is not Kind.ROLE else known[metalake, kind]
         problem, twin = name_problem(name), look_alike(name, beside)
         if problem is None and twin is not None:
-            problem = f"it looks like {shown(twin)}"
+            problem = f"it looks like {escape_percent(twin)}"
         if problem is not None:
             found.append(OddName(metalake, kind, name, problem))
         if len(found) == NAMES_TOLD_MAX:
@@ -183,9 +183,9 @@ def _prototypes() -> dict[str, str]:
     return found
 
 
-def _spelled(name: str) -> str:
+def _escape_name(name: str) -> str:
     """The name with everything beyond ASCII escaped as well, if it has such: what it looks like is what may deceive."""
-    return shown(name) if name.isascii() else f"{shown(name)} ({name[:80]!a})"
+    return escape_percent(name) if name.isascii() else f"{escape_percent(name)} ({name[:80]!a})"
 
 
 def _code_points(text: str) -> str:

@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.audit import Line
-from limnos.model.errors import LimnosError, Unavailable
+from limnos.model.audit import AuditRecord
+from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
 from limnos.store.audit import lines_collect, lines_due, lines_put
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from limnos.services.request.defaults import AuditRules
     from limnos.store.interface import Store
-    from limnos.view.gate import Gate
+    from limnos.view.freshness_gate import FreshnessGate
 
 log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000
@@ -38,7 +38,7 @@ LINES = Counter(
 )
 
 
-class _Sample:
+class _Sampler:
     """Takes one of so many, none of 0."""
 
     def __init__(self, one_in: int) -> None:
@@ -59,16 +59,16 @@ class _Sample:
 class AuditLines:
     """What a node adds to the audit beside its changes."""
 
-    def __init__(self, store: Store, gate: Gate, *, rules: AuditRules) -> None:
+    def __init__(self, store: Store, gate: FreshnessGate, *, rules: AuditRules) -> None:
         self.rules = rules
         self.store = store
         self.gate = gate
         self.takes_reads = rules.reads_one_in > 0
         self.takes_refusals = rules.refusals_one_in > 0
         self.is_on = self.takes_reads or self.takes_refusals
-        self._reads = _Sample(rules.reads_one_in)
-        self._refusals = _Sample(rules.refusals_one_in)
-        self._waiting: deque[Line] = deque()
+        self._reads = _Sampler(rules.reads_one_in)
+        self._refusals = _Sampler(rules.refusals_one_in)
+        self._waiting: deque[AuditRecord] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
         self._permit = upkeep_permit("limnos")
@@ -98,7 +98,7 @@ class AuditLines:
         self._wake()
         return False
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def take(self, lines: Sequence[AuditRecord]) -> None:
         """Take the lines of a request, unless too many are waiting already."""
         if len(self._waiting) + len(lines) > WAITING_MAX:
             LINES["lost",] += len(lines)
@@ -123,7 +123,9 @@ class AuditLines:
         count, self._left_out = self._left_out, 0
         if count:
             told = f"{count} more requests were refused or failed, and have no lines"
-            line = Line(0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=told)
+            line = AuditRecord(
+                0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=told
+            )
             self._waiting.append(line)
 
     async def flush(self) -> bool:
@@ -137,10 +139,10 @@ class AuditLines:
                     self._waiting.popleft()
         return True
 
-    async def _write(self, batch: list[Line]) -> bool:
+    async def _write(self, batch: list[AuditRecord]) -> bool:
         try:
             await self.store.submit(self._permit, partial(lines_put, lines=batch))
-        except Unavailable:
+        except ServiceUnavailable:
             return False
         except LimnosError as error:  # whether they are written nobody knows: never twice
             LINES["lost",] += len(batch)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import SOURCED
-from limnos.model.sealed import SEALED
+from limnos.model.kinds import SOURCE_PROVIDERS
+from limnos.model.sealed_secrets import SEALED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,12 +54,12 @@ def is_secret(name: str) -> bool:
     return name not in _NO_SECRETS and _SECRET.search(plain) is not None
 
 
-def without_password(value: str) -> str:
+def mask_passwords(value: str) -> str:
     """Mask a password inside of a value: `://user:password@`, or a parameter of a URL."""
-    return passwords_of(value, lambda _: MASK)
+    return replace_passwords(value, lambda _: MASK)
 
 
-def passwords_of(value: str, change: Callable[[str], str]) -> str:
+def replace_passwords(value: str, change: Callable[[str], str]) -> str:
     """Change each password inside of a value that is a URL."""
     if "://" not in value:
         return value
@@ -70,25 +70,31 @@ def passwords_of(value: str, change: Callable[[str], str]) -> str:
     return _PARAMETER.sub(changed, _USERINFO.sub(changed, value))
 
 
-def shown_to_reader(properties: Mapping[str, str]) -> dict[str, str]:
+def properties_for_reader(properties: Mapping[str, str]) -> dict[str, str]:
     """Return what whoever may use the catalog sees."""
-    return {key: without_password(value) for key, value in properties.items() if key in FOR_READERS}
+    return {key: mask_passwords(value) for key, value in properties.items() if key in FOR_READERS}
 
 
-def shown_to_owner(properties: Mapping[str, str]) -> dict[str, str]:
+def properties_for_owner(properties: Mapping[str, str]) -> dict[str, str]:
     """Return what whoever may alter the catalog sees: that a secret is set, never the secret."""
-    return {key: MASK if is_secret(key) else without_password(value) for key, value in properties.items()}
+    return {key: MASK if is_secret(key) else mask_passwords(value) for key, value in properties.items()}
 
 
-def _nothing(_properties: Mapping[str, str]) -> dict[str, str]:
+def _no_properties(_properties: Mapping[str, str]) -> dict[str, str]:
     """Where an outside system is, is nothing for who may only use it: an engine would go there, past the rights that are kept here."""
     return {}
 
 
-def catalog_shown(node: Node, *, may_alter: bool) -> Node:
+def catalog_mask(node: Node, *, may_alter: bool) -> Node:
     """Return a catalog as somebody may see it. Never write what comes from here."""
     record = cast("CatalogRecord", node.record)
-    show = shown_to_owner if may_alter else _nothing if record.provider in SOURCED else shown_to_reader
+    show = (
+        properties_for_owner
+        if may_alter
+        else _no_properties
+        if record.provider in SOURCE_PROVIDERS
+        else properties_for_reader
+    )
     return msgspec.structs.replace(node, record=replace(record, properties=show(record.properties)))
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.kind_table import HELD, name_space_of
-from limnos.model.kinds import FEDERATED, SOURCED, TABLE_FORMATS, Kind
+from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, TABLE_FORMATS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def traits_of(record: CatalogRecord) -> CatalogTraits:
     """Compute the traits of a catalog."""
     provider = record.provider
     return CatalogTraits(
-        record, spaces_of(provider), _table_format(provider), provider in SOURCED, provider in FEDERATED,
+        record, spaces_of(provider), _table_format(provider), provider in SOURCE_PROVIDERS, provider in REST_PROVIDERS,
         bool(record.properties.get(DIRECTORY)),
     )  # fmt: skip
 
@@ -56,6 +56,6 @@ def spaces_of(provider: str) -> Mapping[Kind, str]:
 
 
 def _table_format(provider: str) -> str:
-    if provider in SOURCED:
+    if provider in SOURCE_PROVIDERS:
         return SOURCE
     return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)

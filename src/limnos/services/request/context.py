@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from limnos.model.audit import Origin, account_text
-from limnos.model.errors import StalePermit, Unavailable
-from limnos.services.request.scene import Scene, Scope, zones_now
+from limnos.model.audit import RequestOrigin, audit_context_text
+from limnos.model.errors import ServiceUnavailable, StalePermit
+from limnos.services.request.request_view import RequestScope, RequestView, scope_zones
 from limnos.telemetry.metrics import Counter
-from limnos.view.cold import Cold
+from limnos.view.cache_miss import CacheMiss
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from limnos.access.authentication import Credential
     from limnos.model.permits import Permit
-    from limnos.services.request.once import Once
-    from limnos.services.request.shared import Asker, Services
-    from limnos.store.jobs import Decided
+    from limnos.services.request.idempotency import IdempotentRequest
+    from limnos.services.request.node_services import AuditedRequest, NodeServices
+    from limnos.store.mutation_queue import Decided
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Tx
 
@@ -44,20 +44,20 @@ class Context:
     __slots__ = ("active", "asker", "credential", "once", "request_id", "services", "submitted")
 
     def __init__(
-        self, services: Services, credential: Credential, request_id: str, *, asker: Asker | None = None
+        self, services: NodeServices, credential: Credential, request_id: str, *, asker: AuditedRequest | None = None
     ) -> None:  # fmt: skip
         self.services = services
         self.credential = credential
         self.request_id = request_id
         self.submitted = False
-        self.once: Once | None = None
+        self.once: IdempotentRequest | None = None
         """What the request is if it has a key."""
         self.asker = asker
         """What the audit is told of; None for what the server asks by itself."""
         self.active: frozenset[str] | None = None
         """The names of the roles that alone may allow anything; None for every role that the caller holds."""
 
-    async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
+    async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a scene that is true at some moment after this call.
 
         It decides only in zones that its own gate covered, and only when all it knows of them was seen in one
@@ -71,7 +71,7 @@ class Context:
             while rounds < READS_MAX:
                 rounds += 1
                 settled = view.scopes.get(scope)
-                zones = zones_now(view, scope) if settled is None else settled.zones
+                zones = scope_zones(view, scope) if settled is None else settled.zones
                 if covered[: len(zones)] != zones or not view.is_paired(zones):
                     quiet = gate.inline and gate.ask_now(zones, reason)
                     if not gate.inline:
@@ -79,22 +79,22 @@ class Context:
                     covered = zones
                     if not quiet:
                         is_same = settled is not None and view.scopes.get(scope) is settled
-                        if not (is_same or zones_now(view, scope) == zones) or not view.is_paired(zones):
+                        if not (is_same or scope_zones(view, scope) == zones) or not view.is_paired(zones):
                             reason = "unpaired"
                             continue
                 reason = "resolved"
                 try:
                     if refuse_disabled and self.active is None:  # by position: a class is dearer to call by name
-                        scene = Scene(services, scope, self.credential, self.request_id)
+                        request_view = RequestView(services, scope, self.credential, self.request_id)
                     else:
-                        scene = Scene(
+                        request_view = RequestView(
                             services, scope, self.credential, self.request_id, refuse_disabled=refuse_disabled,
                             active=self.active,
                         )  # fmt: skip
-                    scene.asker = self.asker
-                    if scene.settled.zones == zones:
-                        return reader(scene)
-                except Cold as cold:
+                    request_view.asker = self.asker
+                    if request_view.settled.zones == zones:
+                        return reader(request_view)
+                except CacheMiss as cold:
                     lease = view.lease() if lease is None else lease
                     await gate.fetch(zones, cold.wanted)
                     if cold.goes_on:
@@ -103,7 +103,7 @@ class Context:
         finally:
             if lease is not None:  # what this request gathered was kept until now, over the budget or not
                 view.release(lease)
-        raise Unavailable("The answer changed faster than it could be read: try again")
+        raise ServiceUnavailable("The answer changed faster than it could be read: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read what no decision rests on and nothing caches, such as the names of the objects in a role."""
@@ -125,8 +125,8 @@ class Context:
         """Have the mutation's transaction keep by which right it was made, and where the request came from."""
         if not self._is_told(permit):
             return permit
-        origin = Origin() if self.asker is None else self.asker.origin()
-        return replace(permit, account=account_text(origin, permit.decisions, user_id=permit.actor_id))
+        origin = RequestOrigin() if self.asker is None else self.asker.origin()
+        return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_told(self, permit: Permit[C]) -> bool:
         """Say whether a mutation leaves a line: what the server does by its own right leaves none with a right."""
@@ -160,8 +160,8 @@ class Context:
 
     async def write(
         self,
-        scope: Scope,
-        decide: Callable[[Scene], Permit[C]],
+        scope: RequestScope,
+        decide: Callable[[RequestView], Permit[C]],
         mutation: Callable[[Tx, Permit[C]], T],
         *,
         first: Permit[C] | None = None,
@@ -181,12 +181,12 @@ class Context:
                 STALE_PERMITS[()] += 1
             if attempt != WRITES_FREE:  # whose locks come next are known from the permit that went stale
                 permit = await self.read(scope, decide)
-        raise Unavailable("Access or names changed while this was being written; nothing was changed: try again")
+        raise ServiceUnavailable("Access or names changed while this was being written; nothing was changed: try again")
 
     async def _write_held(
         self,
-        scope: Scope,
-        decide: Callable[[Scene], Permit[C]],
+        scope: RequestScope,
+        decide: Callable[[RequestView], Permit[C]],
         mutation: Callable[[Tx, Permit[C]], T],
         stale: Permit[C],
     ) -> T:

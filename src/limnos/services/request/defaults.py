@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from limnos.files import Allowed
-from limnos.model.principals import Trust
-from limnos.services.request.place_conflicts import PlaceConflicts
-from limnos.services.request.storages import Storages
+from limnos.files import AllowedStorage
+from limnos.model.principals import TokenTrust
+from limnos.services.request.location_conflicts import LocationConflicts
+from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
@@ -25,7 +25,7 @@ class AuditRules(NamedTuple):
     """Where each day's lines are written as files when the day is over; None: nowhere."""
 
 
-class Defaults(NamedTuple):
+class RequestDefaults(NamedTuple):
     """What requests that leave something out get, and how files are treated."""
 
     metalake: str
@@ -34,7 +34,7 @@ class Defaults(NamedTuple):
     separator: str
     separator_policy: str
     verify_metadata_file: str
-    allowed: Allowed
+    allowed: AllowedStorage
     idempotency_s: int = 1800
     """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
     keep_dropped_ms: int = 604_800_000
@@ -86,8 +86,8 @@ class Defaults(NamedTuple):
     """Whether files that commits add are looked for: how many of one request, and for how long."""
     clock_ahead_ms: int = 30_000
     """How far times that clients write into metadata may be ahead of the store's clock."""
-    storages: Storages = Storages()
-    place_conflicts: PlaceConflicts = PlaceConflicts()
+    storages: NamedStorages = NamedStorages()
+    location_conflicts: LocationConflicts = LocationConflicts()
     """Whose files are given out to nobody."""
     audit: AuditRules = AuditRules()
     session_s: int = 3_600
@@ -95,10 +95,10 @@ class Defaults(NamedTuple):
     """How long a session of a password lasts, and for how long it can be refreshed."""
 
 
-class Rules(NamedTuple):
+class AccessSettings(NamedTuple):
     """The server's settings that decisions need."""
 
     access_enabled: bool
     service_admins: frozenset[str]
-    trusts: frozenset[Trust] = frozenset({Trust.BELIEVED, Trust.PROVEN})
+    trusts: frozenset[TokenTrust] = frozenset({TokenTrust.BELIEVED, TokenTrust.PROVEN})
     """What a token's worth may rest on here."""

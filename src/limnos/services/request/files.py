@@ -10,16 +10,16 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from limnos.files import LOCAL_FILES, Shares, is_local, leads_within, read_within, store_for
-from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, StateUnknown, StorageFailed, Unavailable
-from limnos.services.request.parallel import each_of
+from limnos.files import LOCAL_FILES, ThreadShares, is_local, leads_within, read_within, store_for
+from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, ServiceUnavailable, StateUnknown, StorageFailed
+from limnos.services.request.parallel import map_concurrently
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from limnos.files import Allowed, Choose, Entry, FileStore, Mark
+    from limnos.files import AllowedStorage, ChooseNames, FileEntry, FileIdentity, FileStore
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
@@ -35,13 +35,13 @@ def is_inline(location: str, data: bytes) -> bool:
     return is_local(location) and len(data) <= INLINE_BYTES_MAX
 
 
-class Written:
+class WrittenFile:
     """A file that is there within this context, and after it unless the commit inside was surely not made."""
 
     __slots__ = ("_data", "_files", "_first", "_location", "_properties")
 
     def __init__(
-        self, files: Files, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
+        self, files: FileOperations, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
     ) -> None:  # fmt: skip
         self._files = files
         self._location = location
@@ -63,7 +63,7 @@ class Written:
         await self._files.delete(self._location, self._properties)
 
 
-class Laid(NamedTuple):
+class StagedFile(NamedTuple):
     """A file that was written for a commit still to come."""
 
     location: str
@@ -71,13 +71,13 @@ class Laid(NamedTuple):
     first: bool
 
 
-class Pile:
+class FileBatch:
     """Several files that are there within this context, and after it unless the commit inside was surely not made."""
 
-    def __init__(self, files: Files, is_begun: Callable[[], bool]) -> None:
+    def __init__(self, files: FileOperations, is_begun: Callable[[], bool]) -> None:
         self._files = files
         self._is_begun = is_begun
-        self._laid: dict[str, Laid] = {}
+        self._laid: dict[str, StagedFile] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -85,14 +85,14 @@ class Pile:
     async def lay(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
         """Write a file."""
         await self._files.write(location, data, properties, first=first)
-        self._laid[location] = Laid(location, properties, first)
+        self._laid[location] = StagedFile(location, properties, first)
         fault_point("file-written")
 
     async def take_back(self, location: str) -> None:
         """Delete a file that is not wanted any more."""
         laid = self._laid.pop(location, None)
         if laid is not None:
-            await self._files.unwrite(laid)
+            await self._files.delete_staged(laid)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, StateUnknown):
@@ -105,15 +105,15 @@ class Pile:
 
     async def _take_all_back(self) -> None:
         laid = list(self._laid.values())
-        await each_of(laid, self._files.unwrite, at_once=AT_ONCE)
+        await map_concurrently(laid, self._files.delete_staged, at_once=AT_ONCE)
 
 
-class Files:
+class FileOperations:
     """File operations for services, in threads."""
 
-    def __init__(self, allowed: Allowed, *, timeout_s: float = 20.0) -> None:
+    def __init__(self, allowed: AllowedStorage, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed
-        self._shares = Shares(timeout_s=timeout_s)
+        self._shares = ThreadShares(timeout_s=timeout_s)
         self._beside: set[asyncio.Task[None]] = set()
 
     async def read(self, location: str, properties: Mapping[str, str], *, bytes_max: int = METADATA_BYTES_MAX) -> bytes:
@@ -163,7 +163,7 @@ class Files:
         return LOCAL_FILES.exists(location)
 
     @staticmethod
-    def mark_now(location: str) -> Mark | None:
+    def mark_now(location: str) -> FileIdentity | None:
         """Tell what is at a local place, links not followed, without leaving the loop; None where nothing is."""
         return LOCAL_FILES.mark(location)
 
@@ -194,15 +194,15 @@ class Files:
             return []
         return await self._run(location, properties, lambda store: list(store.below(location)))
 
-    async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[Entry]:
+    async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[FileEntry]:
         """List the files directly in a location; where links lead out of the roots there are none."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
 
     async def chosen(
-        self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: Choose
-    ) -> list[Entry]:  # fmt: skip
+        self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: ChooseNames
+    ) -> list[FileEntry]:  # fmt: skip
         """List those files directly in a location that are chosen by their names; where links lead out of the roots there are none."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
@@ -248,15 +248,15 @@ class Files:
         """Do something to the files below a location in a thread of its catalog's. Raises StorageFailed, Unavailable."""
         await self._run(location, properties, lambda _: call())
 
-    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
+    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> WrittenFile:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
-        return Written(self, location, data, properties, first=first)
+        return WrittenFile(self, location, data, properties, first=first)
 
-    def pile(self, is_begun: Callable[[], bool]) -> Pile:
+    def file_batch(self, is_begun: Callable[[], bool]) -> FileBatch:
         """Write several files before a commit that points to them all; `is_begun`: nobody can say any more that it was not made."""
-        return Pile(self, is_begun)
+        return FileBatch(self, is_begun)
 
-    async def unwrite(self, laid: Laid) -> None:
+    async def delete_staged(self, laid: StagedFile) -> None:
         """Delete a file that nothing points to, and the directory that was made for it."""
         if laid.first and is_local(laid.location):
             with suppress(LimnosError):  # an orphan is the worst that comes of it
@@ -284,7 +284,7 @@ class Files:
         undo = None if late is None else (lambda: late(store_for(location, properties)))
         try:
             return await self._shares.run(key, lambda: call(store_for(location, properties)), late=undo)
-        except (StorageFailed, Unavailable) as error:
+        except (StorageFailed, ServiceUnavailable) as error:
             log.warning("storage failed", location=location, error=error.message, cause=error.context.get("cause"))
             raise
 

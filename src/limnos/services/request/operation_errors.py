@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from limnos.names.parts import Levels
 
 
-def told_about(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
+def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
     """Return the error with the object's kind and path in its message; a requirement that failed is named by its type, too."""
     words, requirement = error.message, error.context.get("requirement")
     failed = "Requirement failed: "

@@ -15,7 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def each_of(items: Sequence[T], do: Callable[[T], Awaitable[R]], *, at_once: int) -> list[R]:
+async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], *, at_once: int) -> list[R]:
     """Do something for each item, and return what came of it in their order.
 
     Raises the error of the earliest item that had one, when nothing is under way any more; what had not begun then is left.

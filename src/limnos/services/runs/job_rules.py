@@ -12,10 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from limnos.formats.gravitino.job_templates import SHELL, Content
-from limnos.formats.iceberg.json_types import shown
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.services.request.shared import Part
+from limnos.formats.gravitino.job_templates import SHELL, TemplateContent
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.services.request.node_services import ComponentKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class JobRules(NamedTuple):
     def require_enabled(self) -> None:
         """Raise Unsupported where nothing is run."""
         if not self.enabled:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 "This server runs no jobs of its own: its operator can let it with the setting jobs.executor = local"
             )
 
@@ -48,7 +48,7 @@ class JobWork(msgspec.Struct, frozen=True):
     """What a node is to run: the template with its places filled."""
 
     job_type: str
-    content: Content
+    content: TemplateContent
 
     @property
     def text(self) -> str:
@@ -61,7 +61,7 @@ def work_read(text: str) -> JobWork:
     return msgspec.json.decode(text, type=JobWork)
 
 
-def work_checked(rules: JobRules, job_type: str, *, content: Content) -> JobWork:
+def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
     """Check what a job would run against the settings, with its places filled. Raises BadRequest."""
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
@@ -80,10 +80,12 @@ def path_of(text: str) -> str:
         text = unquote(parts.path)
     elif parts.scheme:
         raise BadRequest(
-            f"{shown(text)} is no file of the server's machine: jobs are given those alone, as /srv/jobs/load.sh"
+            f"{preview_value(text)} is no file of the server's machine: jobs are given those alone, as /srv/jobs/load.sh"
         )
     if not text.startswith("/") or "," in text or "#" in text:
-        raise BadRequest(f"{shown(text)} is no absolute path without ',' and '#': write it as /srv/jobs/load.sh")
+        raise BadRequest(
+            f"{preview_value(text)} is no absolute path without ',' and '#': write it as /srv/jobs/load.sh"
+        )
     return normpath(text).replace("//", "/")
 
 
@@ -91,7 +93,7 @@ def require_allowed(rules: JobRules, path: str, *, told: str) -> None:
     """Refuse a file that the settings do not name. Raises BadRequest."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
-            f"{shown(told)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
+            f"{preview_value(told)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
         )
 
 
@@ -99,10 +101,10 @@ def _require_names(given: Mapping[str, str], patterns: Iterable[str], *, told: s
     for name in given:
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             raise BadRequest(
-                f"{shown(name)} is no {told} that jobs of this server may set: its operator names those in {setting}"
+                f"{preview_value(name)} is no {told} that jobs of this server may set: its operator names those in {setting}"
             )
         if not name or "=" in name:
-            raise BadRequest(f"{shown(name)} is no name of a {told}")
+            raise BadRequest(f"{preview_value(name)} is no name of a {told}")
 
 
 def _require_apart(scripts: tuple[str, ...]) -> None:
@@ -112,4 +114,4 @@ def _require_apart(scripts: tuple[str, ...]) -> None:
         raise BadRequest("Two scripts have the same name: they are put into one directory, so give them different ones")
 
 
-JOB_RULES: Part[JobRules] = Part("job_rules", lambda _: JobRules())
+JOB_RULES: ComponentKey[JobRules] = ComponentKey("job_rules", lambda _: JobRules())

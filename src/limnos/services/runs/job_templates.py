@@ -16,25 +16,31 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.gravitino.job_templates import content_altered, content_of, type_of
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, PipelineBusy, Unsupported
+from limnos.model.errors import AlreadyExists, PipelineBusy, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.records import JobTemplateRecord
 from limnos.names.path import check_gravitino_name
-from limnos.services.lookup.apart import apart_create, apart_find, apart_list, apart_load, exists
-from limnos.services.request.properties import Edits, apart_edit
-from limnos.services.request.scene import Scope
+from limnos.services.lookup.metalake_objects import (
+    metalake_object_create,
+    metalake_object_exists_error,
+    metalake_object_find,
+    metalake_object_load,
+    metalake_objects_list,
+)
+from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.request_view import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.permits import Permit
-    from limnos.model.runs import Run
+    from limnos.model.runs import PipelineRun
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 KIND = Kind.JOB_TEMPLATE
-Update = Mapping[str, object]
+TemplateFieldUpdate = Mapping[str, object]
 """What another content says: `newExecutable` and so on."""
 
 
@@ -50,8 +56,8 @@ class TemplateAlter(msgspec.Struct, frozen=True):
     """Change a template's name, comment, or what it runs."""
 
     template: Node
-    edits: Edits
-    updates: tuple[Update, ...]
+    edits: PropertyEdits
+    updates: tuple[TemplateFieldUpdate, ...]
 
 
 class TemplateDrop(msgspec.Struct, frozen=True):
@@ -70,38 +76,38 @@ async def template_register(ctx: Context, *, metalake: str, name: str, request: 
     job_type = type_of(request.job_type)
     content = content_of(job_type, request.fields)
     record = JobTemplateRecord(request.comment, {}, 0, "", job_type, content.text)
-    return await apart_create(ctx, metalake=metalake, kind=KIND, name=name, record=record)
+    return await metalake_object_create(ctx, metalake=metalake, kind=KIND, name=name, record=record)
 
 
-def template_find(scene: Scene, name: str) -> Node:
+def template_find(request_view: RequestView, name: str) -> Node:
     """Return a template, for its owner and whoever may use it."""
-    return apart_load(scene, KIND, name=name)
+    return metalake_object_load(request_view, KIND, name=name)
 
 
-def templates_list(scene: Scene) -> list[Node]:
+def templates_list(request_view: RequestView) -> list[Node]:
     """Return the templates that the caller may load, by name."""
-    return apart_list(scene, KIND)
+    return metalake_objects_list(request_view, KIND)
 
 
 async def template_alter(
-    ctx: Context, *, metalake: str, name: str, edits: Edits, updates: Sequence[Update] = ()
+    ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, updates: Sequence[TemplateFieldUpdate] = ()
 ) -> Node:  # fmt: skip
     """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, Unsupported."""
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
 
-    def decide(scene: Scene) -> Permit[TemplateAlter]:
-        found = apart_find(scene, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
+    def decide(request_view: RequestView) -> Permit[TemplateAlter]:
+        found = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
         if updates and not record_of(found.entity).job_type:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 "What a pipeline runs is its declaration: change that with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
             )
-        return scene.permit(TemplateAlter(found.entity, edits, tuple(updates)), found.decision)
+        return request_view.permit(TemplateAlter(found.entity, edits, tuple(updates)), found.decision)
 
     try:
-        return await ctx.write(Scope(metalake), decide, template_update)
+        return await ctx.write(RequestScope(metalake), decide, template_update)
     except AlreadyExists:
-        raise exists(KIND, edits.name or name, metalake=metalake) from None
+        raise metalake_object_exists_error(KIND, edits.name or name, metalake=metalake) from None
 
 
 def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
@@ -111,17 +117,17 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
     for update in permit.command.updates:
         content = content_altered(record.job_type, record.content, changes=update)
         record = replace(record, content=content.text)
-    return apart_edit(tx, msgspec.structs.replace(held, record=record), edits=permit.command.edits)
+    return metalake_object_edit(tx, msgspec.structs.replace(held, record=record), edits=permit.command.edits)
 
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a template; its jobs go with it. Raises NotFound, PipelineBusy."""
 
-    def decide(scene: Scene) -> Permit[TemplateDrop]:
-        found = apart_find(scene, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
-        return scene.permit(TemplateDrop(found.entity), found.decision)
+    def decide(request_view: RequestView) -> Permit[TemplateDrop]:
+        found = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
+        return request_view.permit(TemplateDrop(found.entity), found.decision)
 
-    await ctx.write(Scope(metalake), decide, template_delete)
+    await ctx.write(RequestScope(metalake), decide, template_delete)
 
 
 def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
@@ -136,17 +142,17 @@ def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
     tx.nodes.drop(held)
 
 
-def refuse_busy(runs: list[Run], name: str, *, now_ms: int, but: int = 0) -> None:
+def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0) -> None:
     """Raise PipelineBusy when somebody holds one of a pipeline's runs, other than one."""
     for run in runs:
         if run.id != but and run.is_held(now_ms):
             raise PipelineBusy(
-                f"Pipeline {name} is being run: {told_of(run)}. Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'",
+                f"Pipeline {name} is being run: {describe_busy_run(run)}. Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'",
                 run=run.uuid,
             )
 
 
-def told_of(run: Run) -> str:
+def describe_busy_run(run: PipelineRun) -> str:
     """Tell which run it is, whose, who holds it and since when."""
     since = datetime.fromtimestamp((run.resumed_at or run.started_at) // 1000, UTC).isoformat().replace("+00:00", "Z")
     return f"run {run.uuid} of {run.user}, attempt {run.attempt}, held by {run.holder} since {since}"

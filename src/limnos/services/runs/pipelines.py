@@ -17,9 +17,9 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import JobTemplateRecord
-from limnos.model.runs import Declaration
+from limnos.model.runs import PipelineDeclaration
 from limnos.names.path import check_gravitino_name
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.runs.job_templates import TemplateDrop, record_of, template_delete, template_find, templates_list
 from limnos.store.pipelines import declaration_put, declaration_read
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 
-class Pipeline(NamedTuple):
+class PipelineVersion(NamedTuple):
     """A pipeline, and what it declares in the version that was asked for."""
 
     node: Node
-    declaration: Declaration | None = None
+    declaration: PipelineDeclaration | None = None
 
     @property
     def record(self) -> JobTemplateRecord:
@@ -73,7 +73,7 @@ def declaration_of(raw: bytes) -> tuple[str, str]:
 
 async def pipeline_put(
     ctx: Context, *, metalake: str, name: str, declaration: bytes, comment: str | None
-) -> Pipeline:  # fmt: skip
+) -> PipelineVersion:  # fmt: skip
     """Make a pipeline, or its next version where the declaration differs from the newest; the same one changes nothing.
 
     Whoever may use a pipeline may say what it declares already; to change it takes its ownership. Raises InvalidName, BadRequest,
@@ -82,39 +82,43 @@ async def pipeline_put(
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
 
-    def look(scene: Scene) -> Node | None:
-        node, _ = _declared(scene, name, digest=digest, comment=comment)
+    def look(request_view: RequestView) -> Node | None:
+        node, _ = _decide_declaration(request_view, name, digest=digest, comment=comment)
         return node if node is not None and not _differs(node, digest, comment=comment) else None
 
-    def decide(scene: Scene) -> Permit[PipelineDeclare]:
-        node, decision = _declared(scene, name, digest=digest, comment=comment)
-        command = PipelineDeclare(scene.metalake, node, name, comment, text, digest, scene.maker_id)
-        return scene.permit(command, decision)
+    def decide(request_view: RequestView) -> Permit[PipelineDeclare]:
+        node, decision = _decide_declaration(request_view, name, digest=digest, comment=comment)
+        command = PipelineDeclare(request_view.metalake, node, name, comment, text, digest, request_view.maker_id)
+        return request_view.permit(command, decision)
 
-    node = await ctx.read(Scope(metalake), look)
+    node = await ctx.read(RequestScope(metalake), look)
     if node is None:
         try:
-            node = await ctx.write(Scope(metalake), decide, pipeline_declare)
+            node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
         except (
             AlreadyExists
         ):  # somebody made it meanwhile, or it is there for others: which of them, the next look says
-            node = await ctx.write(Scope(metalake), decide, pipeline_declare)
+            node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
     newest = cast("JobTemplateRecord", node.record).declared
-    return Pipeline(node, Declaration(node.id, newest, digest, text, "", 0))  # of this digest, whoever sent it first
+    return PipelineVersion(
+        node, PipelineDeclaration(node.id, newest, digest, text, "", 0)
+    )  # of this digest, whoever sent it first
 
 
-def _declared(scene: Scene, name: str, *, digest: str, comment: str | None) -> tuple[Node | None, Decision]:
+def _decide_declaration(
+    request_view: RequestView, name: str, *, digest: str, comment: str | None
+) -> tuple[Node | None, Decision]:
     """Find a pipeline for who may declare this of it, or the place for a new one. Who may not know it hears of the making alone."""
-    scene.require_in_metalake_use()
-    node, chain = scene.find_outside(Kind.JOB_TEMPLATE, (name,))
+    request_view.require_in_metalake_use()
+    node, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (name,))
     if node is None:
-        return None, scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
-    if not scene.decide(Action.JOB_TEMPLATE_LOAD, chain).allowed:
-        scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
-        raise _exists(name, scene.metalake.name)
-    pipeline_checked(node)
+        return None, request_view.require(Action.JOB_TEMPLATE_CREATE, request_view.settled.outer)
+    if not request_view.decide(Action.JOB_TEMPLATE_LOAD, chain).allowed:
+        request_view.require(Action.JOB_TEMPLATE_CREATE, request_view.settled.outer)
+        raise _exists(name, request_view.metalake.name)
+    require_pipeline_type(node)
     action = Action.JOB_TEMPLATE_ALTER if _differs(node, digest, comment=comment) else Action.JOB_TEMPLATE_LOAD
-    return node, scene.require(action, chain)
+    return node, request_view.require(action, chain)
 
 
 def _differs(node: Node, digest: str, *, comment: str | None) -> bool:
@@ -155,42 +159,42 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
     return node
 
 
-def pipeline_find(scene: Scene, name: str) -> Pipeline:
+def pipeline_find(request_view: RequestView, name: str) -> PipelineVersion:
     """Return a pipeline, for its owner and whoever may use it, without its declaration."""
-    return Pipeline(pipeline_checked(template_find(scene, name)))
+    return PipelineVersion(require_pipeline_type(template_find(request_view, name)))
 
 
-def pipelines_list(scene: Scene) -> list[Pipeline]:
+def pipelines_list(request_view: RequestView) -> list[PipelineVersion]:
     """Return the pipelines that the caller may load, by name, without their declarations."""
-    return [Pipeline(node) for node in templates_list(scene) if not record_of(node).job_type]
+    return [PipelineVersion(node) for node in templates_list(request_view) if not record_of(node).job_type]
 
 
-async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> Pipeline:
+async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> PipelineVersion:
     """Return a pipeline with what it declares, in its newest version or the one asked for. Raises NotFound."""
-    found = await ctx.read(Scope(metalake), lambda scene: pipeline_find(scene, name))
+    found = await ctx.read(RequestScope(metalake), lambda request_view: pipeline_find(request_view, name))
     return await _with_declaration(ctx, found.node, version=version)
 
 
-async def _with_declaration(ctx: Context, node: Node, *, version: int | None = None) -> Pipeline:
+async def _with_declaration(ctx: Context, node: Node, *, version: int | None = None) -> PipelineVersion:
     wanted = cast("JobTemplateRecord", node.record).declared if version is None else version
     declaration = await ctx.look_up(lambda: declaration_read(node.id, wanted))
     if declaration is None and version is not None:
         raise NotFound(f"Pipeline {node.name} has no version {version}, or it is not kept any longer", kind="version")
-    return Pipeline(node, declaration)
+    return PipelineVersion(node, declaration)
 
 
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a pipeline; its runs go with it. Raises NotFound, PipelineBusy."""
 
-    def decide(scene: Scene) -> Permit[TemplateDrop]:
-        scene.require_in_metalake_use()
-        found = scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
-        return scene.permit(TemplateDrop(pipeline_checked(found.entity)), found.decision)
+    def decide(request_view: RequestView) -> Permit[TemplateDrop]:
+        request_view.require_in_metalake_use()
+        found = request_view.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
+        return request_view.permit(TemplateDrop(require_pipeline_type(found.entity)), found.decision)
 
-    await ctx.write(Scope(metalake), decide, template_delete)
+    await ctx.write(RequestScope(metalake), decide, template_delete)
 
 
-def pipeline_checked(node: Node) -> Node:
+def require_pipeline_type(node: Node) -> Node:
     """Return a template that is a pipeline. Raises NotFound for one of another type."""
     if not record_of(node).job_type:
         return node

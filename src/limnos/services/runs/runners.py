@@ -13,18 +13,25 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.permits import upkeep_permit
-from limnos.model.runs import STEP_STATES, Finding, Step
+from limnos.model.runs import STEP_STATES, RuleFinding, RunStepState
 from limnos.services.iceberg.snapshot_pins import pins_of_outputs
-from limnos.services.request.scene import Scope
-from limnos.services.runs.runs import judge, me, not_own, refused, require_attempt, run_look_up
-from limnos.store.runs import Actor
+from limnos.services.request.request_view import RequestScope
+from limnos.services.runs.runs import (
+    caller_identity,
+    not_own_error,
+    require_attempt,
+    run_authorize,
+    run_look_up,
+    state_conflict_error,
+)
+from limnos.store.runs import RunReporter
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.model.runs import Run
-    from limnos.services.iceberg.snapshot_pins import Pins
+    from limnos.model.runs import PipelineRun
+    from limnos.services.iceberg.snapshot_pins import PinnedSnapshots
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 FINDINGS_MAX = 1000
@@ -36,15 +43,15 @@ RUN_MAX = 16 << 20
 """Characters of what is told of all steps of a run, which a load of it answers."""
 
 
-class Beaten(msgspec.Struct, frozen=True):
+class HeartbeatWrite(msgspec.Struct, frozen=True):
     """A sign of life of a run's process."""
 
-    actor: Actor
+    actor: RunReporter
     progress: str | None
     phases: str | None = None
 
 
-class StepTold(msgspec.Struct, frozen=True):
+class StepReport(msgspec.Struct, frozen=True):
     """What is told of a step: what is None was not said, and stays as it is under the same attempt."""
 
     name: str
@@ -56,20 +63,20 @@ class StepTold(msgspec.Struct, frozen=True):
     message: str | None = None
     outputs: str | None = None
     inputs: str | None = None
-    findings: tuple[Finding, ...] | None = None
+    findings: tuple[RuleFinding, ...] | None = None
     phases: str | None = None
 
 
-class StepPut(msgspec.Struct, frozen=True):
+class StepReportPut(msgspec.Struct, frozen=True):
     """Something is told of a step."""
 
-    actor: Actor
-    step: StepTold
-    pins: Pins | None = None
+    actor: RunReporter
+    step: StepReport
+    pins: PinnedSnapshots | None = None
     """The snapshots that it wrote; None where nothing is told of them."""
 
 
-class Standing(NamedTuple):
+class RunStatus(NamedTuple):
     """What a process is told of its run: any other state than `running` means that it stops."""
 
     state: str
@@ -78,47 +85,47 @@ class Standing(NamedTuple):
 
 async def run_beat(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, progress: str | None, phases: str | None = None
-) -> Standing:
+) -> RunStatus:
     """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, Forbidden.
 
     `phases`, what the attempt spent its time on, is noted after the run's end as well.
     """
-    actor = await ctx.read(Scope(metalake), lambda scene: _actor(scene, uuid, attempt=attempt))
-    permit = upkeep_permit(actor.user).about(Beaten(actor, progress, phases))
+    actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
+    permit = upkeep_permit(actor.user).about(HeartbeatWrite(actor, progress, phases))
     found = await ctx.submit(permit, run_note)
     if found is not None:
-        return Standing(*found)
-    run = await _why_not(ctx, metalake, actor=actor)
-    return Standing(run.state, run.attempt)
+        return RunStatus(*found)
+    run = await _rejection_reason(ctx, metalake, actor=actor)
+    return RunStatus(run.state, run.attempt)
 
 
-def _actor(scene: Scene, uuid: str, *, attempt: int) -> Actor:
-    scene.require_in_metalake_use()
-    return Actor(scene.metalake.id, uuid, *me(scene), attempt)
+def _actor(request_view: RequestView, uuid: str, *, attempt: int) -> RunReporter:
+    request_view.require_in_metalake_use()
+    return RunReporter(request_view.metalake.id, uuid, *caller_identity(request_view), attempt)
 
 
-def run_note(tx: Tx, permit: Permit[Beaten]) -> tuple[str, int] | None:
+def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
     """Write the sign of life."""
     if permit.command.phases is not None:
         tx.runs.phases_set(permit.command.actor, permit.command.phases)
     return tx.runs.beat(permit.command.actor, progress=permit.command.progress)
 
 
-async def _why_not(ctx: Context, metalake: str, *, actor: Actor) -> Run:
+async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) -> PipelineRun:
     """Say why a process had nothing to tell: no run that it may see, somebody else's, another attempt's; or return the run, which ended."""
     run = await run_look_up(ctx, metalake, uuid=actor.uuid)
 
-    def look(scene: Scene) -> Run:
-        found = judge(scene, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
-        if (found.user, found.user_id) != me(scene):
-            raise not_own(found)
+    def look(request_view: RequestView) -> PipelineRun:
+        found = run_authorize(request_view, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
+        if (found.user, found.user_id) != caller_identity(request_view):
+            raise not_own_error(found)
         require_attempt(found, actor.attempt)
         return found
 
-    return await ctx.read(Scope(metalake), look)
+    return await ctx.read(RequestScope(metalake), look)
 
 
-async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told: StepTold) -> Step:
+async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told: StepReport) -> RunStepState:
     """Write what a run's process tells of a step; the same again is the same. Raises AttemptSuperseded, RunConflict, NotFound, Forbidden."""
     if told.state not in STEP_STATES:
         raise BadRequest(f"'{told.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
@@ -126,16 +133,16 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told
         raise BadRequest(f"A step has at most {FINDINGS_MAX} findings, not {len(told.findings)}")
     if any(len(each.body) > FINDING_MAX for each in told.findings or ()):
         raise BadRequest(f"A finding has at most {FINDING_MAX} characters as JSON: shorten its sample or its message")
-    actor = await ctx.read(Scope(metalake), lambda scene: _actor(scene, uuid, attempt=attempt))
+    actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
     pins = None if told.outputs is None else await pins_of_outputs(ctx, metalake, outputs=told.outputs)
-    found = await ctx.submit(upkeep_permit(actor.user).about(StepPut(actor, told, pins)), step_note)
+    found = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, told, pins)), step_note)
     if found is None:
-        run = await _why_not(ctx, metalake, actor=actor)
-        raise refused(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
+        run = await _rejection_reason(ctx, metalake, actor=actor)
+        raise state_conflict_error(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
     return found
 
 
-def step_note(tx: Tx, permit: Permit[StepPut]) -> Step | None:
+def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
     """Write what is told of the step; None where the run is not this process's to tell of."""
     command = permit.command
     run = tx.runs.touch(command.actor)
@@ -145,29 +152,29 @@ def step_note(tx: Tx, permit: Permit[StepPut]) -> Step | None:
     before = tx.runs.step(run_id, command.step.name)
     if before is None:
         raise NotFound(f"Step {command.step.name[:200]} is none of those that the run was started with", kind="step")
-    step = _after(before, command.step, attempt=command.actor.attempt)
+    step = _merge_step(before, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
     if command.pins is not None:
         tx.snapshot_pins.run_set(run_id, step.name, pins=command.pins)
     findings = command.step.findings
     if findings is not None or before.attempt not in (0, step.attempt):
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())
-    if _length(command.step) > LITTLE_MAX and tx.runs.told_length(run_id) > RUN_MAX:
+    if _length(command.step) > LITTLE_MAX and tx.runs.reported_length(run_id) > RUN_MAX:
         raise BadRequest(
             f"More than {RUN_MAX} characters are told of the steps of run {command.actor.uuid}: tell less of each"
         )
     return step
 
 
-def _length(told: StepTold) -> int:
+def _length(told: StepReport) -> int:
     texts = (told.message, told.outputs, told.inputs, *(each.body for each in told.findings or ()))
     return sum(len(each) for each in texts if each is not None)
 
 
-def _after(before: Step, told: StepTold, *, attempt: int) -> Step:
+def _merge_step(before: RunStepState, told: StepReport, *, attempt: int) -> RunStepState:
     """Lay what is told over what is known; another attempt begins anew."""
     if before.attempt != attempt:
-        before = Step(before.name, before.reads, before.output, told.state, attempt)
+        before = RunStepState(before.name, before.reads, before.output, told.state, attempt)
     kept = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")
     said = {name: value for name in kept if (value := getattr(told, name)) is not None}
     return msgspec.structs.replace(

@@ -15,28 +15,39 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, AttemptSuperseded, BadRequest, Forbidden, NotFound, RunConflict
+from limnos.model.errors import AlreadyExists, AttemptSuperseded, BadRequest, NotFound, PermissionDenied, RunConflict
 from limnos.model.kinds import Kind
-from limnos.model.runs import CANCELLED, CANCELLING, DISCARDED, FINISHES, LIVE, RUNNING, STATES, Finding, Run, Step
+from limnos.model.runs import (
+    CANCELLED,
+    CANCELLING,
+    DISCARDED,
+    FINISHES,
+    LIVE,
+    RUNNING,
+    STATES,
+    PipelineRun,
+    RuleFinding,
+    RunStepState,
+)
 from limnos.services.iceberg.snapshot_pins import pins_of_options
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.services.runs.job_templates import refuse_busy
-from limnos.services.runs.pipelines import pipeline_checked, pipeline_find
+from limnos.services.runs.pipelines import pipeline_find, require_pipeline_type
 from limnos.store.pipelines import declaration_read
-from limnos.store.runs import Caller, findings_read, run_read, run_whole_read, runs_read
-from limnos.view.cold import need
+from limnos.store.runs import RunViewer, findings_read, run_read, run_whole_read, runs_read
+from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.permits import Permit
-    from limnos.services.iceberg.snapshot_pins import Pins
+    from limnos.services.iceberg.snapshot_pins import PinnedSnapshots
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 LEASE_S_MIN: Final = 2
@@ -51,14 +62,14 @@ _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _LOST = "Its process gave no sign of life, and another run of the pipeline was started"
 
 
-class Told(NamedTuple):
+class RunView(NamedTuple):
     """A run with the name of its pipeline, and what time it is; steps and findings where they were asked for."""
 
-    run: Run
+    run: PipelineRun
     pipeline: str
     now_ms: int
-    steps: Sequence[Step] = ()
-    findings: Sequence[Finding] = ()
+    steps: Sequence[RunStepState] = ()
+    findings: Sequence[RuleFinding] = ()
 
     @property
     def state(self) -> str:
@@ -66,7 +77,7 @@ class Told(NamedTuple):
         return self.run.shown(self.now_ms)
 
 
-class Begin(msgspec.Struct, frozen=True):
+class RunBegin(msgspec.Struct, frozen=True):
     """What a runner starts a run with: its id, which nobody else has, who it is, how long it may be silent, and what it will do.
 
     `version` is that of the declaration it carries out; None is the newest.
@@ -77,7 +88,7 @@ class Begin(msgspec.Struct, frozen=True):
     lease_ms: int
     parameters: str
     options: str
-    steps: tuple[Step, ...]
+    steps: tuple[RunStepState, ...]
     version: int | None = None
 
 
@@ -85,11 +96,11 @@ class RunStart(msgspec.Struct, frozen=True):
     """Start a run of a pipeline."""
 
     pipeline: Node
-    begin: Begin
+    begin: RunBegin
     user: str
     user_id: int
     owner_id: int | None
-    pins: Pins
+    pins: PinnedSnapshots
     """The snapshots that it reads."""
 
 
@@ -115,7 +126,7 @@ class RunResume(msgspec.Struct, frozen=True):
     after: int | None
 
 
-class Carried(Protocol):
+class RunOrJob(Protocol):
     """A run of a pipeline or another job: what a decision on it goes by."""
 
     @property
@@ -139,10 +150,10 @@ class Carried(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Carried)
+C = TypeVar("C", bound=RunOrJob)
 
 
-class Judged(NamedTuple, Generic[C]):
+class AuthorizedRun(NamedTuple, Generic[C]):
     """A run, its pipeline, and the decision that the caller may do what was asked."""
 
     run: C
@@ -153,66 +164,66 @@ class Judged(NamedTuple, Generic[C]):
 # ------------------------------------------------------------------------------------------------ who may
 
 
-def me(scene: Scene) -> tuple[str, int]:
+def caller_identity(request_view: RequestView) -> tuple[str, int]:
     """Return the caller as runs name their users: the name, and the user's id, 0 where nobody has to be a user."""
-    return scene.user, scene.subject.user_id or 0
+    return request_view.user, request_view.subject.user_id or 0
 
 
-def judge(scene: Scene, run: C | None, *, uuid: str, action: Action) -> Judged[C]:
+def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
     """Decide on a run. Who may not see one is refused in the same words whether it is there or not. Raises NotFound, Forbidden."""
-    scene.require_in_metalake_use()
-    absent = (Link.absent(Kind.JOB, uuid), *scene.settled.outer[-1:])
-    pipeline = None if run is None else pipeline_of(scene, run)
+    request_view.require_in_metalake_use()
+    absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
+    pipeline = None if run is None else pipeline_of(request_view, run)
     if run is not None and pipeline is not None:
-        decision = scene.decide(action, chain_of(scene, run, pipeline=pipeline))
+        decision = request_view.decide(action, chain_of(request_view, run, pipeline=pipeline))
         if decision.allowed:
-            return Judged(run, pipeline, decision)
-    scene.require(action, absent)
-    raise no_run(scene, uuid)
+            return AuthorizedRun(run, pipeline, decision)
+    request_view.require(action, absent)
+    raise run_missing_error(request_view, uuid)
 
 
-def no_run(scene: Scene, uuid: str) -> NotFound:
+def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
     """Say that there is no such run."""
     return NotFound(
-        f"Run {uuid[:50]} does not exist in metalake {scene.metalake.name}: see 'limnos pipeline runs'",
+        f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
         kind=Kind.JOB.word,
     )
 
 
-def pipeline_of(scene: Scene, run: Carried) -> Node | None:
+def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
     """Return a run's pipeline, None where it was dropped."""
-    return need(scene.view, node_key(run.template_id), zone=scene.metalake.id)
+    return require_fact(request_view.view, node_key(run.template_id), zone=request_view.metalake.id)
 
 
-def chain_of(scene: Scene, run: Carried, *, pipeline: Node) -> Chain:
+def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> SecurableChain:
     """Return the links from a run up to the metalake."""
-    link = Link(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
-    return (Link(run.id, Kind.JOB, run.uuid), link, *scene.settled.outer[-1:])
+    link = ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
+    return (ChainLink(run.id, Kind.JOB, run.uuid), link, *request_view.settled.outer[-1:])
 
 
-def require_own(scene: Scene, run: Run) -> None:
+def require_own(request_view: RequestView, run: PipelineRun) -> None:
     """Refuse who is not the user of a run: it acts with that user's rights."""
-    if (run.user, run.user_id) != me(scene):
-        raise not_own(run)
+    if (run.user, run.user_id) != caller_identity(request_view):
+        raise not_own_error(run)
 
 
-def not_own(run: Run) -> Forbidden:
+def not_own_error(run: PipelineRun) -> PermissionDenied:
     """Say that a run is somebody else's."""
-    return Forbidden(
+    return PermissionDenied(
         f"Run {run.uuid} acts with the rights of user {run.user}, who started it: nobody else goes on with it. Start a run of your own"
     )
 
 
-async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> Run | None:
+async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun | None:
     """Read a run as it is now; whether the caller may see it is decided after."""
-    metalake_id = await ctx.read(Scope(metalake), lambda scene: scene.metalake.id)
+    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     return await ctx.look_up(lambda: run_read(metalake_id, uuid))
 
 
 # ------------------------------------------------------------------------------------------------ start
 
 
-def begin_check(begin: Begin) -> None:
+def begin_check(begin: RunBegin) -> None:
     """Refuse what a run can't be started with. Raises BadRequest."""
     if not _UUID.fullmatch(begin.uuid):
         raise BadRequest(f"'{begin.uuid[:50]}' is no id for a run: choose a fresh UUID, in lower case")
@@ -236,35 +247,37 @@ def lease_check(holder: str, lease_ms: int) -> None:
         raise BadRequest(f"Field 'lease_s' is from {LEASE_S_MIN} to {LEASE_S_MAX} seconds")
 
 
-async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: Begin) -> Told:
+async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBegin) -> RunView:
     """Start a run, whose owner is the caller; the same id again is the same run. Raises PipelineBusy, AlreadyExists, NotFound."""
     begin_check(begin)
     await _require_version(ctx, metalake, pipeline=pipeline, version=begin.version)
     pins = await pins_of_options(ctx, metalake, options=begin.options)
 
-    def decide(scene: Scene) -> Permit[RunStart]:
-        scene.require_in_metalake_use()
-        found = scene.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
-        pipeline_checked(found.entity)
-        return scene.permit(RunStart(found.entity, begin, *me(scene), scene.maker_id, pins), found.decision)
+    def decide(request_view: RequestView) -> Permit[RunStart]:
+        request_view.require_in_metalake_use()
+        found = request_view.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
+        require_pipeline_type(found.entity)
+        return request_view.permit(
+            RunStart(found.entity, begin, *caller_identity(request_view), request_view.maker_id, pins), found.decision
+        )
 
-    run, steps = await ctx.write(Scope(metalake), decide, run_insert)
-    return Told(run, pipeline, _now(ctx), steps)
+    run, steps = await ctx.write(RequestScope(metalake), decide, run_insert)
+    return RunView(run, pipeline, _now(ctx), steps)
 
 
 async def _require_version(ctx: Context, metalake: str, *, pipeline: str, version: int | None) -> None:
     if version is None:
         return
 
-    def find(scene: Scene) -> int:
-        return scene.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN).entity.id
+    def find(request_view: RequestView) -> int:
+        return request_view.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN).entity.id
 
-    node_id = await ctx.read(Scope(metalake), find)
+    node_id = await ctx.read(RequestScope(metalake), find)
     if await ctx.look_up(lambda: declaration_read(node_id, version)) is None:
         raise BadRequest(f"Pipeline {pipeline} has no version {version}: declare it first, or leave out 'version'")
 
 
-def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[Run, list[Step]]:
+def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunStepState]]:
     """Insert the run with its steps, if nobody else is at work on the pipeline. A run that was lost is failed by this."""
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
@@ -282,9 +295,9 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[Run, list[Step]]:
     return run, tx.runs.steps(run.id)
 
 
-def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Run:
+def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> PipelineRun:
     begin = command.begin
-    return Run(
+    return PipelineRun(
         id=0, metalake_id=pipeline.parent_id, pipeline_id=pipeline.id, version=version, uuid=begin.uuid, user=command.user,
         user_id=command.user_id, state=RUNNING, attempt=1, holder=begin.holder, beat_at=tx.now_ms, lease_ms=begin.lease_ms,
         parameters=begin.parameters, options=begin.options, progress=None, message=None, catalog_id=None, revision=None,
@@ -295,72 +308,78 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Run:
 # ------------------------------------------------------------------------------------------------ look
 
 
-async def run_load(ctx: Context, *, metalake: str, uuid: str) -> Told:
+async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Return a run with its steps and findings. Raises NotFound, Forbidden."""
-    metalake_id = await ctx.read(Scope(metalake), lambda scene: scene.metalake.id)
+    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     found = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
     run = None if found is None else found[0]
-    judged = await ctx.read(Scope(metalake), lambda scene: judge(scene, run, uuid=uuid, action=Action.JOB_LOAD))
-    return Told(judged.run, judged.pipeline.name, _now(ctx), *(found or (None, (), ()))[1:])
+    judged = await ctx.read(
+        RequestScope(metalake), lambda request_view: run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
+    )
+    return RunView(judged.run, judged.pipeline.name, _now(ctx), *(found or (None, (), ()))[1:])
 
 
-def caller_of(scene: Scene) -> Caller:
+def caller_of(request_view: RequestView) -> RunViewer:
     """Return which runs the caller sees."""
-    scene.require_in_metalake_use()
-    outer = scene.settled.outer[-1:]
-    scene.require(Action.JOB_LIST, outer)
-    everything = scene.decide(Action.JOB_LOAD, (Link.absent(Kind.JOB, ""), *outer)).allowed
-    return Caller(everything, tuple(sorted(scene.subject.principal_ids)))
+    request_view.require_in_metalake_use()
+    outer = request_view.settled.outer[-1:]
+    request_view.require(Action.JOB_LIST, outer)
+    everything = request_view.decide(Action.JOB_LOAD, (ChainLink.absent(Kind.JOB, ""), *outer)).allowed
+    return RunViewer(everything, tuple(sorted(request_view.subject.principal_ids)))
 
 
 async def runs_list(
     ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
-) -> tuple[list[Told], int | None]:
+) -> tuple[list[RunView], int | None]:
     """Return runs that the caller sees, newest first, those before a number; and the number to go on with, if there may be more."""
     if state and state not in STATES:
         raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
 
-    def look(scene: Scene) -> tuple[int, Caller]:
-        of = scene.metalake.id if pipeline is None else pipeline_find(scene, pipeline).node.id
-        return of, caller_of(scene)
+    def look(request_view: RequestView) -> tuple[int, RunViewer]:
+        of = request_view.metalake.id if pipeline is None else pipeline_find(request_view, pipeline).node.id
+        return of, caller_of(request_view)
 
-    (of, caller), count, now_ms = await ctx.read(Scope(metalake), look), max(1, min(limit, PAGE_MAX)), _now(ctx)
+    (of, caller), count, now_ms = await ctx.read(RequestScope(metalake), look), max(1, min(limit, PAGE_MAX)), _now(ctx)
     rows = await ctx.look_up(
         lambda: runs_read(
             of, caller, of_pipeline=pipeline is not None, state=state, now_ms=now_ms, before=before, limit=count
         )
     )
-    told = await ctx.read(Scope(metalake), lambda scene: _seen(scene, rows, now_ms=now_ms))
+    told = await ctx.read(RequestScope(metalake), lambda request_view: _visible_runs(request_view, rows, now_ms=now_ms))
     return told, rows[-1].id if len(rows) == count else None
 
 
-def _seen(scene: Scene, rows: list[Run], *, now_ms: int) -> list[Told]:
+def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
     """Decide on each run once more: what was read goes by who owned what then."""
-    found: list[Told] = []
+    found: list[RunView] = []
     for run in rows:
-        pipeline = pipeline_of(scene, run)
-        if pipeline is not None and sees(scene, run, pipeline=pipeline):
-            found.append(Told(run, pipeline.name, now_ms))
+        pipeline = pipeline_of(request_view, run)
+        if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
+            found.append(RunView(run, pipeline.name, now_ms))
     return found
 
 
-def sees(scene: Scene, run: Carried, *, pipeline: Node) -> bool:
+def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
     """Decide whether the caller sees a run in a list."""
-    if not scene.rules.access_enabled:
+    if not request_view.rules.access_enabled:
         return True
-    above = chain_of(scene, run, pipeline=pipeline)[1:]
-    return bool(list_filter(scene.subject, Action.JOB_LIST, above, scene.owner_of).positions([run.id], [run.owner_id]))
+    above = chain_of(request_view, run, pipeline=pipeline)[1:]
+    return bool(
+        list_filter(request_view.subject, Action.JOB_LIST, above, request_view.owner_of).positions(
+            [run.id], [run.owner_id]
+        )
+    )
 
 
 async def findings_list(
     ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
-) -> tuple[list[Finding], int | None]:
+) -> tuple[list[RuleFinding], int | None]:
     """Return what rules of a pipeline found in the runs that the caller sees, newest first, and the number to go on with."""
 
-    def look(scene: Scene) -> tuple[int, Caller]:
-        return pipeline_find(scene, pipeline).node.id, caller_of(scene)
+    def look(request_view: RequestView) -> tuple[int, RunViewer]:
+        return pipeline_find(request_view, pipeline).node.id, caller_of(request_view)
 
-    (node_id, caller), count = await ctx.read(Scope(metalake), look), max(1, min(limit, PAGE_MAX))
+    (node_id, caller), count = await ctx.read(RequestScope(metalake), look), max(1, min(limit, PAGE_MAX))
     rows = await ctx.look_up(lambda: findings_read(node_id, caller, rule=rule, step=step, before=before, limit=count))
     return rows, rows[-1].id if len(rows) == count else None
 
@@ -374,7 +393,7 @@ def _now(ctx: Context) -> int:
 
 async def run_finish(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, state: str, message: str | None
-) -> Told:  # fmt: skip
+) -> RunView:  # fmt: skip
     """Say what became of a run. Raises BadRequest, NotFound, Forbidden, AttemptSuperseded, RunConflict.
 
     That is its own user's to say; but what nobody holds may be discarded by whoever may cancel it.
@@ -383,36 +402,38 @@ async def run_finish(
         raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")
     found = await run_look_up(ctx, metalake, uuid=uuid)
 
-    def decide(scene: Scene) -> Permit[RunChange]:
-        judged = judge(scene, found, uuid=uuid, action=Action.JOB_CANCEL)
+    def decide(request_view: RequestView) -> Permit[RunChange]:
+        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_CANCEL)
         if state != DISCARDED or judged.run.is_held(_now(ctx)):
-            require_own(scene, judged.run)
-        command = RunChange(judged.run.id, judged.pipeline, *me(scene), state, attempt, _short(message))
-        return scene.permit(command, judged.decision)
+            require_own(request_view, judged.run)
+        command = RunChange(
+            judged.run.id, judged.pipeline, *caller_identity(request_view), state, attempt, _shorten_message(message)
+        )
+        return request_view.permit(command, judged.decision)
 
-    return Told(*await ctx.write(Scope(metalake), decide, run_end), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), _now(ctx))
 
 
-def _short(message: str | None) -> str | None:
+def _shorten_message(message: str | None) -> str | None:
     return None if message is None else message[:MESSAGE_MAX]
 
 
-def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[Run, str]:
+def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
     """Bring the run to its state, unless it is there already."""
     command = permit.command
-    run, pipeline = _hold(tx, command.run_id, pipeline=command.pipeline)
+    run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     require_attempt(run, command.attempt)
     own = (run.user, run.user_id) == (command.user, command.user_id)
     if run.is_held(tx.now_ms) and not own:
-        raise not_own(run)
+        raise not_own_error(run)
     if run.state == command.state:
         return run, pipeline.name
     if not tx.runs.finish(run, command.state, attempt=command.attempt, message=command.message):
-        raise _refused(tx, run, state=command.state)
-    return _hold(tx, run.id, pipeline=pipeline)[0], pipeline.name
+        raise _state_conflict(tx, run, state=command.state)
+    return _reread_run(tx, run.id, pipeline=pipeline)[0], pipeline.name
 
 
-def _hold(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[Run, Node]:
+def _reread_run(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[PipelineRun, Node]:
     """Read run and pipeline again. Raises StalePermit when one of them has gone."""
     run = tx.runs.by_id(run_id)
     if run is None:
@@ -420,7 +441,7 @@ def _hold(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[Run, Node]:
     return run, tx.nodes.confirm(pipeline)
 
 
-def require_attempt(run: Run, attempt: int) -> None:
+def require_attempt(run: PipelineRun, attempt: int) -> None:
     """Refuse a process that another one has taken the run from. Raises AttemptSuperseded."""
     if attempt != run.attempt:
         raise AttemptSuperseded(
@@ -442,42 +463,44 @@ _ADVICE = {
 }
 
 
-def refused(run: Run, state: str, *, now_ms: int) -> RunConflict:
+def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
     """Say that a run does not come to a state from where it is, and what can be done."""
     shown = run.shown(now_ms)
     return RunConflict(f"Run {run.uuid} is {shown}, so it is not {state}: {_ADVICE[shown].format(run.uuid)}")
 
 
-def _refused(tx: Tx, run: Run, *, state: str) -> RunConflict:
-    return refused(tx.runs.by_id(run.id) or run, state, now_ms=tx.now_ms)
+def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
+    return state_conflict_error(tx.runs.by_id(run.id) or run, state, now_ms=tx.now_ms)
 
 
-async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> Told:
+async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Ask a run's process to stop; one that nobody holds is cancelled at once. Raises NotFound, Forbidden, RunConflict."""
     found = await run_look_up(ctx, metalake, uuid=uuid)
 
-    def decide(scene: Scene) -> Permit[RunChange]:
-        judged = judge(scene, found, uuid=uuid, action=Action.JOB_CANCEL)
-        return scene.permit(RunChange(judged.run.id, judged.pipeline, *me(scene)), judged.decision)
+    def decide(request_view: RequestView) -> Permit[RunChange]:
+        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_CANCEL)
+        return request_view.permit(
+            RunChange(judged.run.id, judged.pipeline, *caller_identity(request_view)), judged.decision
+        )
 
-    return Told(*await ctx.write(Scope(metalake), decide, run_stop), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), _now(ctx))
 
 
-def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[Run, str]:
+def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
     """Set the run cancelling, or cancelled where its lease is out."""
-    run, pipeline = _hold(tx, permit.command.run_id, pipeline=permit.command.pipeline)
+    run, pipeline = _reread_run(tx, permit.command.run_id, pipeline=permit.command.pipeline)
     if run.state in LIVE and not run.is_held(tx.now_ms):
         tx.runs.finish(
             run, CANCELLED, attempt=run.attempt, message=f"Cancelled by {tx.actor}; nobody held it any longer"
         )
     elif run.state not in (CANCELLING, CANCELLED) and not tx.runs.cancel(run):
-        raise _refused(tx, run, state=CANCELLED)
-    return _hold(tx, run.id, pipeline=pipeline)[0], pipeline.name
+        raise _state_conflict(tx, run, state=CANCELLED)
+    return _reread_run(tx, run.id, pipeline=pipeline)[0], pipeline.name
 
 
 async def run_resume(
     ctx: Context, *, metalake: str, uuid: str, holder: str, lease_ms: int, after: int | None
-) -> Told:  # fmt: skip
+) -> RunView:  # fmt: skip
     """Begin the next attempt of a run that failed, was cancelled, is held for a look or was lost.
 
     `after` is the attempt it follows: the same again by the same holder begins no other. Raises what a start does, AttemptSuperseded,
@@ -486,20 +509,20 @@ async def run_resume(
     lease_check(holder, lease_ms)
     found = await run_look_up(ctx, metalake, uuid=uuid)
 
-    def decide(scene: Scene) -> Permit[RunResume]:
-        judged = judge(scene, found, uuid=uuid, action=Action.JOB_LOAD)
-        require_own(scene, judged.run)
-        runs = scene.require(Action.JOB_RUN, chain_of(scene, judged.run, pipeline=judged.pipeline)[1:])
+    def decide(request_view: RequestView) -> Permit[RunResume]:
+        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_LOAD)
+        require_own(request_view, judged.run)
+        runs = request_view.require(Action.JOB_RUN, chain_of(request_view, judged.run, pipeline=judged.pipeline)[1:])
         command = RunResume(judged.run.id, judged.pipeline, holder, lease_ms, after)
-        return scene.permit(command, judged.decision, runs)
+        return request_view.permit(command, judged.decision, runs)
 
-    return Told(*await ctx.write(Scope(metalake), decide, run_revive), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_revive), _now(ctx))
 
 
-def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[Run, str]:
+def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:
     """Count the attempt up, if nobody is at work on this run or another one of the pipeline."""
     command = permit.command
-    run, pipeline = _hold(tx, command.run_id, pipeline=command.pipeline)
+    run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     if command.after is not None and run.attempt != command.after:
         if run.attempt == command.after + 1 and run.holder == command.holder and run.is_held(tx.now_ms):
             return run, pipeline.name
@@ -507,5 +530,5 @@ def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[Run, str]:
     tx.runs.lose(pipeline.id, but=run.id, message=_LOST)
     refuse_busy(tx.runs.live_of(pipeline.id), pipeline.name, now_ms=tx.now_ms)
     if not tx.runs.resume(run, holder=command.holder, lease_ms=command.lease_ms):
-        raise _refused(tx, run, state="resumed")
-    return _hold(tx, run.id, pipeline=pipeline)[0], pipeline.name
+        raise _state_conflict(tx, run, state="resumed")
+    return _reread_run(tx, run.id, pipeline=pipeline)[0], pipeline.name

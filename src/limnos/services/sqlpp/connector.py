@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
-from limnos.services.iceberg.dataset_declarations import declared
+from limnos.services.iceberg.dataset_declarations import declarations_of
 from limnos.services.sqlpp.datasets import ref_of
 from limnos.services.sqlpp.names import scope_of
 from limnos.sqlpp import tree
@@ -19,10 +19,10 @@ from limnos.sqlpp.metadata import type_of_dataset
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 
-class Told(NamedTuple):
+class DatasetInfo(NamedTuple):
     """A dataset: the paths of its key, the name of its type, the type itself and the location of its table."""
 
     keys: tuple[tuple[str, ...], ...]
@@ -31,14 +31,16 @@ class Told(NamedTuple):
     location: str
 
 
-async def dataset_told(ctx: Context, path: Levels) -> Told:
+async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
     """Tell of a dataset; of a table that others made there is no type. Raises NotFound, Forbidden."""
 
-    def read(scene: Scene) -> Told:
-        scene.require_in_use()
-        node = scene.look_up(Kind.TABLE, path, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE).entity
-        ref, made = ref_of(scene, node, path=path), declared(node, tree.CreateDataset)
+    def read(request_view: RequestView) -> DatasetInfo:
+        request_view.require_in_use()
+        node = request_view.look_up(Kind.TABLE, path, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE).entity
+        ref, made = ref_of(request_view, node, path=path), declarations_of(node, tree.CreateDataset)
         name = type_of_dataset(path, made[0].type) if made else ("Metadata", "AnyObject")
-        return Told(ref.key, name, type_of(ref.type) if ref.type else None, scene.document(node.id).location)
+        return DatasetInfo(
+            ref.key, name, type_of(ref.type) if ref.type else None, request_view.document(node.id).location
+        )
 
     return await ctx.read(scope_of(ctx), read)

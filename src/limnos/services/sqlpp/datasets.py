@@ -16,10 +16,18 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
-from limnos.services.iceberg.dataset_declarations import declared, one_declared
-from limnos.services.iceberg.tables import TableRequest, build, document_of, settled_whole
-from limnos.services.sqlpp.alone import dataset_alone
-from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.iceberg.dataset_declarations import declarations_of, declaring_statement
+from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
+from limnos.services.sqlpp.dataverse_objects import (
+    check_not_builtin,
+    dataverse_of,
+    object_create_of,
+    object_drop,
+    object_drop_of,
+    object_make,
+    statement_missing_error,
+)
+from limnos.services.sqlpp.dataverses import default_dataverse_make
 from limnos.services.sqlpp.errors import (
     check_name,
     check_object,
@@ -28,36 +36,28 @@ from limnos.services.sqlpp.errors import (
     object_exists,
     unknown_object,
 )
-from limnos.services.sqlpp.files import source_checked
+from limnos.services.sqlpp.exclusive_access import dataset_exclude_writers
+from limnos.services.sqlpp.files import check_file_source
 from limnos.services.sqlpp.names import scope_of
-from limnos.services.sqlpp.objects import (
-    check_not_builtin,
-    dataverse_of,
-    object_create_of,
-    object_drop,
-    object_drop_of,
-    object_make,
-    told_missing,
-)
-from limnos.services.sqlpp.types import inlined
+from limnos.services.sqlpp.types import inline_type
 from limnos.sqlpp import SqlppError, render, stored, tree
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.jobs import DatasetRef, text_of
-from limnos.sqlpp.lookups import Index
+from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limnos.model.entities import Document, Node
+    from limnos.model.entities import MetadataDocument, Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.objects import ObjectCreate
-    from limnos.services.sqlpp.session import Session
-    from limnos.sqlpp.errors import Place
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.dataverse_objects import SqlppObjectCreate
+    from limnos.services.sqlpp.session import StatementSession
+    from limnos.sqlpp.errors import TextPosition
     from limnos.store.tx import Tx
 
 OPEN_PART: Final = "open-part"
@@ -79,7 +79,7 @@ class DatasetAlter(msgspec.Struct, frozen=True):
     record: TableRecord
 
 
-class Typed(NamedTuple):
+class TypedDataset(NamedTuple):
     """What a dataset is stored as, with the types that it needs."""
 
     record: tree.RecordType
@@ -87,18 +87,18 @@ class Typed(NamedTuple):
     used: tuple[int, ...]
 
 
-async def dataset_create(session: Session, statement: tree.CreateDataset) -> None:
+async def dataset_create(session: StatementSession, statement: tree.CreateDataset) -> None:
     """Make a dataset with its table. Raises SqlppError, Forbidden, OutsideRoots."""
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
     check_not_builtin(path[:-1], Kind.TABLE, at=at)
     _refuse_unserved(statement)
-    await default_made(ctx, path[:-1])
+    await default_dataverse_make(ctx, path[:-1])
     try:
         await _make(ctx, path, statement=statement)
     except NotFound as error:
-        raise told_missing(error, path[:-1], at=at) from None
+        raise statement_missing_error(error, path[:-1], at=at) from None
     except AlreadyExists:
         if not statement.if_not_exists:
             raise object_exists("dataset", path, at=at) from None
@@ -117,7 +117,7 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
             raise invalid_operation(told, at)
 
 
-def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, Place]]:
+def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
     """What WITH says; a value that is no text is None."""
     for pair in () if statement.settings is None else statement.settings.pairs:
         if isinstance(pair.name, tree.String):
@@ -129,7 +129,7 @@ def _has_variant(statement: tree.CreateDataset) -> bool:
     return any(name == OPEN_PART and value == VARIANT for name, value, _ in _settings(statement))
 
 
-def _properties(statement: tree.CreateDataset, form: stored.Form) -> dict[str, str]:
+def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict[str, str]:
     """The properties of the table."""
     said = {name: value for name, value, _ in _settings(statement)}
     writers = said.get(OUTSIDE_WRITERS)
@@ -137,24 +137,24 @@ def _properties(statement: tree.CreateDataset, form: stored.Form) -> dict[str, s
 
 
 async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) -> None:
-    def look(scene: Scene) -> tuple[NewTable, Typed]:
-        dataverse_of(scene, path[:-1], action=Action.TABLE_CREATE)
-        return new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE), typed(
-            scene, statement, dataverse=path[:-1]
+    def look(request_view: RequestView) -> tuple[NewTable, TypedDataset]:
+        dataverse_of(request_view, path[:-1], action=Action.TABLE_CREATE)
+        return new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE), dataset_type_resolve(
+            request_view, statement, dataverse=path[:-1]
         )
 
     scope = scope_of(ctx)
     draft, found = await ctx.read(scope, look)
-    form = stored.declared(
+    form = stored.storage_form_of_record(
         found.record, found.keys, autogenerated=statement.autogenerated, variant=_has_variant(statement)
     )
     stored.check(form)
     request = TableRequest(path[-1], None, stored.schema_of(form), None, None, _properties(statement, form))
-    whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
+    whole = await add_metadata_scheme(ctx.services.chores, await build_metadata(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
 
-    def decide(scene: Scene) -> Permit[DatasetCreate]:
-        now, again = look(scene)
+    def decide(request_view: RequestView) -> Permit[DatasetCreate]:
+        now, again = look(request_view)
         if again != found:
             raise SqlppError(
                 1082, "A type was dropped or made anew while the dataset was made: try again", statement.at
@@ -171,16 +171,16 @@ async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) ->
 
 
 def _command(
-    draft: NewTable, path: Levels, *, document: Document, statement: tree.CreateDataset, found: Typed
+    draft: NewTable, path: Levels, *, document: MetadataDocument, statement: tree.CreateDataset, found: TypedDataset
 ) -> Permit[DatasetCreate]:
     record = TableRecord(
-        None, {}, statements=(render(_wholly(statement, path[:-1])),), object_type=text_of(found.record)
+        None, {}, statements=(render(_qualify_type(statement, path[:-1])),), object_type=text_of(found.record)
     )
     table = TableCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
     return draft.permit.about(DatasetCreate(table, found.used))
 
 
-def _wholly(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
+def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
     """The statement with the dataverse of its type."""
     if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
         name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
@@ -188,7 +188,9 @@ def _wholly(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateData
     return statement
 
 
-def typed(scene: Scene, statement: tree.CreateDataset, *, dataverse: Levels) -> Typed:
+def dataset_type_resolve(
+    request_view: RequestView, statement: tree.CreateDataset, *, dataverse: Levels
+) -> TypedDataset:
     """Work out what a dataset is stored as: its type's names are looked for in its own dataverse. Raises SqlppError, Cold."""
     keys = tuple(key.path for key in statement.keys)
     if statement.type is None:
@@ -197,11 +199,11 @@ def typed(scene: Scene, statement: tree.CreateDataset, *, dataverse: Levels) -> 
             for key in statement.keys
             if key.type is not None
         )
-        return Typed(tree.RecordType(statement.at, open=True, fields=fields), keys, ())
-    found = inlined(scene, statement.type, dataverse=dataverse)
+        return TypedDataset(tree.RecordType(statement.at, open=True, fields=fields), keys, ())
+    found = inline_type(request_view, statement.type, dataverse=dataverse)
     if not isinstance(found.type, tree.RecordType):
         raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
-    return Typed(found.type, keys, found.used)
+    return TypedDataset(found.type, keys, found.used)
 
 
 def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
@@ -210,17 +212,17 @@ def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
     tx.dependencies.replace(document.node_id, permit.command.used)
 
 
-async def external_create(session: Session, statement: tree.CreateExternalDataset) -> None:
+async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
     """Make a dataset of files that lie below a root that the server allows. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.name)
-    source_checked(ctx, statement.adapter, options=statement.options, at=statement.at)
-    await default_made(ctx, path[:-1])
+    check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
+    await default_dataverse_make(ctx, path[:-1])
 
-    def decide(scene: Scene) -> Permit[ObjectCreate]:
-        found = inlined(scene, statement.type, dataverse=path[:-1])
+    def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
+        found = inline_type(request_view, statement.type, dataverse=path[:-1])
         return object_create_of(
-            scene, path, kind=Kind.EXTERNAL_DATASET, statement=_with_type(statement, path[:-1]), used=found.used
+            request_view, path, kind=Kind.EXTERNAL_DATASET, statement=_with_type(statement, path[:-1]), used=found.used
         )
 
     await object_make(
@@ -235,18 +237,20 @@ def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree
     return statement
 
 
-async def dataset_drop(session: Session, statement: tree.Drop) -> None:
+async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a dataset that nothing needs; it can be brought back for a while. Raises SqlppError, Forbidden, Protected."""
     ctx = session.ctx
     path = session.whole(statement.name)
     if path[:-1] == METADATA:
         raise invalid_operation("Cannot drop a dataset belonging to the dataverse: Metadata", statement.name.at)
     kinds = (Kind.TABLE, Kind.EXTERNAL_DATASET)
-    async with dataset_alone(session, path, may=lambda scene: object_drop_of(scene, path, kinds=kinds)):
+    async with dataset_exclude_writers(
+        session, path, may=lambda request_view: object_drop_of(request_view, path, kinds=kinds)
+    ):
         session.warnings += await object_drop(ctx, kinds, name=statement.name, path=path, quiet=statement.if_exists)
 
 
-async def index_create(session: Session, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
+async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
     """Note an index of a dataset: what statements may look objects up by. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
@@ -254,8 +258,8 @@ async def index_create(session: Session, statement: tree.CreateIndex | tree.Crea
     check_name(name, statement.at)
     whole = msgspec.structs.replace(statement, name=name)
 
-    def decide(scene: Scene) -> Permit[DatasetAlter]:
-        node, record, permit = _altered(scene, path, at=statement.dataset.at)
+    def decide(request_view: RequestView) -> Permit[DatasetAlter]:
+        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
         if name in index_names(node):
             raise object_exists("index", (*path[:-1], name), at=statement.at)
         changed = record_with(record, (*record.statements, render(whole)))
@@ -268,18 +272,18 @@ async def index_create(session: Session, statement: tree.CreateIndex | tree.Crea
             raise
 
 
-async def index_drop(session: Session, statement: tree.DropIndex) -> None:
+async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
     """Forget an index. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
 
-    def decide(scene: Scene) -> Permit[DatasetAlter]:
-        node, record, permit = _altered(scene, path, at=statement.dataset.at)
+    def decide(request_view: RequestView) -> Permit[DatasetAlter]:
+        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
         if statement.name not in index_names(node):
             raise unknown_object("index", (*path[:-1], statement.name), at=statement.at)
         kept = tuple(
             render(each)
-            for each in (*declared(node, tree.CreateDataset), *indexes_of(node))
+            for each in (*declarations_of(node, tree.CreateDataset), *indexes_of(node))
             if isinstance(each, tree.CreateDataset) or each.name != statement.name
         )
         return permit.about(DatasetAlter(node, record_with(record, kept)))
@@ -291,17 +295,19 @@ async def index_drop(session: Session, statement: tree.DropIndex) -> None:
             raise
 
 
-def _altered(scene: Scene, path: Levels, *, at: Place) -> tuple[Node, TableRecord, Permit[None]]:
+def _decide_alter(
+    request_view: RequestView, path: Levels, *, at: TextPosition
+) -> tuple[Node, TableRecord, Permit[None]]:
     """Decide on altering a dataset that SQL++ made."""
-    scene.require_in_use()
+    request_view.require_in_use()
     try:
-        node, _, decision = scene.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
+        node, _, decision = request_view.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
     except NotFound:
         raise no_dataset(path, at) from None
     record = cast("TableRecord", node.record)
     if not record.statements:
         raise invalid_operation(f"{node.name} is a table that SQL++ did not make: it takes no indexes", at)
-    return node, record, scene.permit(None, decision)
+    return node, record, request_view.permit(None, decision)
 
 
 def record_with(record: TableRecord, statements: tuple[str, ...]) -> TableRecord:
@@ -319,7 +325,7 @@ def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
 
 def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
     """The statements that made a dataset's indexes."""
-    return (*declared(node, tree.CreateIndex), *declared(node, tree.CreatePrimaryIndex))
+    return (*declarations_of(node, tree.CreateIndex), *declarations_of(node, tree.CreatePrimaryIndex))
 
 
 def index_names(node: Node) -> frozenset[str]:
@@ -327,34 +333,39 @@ def index_names(node: Node) -> frozenset[str]:
     return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
 
 
-def ref_of(scene: Scene, node: Node, *, path: Levels) -> DatasetRef:
+def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef:
     """What an engine is told of a dataset."""
-    whole = (scene.catalog.name, *path)
+    whole = (request_view.catalog.name, *path)
     record = cast("TableRecord", node.record)
     if node.kind is not Kind.TABLE or not record.statements:
         return DatasetRef(whole, "", ())
-    statement = declared(node, tree.CreateDataset)[0]
+    statement = declarations_of(node, tree.CreateDataset)[0]
     keys = tuple(key.path for key in statement.keys)
     return DatasetRef(
-        whole, record.object_type, keys, statement.autogenerated, indexes=_asked(node), variant=_has_variant(statement)
+        whole,
+        record.object_type,
+        keys,
+        statement.autogenerated,
+        indexes=_lookup_indexes(node),
+        variant=_has_variant(statement),
     )
 
 
-def _asked(node: Node) -> tuple[Index, ...]:
+def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
     """The indexes that statements may look objects up by: those of fields in the order of their values."""
     fields = [
         (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
-        for one in declared(node, tree.CreateIndex)
+        for one in declarations_of(node, tree.CreateIndex)
         if one.kind == "btree"
     ]
-    return tuple(Index(name, paths) for name, paths, count in fields if len(paths) == count)
+    return tuple(LookupIndex(name, paths) for name, paths, count in fields if len(paths) == count)
 
 
-def external_ref_of(ctx: Context, scene: Scene, *, node: Node, path: Levels) -> DatasetRef:
+def external_ref_of(ctx: Context, request_view: RequestView, *, node: Node, path: Levels) -> DatasetRef:
     """What an engine is told of an external dataset: its type, and its files, where the server still allows them. Raises SqlppError, Cold."""
-    statement = one_declared(node, tree.CreateExternalDataset)
-    found = inlined(scene, statement.type, dataverse=path[:-1])
+    statement = declaring_statement(node, tree.CreateExternalDataset)
+    found = inline_type(request_view, statement.type, dataverse=path[:-1])
     if not isinstance(found.type, tree.RecordType):
         raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
-    files = source_checked(ctx, statement.adapter, options=statement.options, at=statement.at)
-    return DatasetRef((scene.catalog.name, *path), text_of(found.type), (), files=files)
+    files = check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
+    return DatasetRef((request_view.catalog.name, *path), text_of(found.type), (), files=files)

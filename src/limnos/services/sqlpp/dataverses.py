@@ -18,7 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
 from limnos.names.display import render as shown
 from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
-from limnos.services.sqlpp.alone import dataverse_alone
+from limnos.services.sqlpp.dataverse_objects import ObjectInUse, describe_user, drop_confirmed, is_made_here
 from limnos.services.sqlpp.errors import (
     RESERVED,
     check_dataverse,
@@ -27,18 +27,18 @@ from limnos.services.sqlpp.errors import (
     invalid_operation,
     no_dataverse,
 )
+from limnos.services.sqlpp.exclusive_access import dataverse_exclude_writers
 from limnos.services.sqlpp.names import DEFAULT, dataverse_find, is_builtin, scope_of
-from limnos.services.sqlpp.objects import StillUsed, bury, is_made_here, user_told
 from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.session import Session
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.session import StatementSession
     from limnos.sqlpp import tree
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.errors import TextPosition
     from limnos.store.tx import Tx
 
 OBJECTS_MAX: Final = 10_000
@@ -62,19 +62,22 @@ class DataverseDrop(msgspec.Struct, frozen=True):
     path: Levels
     parents: tuple[Node, ...]
     keep_ms: int
-    at: Place | None
+    at: TextPosition | None
 
 
-async def dataverse_use(session: Session, statement: tree.Use) -> None:
+async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
     """Take a dataverse for what names without one lie in. Raises SqlppError."""
     ctx = session.ctx
     parts = statement.name.parts
-    if not is_builtin(parts) and await ctx.read(scope_of(ctx), lambda scene: dataverse_find(scene, parts)) is None:
+    if (
+        not is_builtin(parts)
+        and await ctx.read(scope_of(ctx), lambda request_view: dataverse_find(request_view, parts)) is None
+    ):
         raise no_dataverse(parts, statement.name.at)
     session.dataverse = parts
 
 
-async def dataverse_create(session: Session, statement: tree.CreateDataverse) -> None:
+async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
     """Make a dataverse. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
@@ -82,20 +85,20 @@ async def dataverse_create(session: Session, statement: tree.CreateDataverse) ->
     if parts[:1] == METADATA or (parts[0] in RESERVED and len(parts) == 1):
         raise invalid_operation(f"Cannot create dataverse: {shown(parts)}", at)
     try:
-        await ctx.write(scope_of(ctx), lambda scene: _create_of(scene, parts), dataverse_insert)
+        await ctx.write(scope_of(ctx), lambda request_view: _create_of(request_view, parts), dataverse_insert)
     except AlreadyExists:
         if not statement.if_not_exists:
             raise dataverse_exists(parts, at) from None
 
 
-def _create_of(scene: Scene, parts: Levels) -> Permit[DataverseCreate]:
+def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCreate]:
     """Decide on making a dataverse: the right to make a namespace there, whether or not there is one by now."""
-    scene.require_in_use()
-    node, chain = scene.find(parts, Kind.NAMESPACE)
+    request_view.require_in_use()
+    node, chain = request_view.find(parts, Kind.NAMESPACE)
     if node is not None and node.implicit:
-        decision = scene.require(Action.NAMESPACE_CREATE, chain[1:])
-        return scene.permit(DataverseCreate(None, node), decision)
-    permit, _ = namespace_create_of(scene, parts, BLANK_NAMESPACE)
+        decision = request_view.require(Action.NAMESPACE_CREATE, chain[1:])
+        return request_view.permit(DataverseCreate(None, node), decision)
+    permit, _ = namespace_create_of(request_view, parts, BLANK_NAMESPACE)
     return permit.about(DataverseCreate(permit.command, None))
 
 
@@ -111,55 +114,57 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
     return tx.nodes.by_id(held.id)
 
 
-async def default_made(ctx: Context, dataverse: Levels) -> None:
+async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
     """Make the dataverse `Default`, if something is about to be made in it and it is not there. Raises Forbidden."""
     if dataverse != DEFAULT:
         return
-    there = await ctx.read(scope_of(ctx), lambda scene: scene.find(DEFAULT, Kind.NAMESPACE)[0] is not None)
+    there = await ctx.read(
+        scope_of(ctx), lambda request_view: request_view.find(DEFAULT, Kind.NAMESPACE)[0] is not None
+    )
     if not there:
         with suppress(AlreadyExists):
             await namespace_create(ctx, scope_of(ctx), levels=DEFAULT, properties={})
 
 
-async def dataverse_drop(session: Session, statement: tree.Drop) -> None:
+async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a dataverse. Raises SqlppError, Forbidden, Protected."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
         raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
 
-    def decide(scene: Scene) -> Permit[DataverseDrop]:
-        return _drop_of(scene, parts, at=at)
+    def decide(request_view: RequestView) -> Permit[DataverseDrop]:
+        return _drop_of(request_view, parts, at=at)
 
     try:
-        async with dataverse_alone(session, parts, may=decide):
+        async with dataverse_exclude_writers(session, parts, may=decide):
             await ctx.write(scope_of(ctx), decide, dataverse_delete)
     except NotFound:
         if not statement.if_exists:
             raise no_dataverse(parts, at) from None
-    except StillUsed as error:
+    except ObjectInUse as error:
         what = f"{error.kind} {shown((*parts, error.use.used[1]))}"
-        raise dataverse_in_use(parts, what=what, by=await user_told(ctx, error), at=at) from None
+        raise dataverse_in_use(parts, what=what, by=await describe_user(ctx, error), at=at) from None
     else:
         ctx.services.wake_worker()
     if session.dataverse == parts:
         session.dataverse = DEFAULT
 
 
-def _drop_of(scene: Scene, parts: Levels, *, at: Place | None) -> Permit[DataverseDrop]:
+def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
     """Decide on dropping a dataverse: who owns it owns what is in it."""
-    scene.require_in_use()
-    node, _, decision = scene.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
+    request_view.require_in_use()
+    node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:
         raise NotFound(f"{shown(parts)} is no dataverse", kind="namespace")
     parents = []
     for size in range(len(parts) - 1, 0, -1):
-        parent, chain = scene.find(parts[:size], Kind.NAMESPACE)
-        if parent is None or not parent.implicit or not scene.decide(Action.NAMESPACE_DROP, chain).allowed:
+        parent, chain = request_view.find(parts[:size], Kind.NAMESPACE)
+        if parent is None or not parent.implicit or not request_view.decide(Action.NAMESPACE_DROP, chain).allowed:
             break
         parents.append(parent)
-    command = DataverseDrop(node, parts, tuple(parents), scene.defaults.keep_dropped_ms, at)
-    return scene.permit(command, decision)
+    command = DataverseDrop(node, parts, tuple(parents), request_view.defaults.keep_dropped_ms, at)
+    return request_view.permit(command, decision)
 
 
 def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
@@ -175,7 +180,7 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
     _refuse_others(tx, command, objects=objects)
     tx.protection.refuse_within(held)
     for each in objects:
-        bury(tx, each, keep_ms=command.keep_ms)
+        drop_confirmed(tx, each, keep_ms=command.keep_ms)
     if len(objects) < len(children):
         tx.protection.refuse(held)
         tx.nodes.mark(held, implicit=True)
@@ -201,4 +206,4 @@ def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> No
             )
     use = tx.dependencies.user_outside(command.namespace.id)
     if use is not None:
-        raise StillUsed(use)
+        raise ObjectInUse(use)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from limnos.model.extras import install_hint
-from limnos.services.request.shared import Part
+from limnos.services.request.node_services import ComponentKey
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import EngineJob
 
 
-class Engine(Protocol):
+class SqlppEngine(Protocol):
     """Whoever works out statements over data."""
 
     def begin(self) -> None:
@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
 
-class NoEngine:
+class NoSqlppEngine:
     """Refuses: for servers that have none."""
 
     def begin(self) -> None:
@@ -62,4 +62,4 @@ class NoEngine:
         """Nothing is there."""
 
 
-ENGINE: Part[Engine] = Part("engine", lambda _: NoEngine())
+ENGINE: ComponentKey[SqlppEngine] = ComponentKey("engine", lambda _: NoSqlppEngine())

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Final
 from limnos.files import is_within, normalise
 from limnos.model.errors import BadRequest
 from limnos.services.sqlpp.errors import invalid_operation
-from limnos.sqlpp.jobs import External
+from limnos.sqlpp.jobs import ExternalSource
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.sqlpp import tree
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.errors import TextPosition
 
 ADAPTERS: Final = ("localfs",)
 FORMATS: Final = ("adm", "json", "csv", "delimited-text", "parquet")
 _HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
 
 
-def source_checked(ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: Place) -> External:
+def check_file_source(
+    ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
+) -> ExternalSource:
     """Return where files lie that a statement reads, checked. Raises SqlppError."""
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
@@ -36,16 +38,16 @@ def source_checked(ctx: Context, adapter: str, *, options: tuple[tree.Option, ..
     paths = ",".join(_location(ctx, each.strip(), at=at) for each in given["path"].split(","))
     rest = tuple((name, value) for name, value in given.items() if name not in ("path", "format"))
     roots = ctx.services.defaults.file_roots
-    return External(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed(ctx))
+    return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed_directories(ctx))
 
 
-def _closed(ctx: Context) -> tuple[str, ...]:
+def _closed_directories(ctx: Context) -> tuple[str, ...]:
     """What no statement reads as files, even where it lies below a directory that was named: the server's own, and tables."""
     defaults = ctx.services.defaults
     return (*defaults.allowed.kept, defaults.warehouse)
 
 
-def _location(ctx: Context, text: str, *, at: Place) -> str:
+def _location(ctx: Context, text: str, *, at: TextPosition) -> str:
     """The location of `host:///directory/file`, or of a path."""
     host, found, rest = text.partition("://")
     path = rest if found else text
@@ -56,7 +58,7 @@ def _location(ctx: Context, text: str, *, at: Place) -> str:
     except BadRequest as error:
         raise invalid_operation(error.message, at) from None
     inside = is_within(location, ctx.services.defaults.file_roots)
-    if not inside or is_within(location, _closed(ctx)):
+    if not inside or is_within(location, _closed_directories(ctx)):
         raise invalid_operation(
             f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
             "sqlpp.file_roots)",

@@ -16,36 +16,36 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
-from limnos.services.iceberg.dataset_declarations import noted, record_of
-from limnos.services.sqlpp.dataverses import default_made
-from limnos.services.sqlpp.errors import NO_DATAVERSE, check_object, in_use, object_exists
-from limnos.services.sqlpp.names import scope_of
-from limnos.services.sqlpp.needs import Needs, ids_of, needs_of, needs_text
-from limnos.services.sqlpp.objects import (
-    ObjectCreate,
-    StillUsed,
-    bury,
+from limnos.services.iceberg.dataset_declarations import function_declarations_of, record_of
+from limnos.services.sqlpp.body_dependencies import BodyDependencies, ids_of, needs_of, needs_text
+from limnos.services.sqlpp.dataverse_objects import (
+    ObjectInUse,
+    SqlppObjectCreate,
     check_not_builtin,
+    describe_user,
+    drop_confirmed,
     is_made_here,
-    missing_told,
     object_create_of,
     object_insert,
+    object_missing_error,
     refuse_used,
-    told_missing,
-    user_told,
+    statement_missing_error,
 )
+from limnos.services.sqlpp.dataverses import default_dataverse_make
+from limnos.services.sqlpp.errors import NO_DATAVERSE, check_object, in_use, object_exists
+from limnos.services.sqlpp.names import scope_of
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import UserFunction
 from limnos.sqlpp.definitions import arity_of
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.model.records import DeclaredRecord
+    from limnos.model.records import SqlppObjectRecord
     from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_declarations import Noted
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.session import Session
-    from limnos.sqlpp.binder import Dataset, Names, Synonym, View
+    from limnos.services.iceberg.dataset_declarations import FunctionDeclaration
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.session import StatementSession
+    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver
     from limnos.store.tx import Tx
 
 
@@ -55,18 +55,18 @@ class FunctionChange(msgspec.Struct, frozen=True):
     `drops`: a function goes, which something may need.
     """
 
-    make: ObjectCreate | None
+    make: SqlppObjectCreate | None
     node: Node | None
-    record: DeclaredRecord | None
+    record: SqlppObjectRecord | None
     used: tuple[int, ...] = ()
     keep_ms: int = 0
     drops: bool = False
 
 
-class _With:
+class _WithFunction:
     """Names with one function more."""
 
-    def __init__(self, names: Names, function: UserFunction) -> None:
+    def __init__(self, names: NameResolver, function: UserFunction) -> None:
         self._names = names
         self._function = function
 
@@ -74,7 +74,7 @@ class _With:
         """As it is."""
         return dataverse == self._function.dataverse or self._names.has_dataverse(dataverse)
 
-    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """As it is."""
         return self._names.resolve(dataverse, name)
 
@@ -93,20 +93,22 @@ class _With:
         return found
 
 
-async def function_create(session: Session, statement: tree.CreateFunction) -> None:
+async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
     """Make a function; its body must be right. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     check_object(statement.name)
     path = session.whole(statement.name)
     check_not_builtin(path[:-1], Kind.FUNCTION, at=statement.name.at)
-    await default_made(ctx, path[:-1])
+    await default_dataverse_make(ctx, path[:-1])
     needs = await _needs(session, statement, path=path)
     try:
         await ctx.write(
-            scope_of(ctx), lambda scene: _create_of(scene, path, statement=statement, needs=needs), function_change
+            scope_of(ctx),
+            lambda request_view: _create_of(request_view, path, statement=statement, needs=needs),
+            function_change,
         )
     except NotFound as error:
-        raise told_missing(error, path[:-1], at=statement.name.at) from None
+        raise statement_missing_error(error, path[:-1], at=statement.name.at) from None
     except AlreadyExists:
         if not statement.if_not_exists:
             raise object_exists(
@@ -114,23 +116,23 @@ async def function_create(session: Session, statement: tree.CreateFunction) -> N
             ) from None
 
 
-async def _needs(session: Session, statement: tree.CreateFunction, *, path: Levels) -> Needs:
+async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
     """Bind a call of the function by which its body is put in, and say what that names."""
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
-        at=statement.at, function=tree.Name(statement.at, path), library=None,
+        at=statement.at, function=tree.DottedName(statement.at, path), library=None,
         arguments=tuple(nothing for _ in statement.parameters or ()), star=False, distinct=False, filter=None, window=None,
     )  # fmt: skip
-    return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _With(names, own), own=own)
+    return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own)
 
 
-def without(node: Node, *, arity: int) -> tuple[Noted, ...]:
+def functions_without(node: Node, *, arity: int) -> tuple[FunctionDeclaration, ...]:
     """The functions of a name but for the one of so many parameters."""
-    return tuple(each for each in noted(node) if arity_of(each[0]) != arity)
+    return tuple(each for each in function_declarations_of(node) if arity_of(each[0]) != arity)
 
 
-def functions_record(functions: tuple[Noted, ...]) -> DeclaredRecord:
+def functions_record(functions: tuple[FunctionDeclaration, ...]) -> SqlppObjectRecord:
     """The record of a name's functions."""
     record = record_of(*(statement for statement, _ in functions))
     return replace(record, dependencies=tuple(text for _, text in functions))
@@ -141,57 +143,63 @@ def signature(name: str, arity: int) -> str:
     return f"{name}({'...' if arity == tree.VARIADIC else arity})"
 
 
-def _create_of(scene: Scene, path: Levels, *, statement: tree.CreateFunction, needs: Needs) -> Permit[FunctionChange]:
-    used = ids_of(scene, needs)
-    node, _ = scene.find(path, Kind.FUNCTION)
+def _create_of(
+    request_view: RequestView, path: Levels, *, statement: tree.CreateFunction, needs: BodyDependencies
+) -> Permit[FunctionChange]:
+    used = ids_of(request_view, needs)
+    node, _ = request_view.find(path, Kind.FUNCTION)
     if node is None:
-        permit = object_create_of(scene, path, kind=Kind.FUNCTION, statement=statement, used=used)
+        permit = object_create_of(request_view, path, kind=Kind.FUNCTION, statement=statement, used=used)
         record = replace(permit.command.record, dependencies=(needs_text(needs),))
         return permit.about(FunctionChange(msgspec.structs.replace(permit.command, record=record), None, None))
-    scene.require_in_use()
-    found = scene.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
-    others = without(node, arity=arity_of(statement))
+    request_view.require_in_use()
+    found = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
+    others = functions_without(node, arity=arity_of(statement))
     if not is_made_here(node):
         raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
-    if len(others) < len(cast("DeclaredRecord", node.record).statements) and not statement.or_replace:
+    if len(others) < len(cast("SqlppObjectRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It is there", kind="function")
     record = functions_record((*others, (statement, needs_text(needs))))
-    return scene.permit(FunctionChange(None, node, record, used), found.decision)
+    return request_view.permit(FunctionChange(None, node, record, used), found.decision)
 
 
-async def function_drop(session: Session, statement: tree.DropFunction) -> None:
+async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
     """Drop a function of one number of parameters. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path, at = session.whole(statement.name), statement.name.at
     if statement.library is not None:
         raise SqlppError(1117, f"Cannot find library with name {shown((statement.library,))}", at)
     try:
-        await ctx.write(scope_of(ctx), lambda scene: _drop_of(scene, path, arity=statement.arity), function_change)
+        await ctx.write(
+            scope_of(ctx), lambda request_view: _drop_of(request_view, path, arity=statement.arity), function_change
+        )
     except NotFound:
-        failure = await missing_told(ctx, "function", path=(*path[:-1], signature(path[-1], statement.arity)), at=at)
+        failure = await object_missing_error(
+            ctx, "function", path=(*path[:-1], signature(path[-1], statement.arity)), at=at
+        )
         if not statement.if_exists:
             raise failure from None
         if failure.number == NO_DATAVERSE:
             session.warnings.append(failure)
-    except StillUsed as error:
-        raise in_use("function", path, by=await user_told(ctx, error), at=at) from None
+    except ObjectInUse as error:
+        raise in_use("function", path, by=await describe_user(ctx, error), at=at) from None
 
 
-def _drop_of(scene: Scene, path: Levels, *, arity: int) -> Permit[FunctionChange]:
-    scene.require_in_use()
-    node, _ = scene.find(path, Kind.FUNCTION)
-    rest = () if node is None else without(node, arity=arity)
+def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[FunctionChange]:
+    request_view.require_in_use()
+    node, _ = request_view.find(path, Kind.FUNCTION)
+    rest = () if node is None else functions_without(node, arity=arity)
     action = Action.FUNCTION_ALTER if rest else Action.FUNCTION_DROP
-    found = scene.look_up(Kind.FUNCTION, path, action)
-    if len(rest) == len(cast("DeclaredRecord", found.entity.record).statements):
-        raise scene.missing(Kind.FUNCTION, path)
+    found = request_view.look_up(Kind.FUNCTION, path, action)
+    if len(rest) == len(cast("SqlppObjectRecord", found.entity.record).statements):
+        raise request_view.missing(Kind.FUNCTION, path)
     record = functions_record(rest) if rest else None
-    keep_ms = scene.defaults.keep_dropped_ms
-    return scene.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
+    keep_ms = request_view.defaults.keep_dropped_ms
+    return request_view.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
-    """Write what there is of a name's functions now. Raises StillUsed before one is gone that something needs."""
+    """Write what there is of a name's functions now. Raises ObjectInUse before one is gone that something needs."""
     command = permit.command
     if command.make is not None:
         object_insert(tx, permit.about(command.make))
@@ -202,7 +210,7 @@ def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
     if command.drops:
         refuse_used(tx, held)
     if command.record is None:
-        bury(tx, held, keep_ms=command.keep_ms)
+        drop_confirmed(tx, held, keep_ms=command.keep_ms)
         return
     tx.dependencies.add(held.id, command.used)
     tx.nodes.write_record(held, command.record)

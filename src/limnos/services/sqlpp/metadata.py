@@ -16,32 +16,32 @@ import msgspec
 from msgspec.structs import replace
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
+from limnos.model.decisions import ChainLink
 from limnos.model.kinds import Kind
 from limnos.names import canonical
 from limnos.names.errors import InvalidName
-from limnos.services.lookup.sights import chain_of, gather
+from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.browsing import paths_of
-from limnos.services.request.pages import Asked, ids_of, is_listed
+from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
+from limnos.services.sqlpp.dataset_resources import resource_rows
 from limnos.services.sqlpp.names import DEFAULT, scope_of
-from limnos.services.sqlpp.resources import resource_rows
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
 from limnos.store.documents import document_bodies_read
 from limnos.store.nodes import live_nodes_read
-from limnos.view.cold import for_each
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.entities import Node
-    from limnos.model.records import DeclaredRecord
+    from limnos.model.records import SqlppObjectRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.sqlpp.conditions import Condition
-    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.scans import ScanRequirement
     from limnos.sqlpp.values.model import Value
 
 T = TypeVar("T")
@@ -83,18 +83,18 @@ class MetadataRequest(NamedTuple):
     documents: bool = False
 
     @classmethod
-    def of(cls, wanted: Wanted) -> MetadataRequest:
+    def of(cls, wanted: ScanRequirement) -> MetadataRequest:
         """The request of a scan, from the conditions that its objects must meet."""
-        texts = _fixed(wanted.conditions, "DataverseName")
+        texts = _equality_values(wanted.conditions, "DataverseName")
         dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
         field = _NAMES.get(wanted.name)
-        names = None if field is None else _fixed(wanted.conditions, field)
+        names = None if field is None else _equality_values(wanted.conditions, field)
         limit = wanted.limit if wanted.name in _ONE_EACH else None
         documents = wanted.name == "Dataset" and (wanted.fields is None or "ViewDetails" in wanted.fields)
         return cls(wanted.name, dataverses, names, limit, documents)
 
 
-def _fixed(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
+def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
     """The values of a field that equalities leave; None where they leave all."""
     found: frozenset[str] | None = None
     for each in conditions:
@@ -121,7 +121,7 @@ def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield some
 
 
-class _Listing(NamedTuple):
+class _NamespaceListing(NamedTuple):
     """The objects of a kind in a namespace (None: the catalog), whose listing goes on after a name."""
 
     namespace_id: int | None
@@ -129,7 +129,7 @@ class _Listing(NamedTuple):
     after: str = ""
 
 
-class _Entry(NamedTuple):
+class _ListingEntry(NamedTuple):
     """An object of a listing that the caller sees: the path of its namespace, and the ids of both."""
 
     path: Levels
@@ -173,20 +173,20 @@ async def metadata_gather(
             gathered.add(objects)
             total += gathered.bytes - before
             if total > BYTES_MAX:
-                raise _too_much(request)
+                raise _too_large_error(request)
             if request.limit is not None and gathered.count >= request.limit:
                 break
     return found
 
 
-def _too_much(request: MetadataRequest) -> SqlppError:
+def _too_large_error(request: MetadataRequest) -> SqlppError:
     return compilation(
         f"There is too much in Metadata.`{request.dataset}` for one query: more than {BYTES_MAX >> 20} MiB about the objects "
-        "that its conditions leave. " + narrower(request)
+        "that its conditions leave. " + narrowing_advice(request)
     )
 
 
-def narrower(request: MetadataRequest) -> str:
+def narrowing_advice(request: MetadataRequest) -> str:
     """Say which condition makes a query read less."""
     if request.dataverses is None:
         return (
@@ -201,9 +201,9 @@ def narrower(request: MetadataRequest) -> str:
 async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
     """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, Forbidden."""
 
-    def read(scene: Scene) -> list[tuple[Value, ...]]:
-        scene.require_in_use()
-        return [resource_rows(scene, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
+    def read(request_view: RequestView) -> list[tuple[Value, ...]]:
+        request_view.require_in_use()
+        return [resource_rows(request_view, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
 
     return await ctx.read(scope_of(ctx), read)
 
@@ -216,7 +216,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path != METADATA]
         return
-    async for found in _below(ctx, request, kinds=_KINDS[request.dataset]):
+    async for found in _objects_of_kind(ctx, request, kinds=_KINDS[request.dataset]):
         views = [pair for pair in found if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in found if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
@@ -236,7 +236,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     level: list[int] | None = None
     while level is None or level:
         below: list[int] = []
-        listings = [_Listing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
+        listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
         async for found in _children(ctx, listings, names=None):
             below += [node.id for _, node in found]
             yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
@@ -248,21 +248,23 @@ def is_dataverse(path: Levels, node: Node) -> bool:
     return not node.implicit and path != METADATA
 
 
-def _find_dataverses(scene: Scene, *, paths: Sequence[Levels]) -> list[Node | None]:
-    scene.require_in_use()
-    if not _may_list(scene):
+def _find_dataverses(request_view: RequestView, *, paths: Sequence[Levels]) -> list[Node | None]:
+    request_view.require_in_use()
+    if not _may_list(request_view):
         return [None] * len(paths)
-    return for_each(paths, partial(_find_dataverse, scene))
+    return for_each(paths, partial(_find_dataverse, request_view))
 
 
-def _may_list(scene: Scene) -> bool:
+def _may_list(request_view: RequestView) -> bool:
     """Say whether the caller may list namespaces of the catalog, by right or because of what lies below them."""
-    return scene.decide(Action.NAMESPACE_LIST, scene.settled.outer).allowed or bool(paths_of(scene).ids)
+    return request_view.decide(Action.NAMESPACE_LIST, request_view.settled.outer).allowed or bool(
+        paths_of(request_view).ids
+    )
 
 
-def _decider(scene: Scene, count: int) -> Callable[[Action, Chain], Decision]:
+def _decider(request_view: RequestView, count: int) -> Callable[[Action, SecurableChain], Decision]:
     """How so many namespaces are decided on: decisions on few are remembered as those of other requests are, those on many would push them out."""
-    return scene.decide if count <= REMEMBERED_MAX else partial(scene.decide_for, scene.user)
+    return request_view.decide if count <= REMEMBERED_MAX else partial(request_view.decide_for, request_view.user)
 
 
 def _name_alone(node: Node) -> Node:
@@ -270,20 +272,22 @@ def _name_alone(node: Node) -> Node:
     return replace(node, created_at=0)
 
 
-def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
+def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
     """A dataverse by its name, if the caller sees it and all above it in their listings."""
     found: Node | None = None
-    chain: Chain = ()
+    chain: SecurableChain = ()
     for depth in range(1, len(path) + 1):
-        found, chain = scene.find(path[:depth], Kind.NAMESPACE)
-        if found is None or not is_listed(scene, Action.NAMESPACE_LIST, chain=chain):
+        found, chain = request_view.find(path[:depth], Kind.NAMESPACE)
+        if found is None or not is_listed(request_view, Action.NAMESPACE_LIST, chain=chain):
             return None
     if found is None or not is_dataverse(path, found):
         return None
-    return found if scene.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(found)
+    return found if request_view.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(found)
 
 
-async def _below(ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]) -> AsyncIterator[_Found]:
+async def _objects_of_kind(
+    ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]
+) -> AsyncIterator[_FoundNodes]:
     """Objects of kinds that lie in the dataverses of a request, in slices; where those are named, found and listed by the same read."""
     if request.dataverses is not None and request.names is None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
@@ -294,10 +298,10 @@ async def _below(ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind
         namespaces = [each.id for each in spaces]
         if _is_pinned(request):
             for kind in kinds:
-                async for found in _named(ctx, namespaces, kind=kind, names=request.names):
+                async for found in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
                     yield found
         else:
-            listings = [_Listing(each, kind) for kind in kinds for each in namespaces]
+            listings = [_NamespaceListing(each, kind) for kind in kinds for each in namespaces]
             async for found in _children(ctx, listings, names=request.names):
                 yield found
 
@@ -307,43 +311,48 @@ def _is_pinned(request: MetadataRequest) -> bool:
     return request.dataverses is not None and request.names is not None
 
 
-_Found = list[tuple["Levels", "Node"]]
+_FoundNodes = list[tuple["Levels", "Node"]]
 """Nodes with the paths of their namespaces."""
 
 
 async def _children(
-    ctx: Context, listings: Sequence[_Listing], *, names: frozenset[str] | None
-) -> AsyncIterator[_Found]:
+    ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
+) -> AsyncIterator[_FoundNodes]:
     """What the caller sees of listings, in slices: those of these names, None for all."""
     for some in _slices(listings, PARENTS_AT_ONCE):
-        async for found in _read(ctx, partial(_listed, listings=some, names=names), names=names):
+        async for found in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
             yield found
 
 
 async def _read(
-    ctx: Context, begin: Callable[[Scene], tuple[list[_Entry], list[_Listing]]], *, names: frozenset[str] | None
-) -> AsyncIterator[_Found]:
+    ctx: Context,
+    begin: Callable[[RequestView], tuple[list[_ListingEntry], list[_NamespaceListing]]],
+    *,
+    names: frozenset[str] | None,
+) -> AsyncIterator[_FoundNodes]:
     """What a reader of listings finds, then what those have beyond it, in slices."""
     reader = begin
     while True:
         entries, waiting = await ctx.read(scope_of(ctx), reader)
         if entries:
             nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
-            yield _placed(entries, nodes)
+            yield _still_listed(entries, nodes)
         await asyncio.sleep(0)
         if not waiting:
             return
-        reader = partial(_listed, listings=waiting, names=names)
+        reader = partial(_list_entries, listings=waiting, names=names)
 
 
-def _listed_in(scene: Scene, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> tuple[list[_Entry], list[_Listing]]:
+def _listed_in(
+    request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
+) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
     """The same of dataverses that are known by name, as far as the caller sees them."""
-    nodes = _find_dataverses(scene, paths=paths)
-    listings = [_Listing(node.id, kind) for kind in kinds for node in nodes if node is not None]
-    return _listed(scene, listings=listings, names=None)
+    nodes = _find_dataverses(request_view, paths=paths)
+    listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
+    return _list_entries(request_view, listings=listings, names=None)
 
 
-def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
+def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
     """Nodes that are still where they were listed, in the order of the listing."""
     names = {each.id for each in entries if each.is_name}
     by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
@@ -351,19 +360,19 @@ def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
     return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
 
 
-def _listed(
-    scene: Scene, *, listings: Sequence[_Listing], names: frozenset[str] | None
-) -> tuple[list[_Entry], list[_Listing]]:
+def _list_entries(
+    request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
+) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
     """About SLICE entries of listings, and what is left of them. Raises Cold for all that any of them lacks."""
-    scene.require_in_use()
+    request_view.require_in_use()
     some = listings[:PARENTS_AT_ONCE]
-    gather(scene, {each.namespace_id for each in some if each.namespace_id is not None})
-    pages = for_each(some, partial(_page, scene, decide=_decider(scene, len(some))))
-    entries: list[_Entry] = []
+    require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})
+    pages = for_each(some, partial(_page, request_view, decide=_decider(request_view, len(some))))
+    entries: list[_ListingEntry] = []
     count = 0
     for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
         entries += [
-            _Entry(path, listing.namespace_id, id_, id_ in page.alone)
+            _ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
             for name, id_ in page.found
             if names is None or name in names
         ]
@@ -375,7 +384,7 @@ def _listed(
     return entries, list(listings[len(some) :])
 
 
-class _Page(NamedTuple):
+class _ListingPage(NamedTuple):
     """A page of a listing: names with ids, the name to go on after, and the ids of namespaces that are shown as names alone."""
 
     found: list[tuple[str, int]]
@@ -383,38 +392,42 @@ class _Page(NamedTuple):
     alone: frozenset[int] = frozenset()
 
 
-_NOTHING: Final = _Page([], None)
+_NOTHING: Final = _ListingPage([], None)
 
 
-def _page(scene: Scene, listing: _Listing, *, decide: Callable[[Action, Chain], Decision]) -> tuple[Levels, _Page]:
+def _page(
+    request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
+) -> tuple[Levels, _ListingPage]:
     """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
     kind = listing.kind
-    chain = scene.settled.outer if listing.namespace_id is None else chain_of(scene, listing.namespace_id)
+    chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:
         return (), _NOTHING
     action = Action(f"{kind.word}_list")
     if kind is Kind.NAMESPACE:
-        may = listing.namespace_id is not None or _may_list(scene)  # below the catalog listings filter
+        may = listing.namespace_id is not None or _may_list(request_view)  # below the catalog listings filter
     else:
         may = decide(action, chain).allowed
     if not may:
         return (), _NOTHING
-    page = ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
+    page = ids_of(request_view, action, kind=kind, chain=chain, asked=PageRequest(listing.after, SLICE))
     alone: frozenset[int] = frozenset()
     if kind is Kind.NAMESPACE:
-        links = [Link(id_, kind, name) for name, id_ in page.found]
+        links = [ChainLink(id_, kind, name) for name, id_ in page.found]
         see = Action.NAMESPACE_SEE
-        alone = frozenset([link.id for link in links if not scene.decide_for(scene.user, see, (link, *chain)).allowed])
-    return _path(scene, chain), _Page(page.found, page.last, alone)
+        alone = frozenset(
+            [link.id for link in links if not request_view.decide_for(request_view.user, see, (link, *chain)).allowed]
+        )
+    return _path(request_view, chain), _ListingPage(page.found, page.last, alone)
 
 
-def _path(scene: Scene, chain: Chain) -> Levels:
-    return tuple([link.name for link in reversed(chain[: len(chain) - len(scene.settled.outer)])])
+def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
+    return tuple([link.name for link in reversed(chain[: len(chain) - len(request_view.settled.outer)])])
 
 
-async def _named(
+async def _objects_by_name(
     ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
-) -> AsyncIterator[_Found]:
+) -> AsyncIterator[_FoundNodes]:
     """Objects of these names in namespaces, as far as the caller sees them, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
@@ -423,26 +436,28 @@ async def _named(
         await asyncio.sleep(0)
 
 
-def _find_named(scene: Scene, *, pairs: Sequence[tuple[int, str]], kind: Kind) -> list[tuple[Levels, Node] | None]:
-    scene.require_in_use()
-    gather(scene, {each for each, _ in pairs})
-    return for_each(pairs, partial(_find_one, scene, kind=kind))
+def _find_named(
+    request_view: RequestView, *, pairs: Sequence[tuple[int, str]], kind: Kind
+) -> list[tuple[Levels, Node] | None]:
+    request_view.require_in_use()
+    require_nodes_cached(request_view, {each for each, _ in pairs})
+    return for_each(pairs, partial(_find_one, request_view, kind=kind))
 
 
-def _find_one(scene: Scene, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
+def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
     namespace_id, name = pair
-    above = chain_of(scene, namespace_id)
-    if above is None or not scene.decide_for(scene.user, Action(f"{kind.word}_list"), above).allowed:
+    above = chain_of(request_view, namespace_id)
+    if above is None or not request_view.decide_for(request_view.user, Action(f"{kind.word}_list"), above).allowed:
         return None
-    path = _path(scene, above)
-    node, chain = scene.find((*path, name), kind)
-    if node is None or node.kind is not kind or not is_listed(scene, Action(f"{kind.word}_list"), chain=chain):
+    path = _path(request_view, above)
+    node, chain = request_view.find((*path, name), kind)
+    if node is None or node.kind is not kind or not is_listed(request_view, Action(f"{kind.word}_list"), chain=chain):
         return None
     return path, node
 
 
 def _object(path: Levels, node: Node, *, document: bytes | None = None) -> MetadataObject:
-    record = cast("DeclaredRecord", node.record)
+    record = cast("SqlppObjectRecord", node.record)
     return MetadataObject(
         node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
         tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document),

@@ -1,6 +1,6 @@
 """What SQL++'s names mean on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
-May import the rooms below. Knows no wire format. A statement is bound against what is known (`Known`): what is not known yet is collected,
+May import the rooms below. Knows no wire format. A statement is bound against what is known (`KnownNames`): what is not known yet is collected,
 asked of a scene all at once, and the statement is bound again. So a large statement needs no scene while it is bound, and is bound in
 a process.
 """
@@ -12,29 +12,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from limnos.access.actions import Action
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.iceberg.dataset_declarations import NOWHERE, body_of, one_declared
-from limnos.services.request.scene import Scope
+from limnos.services.iceberg.dataset_declarations import NOWHERE, body_of, declaring_statement
+from limnos.services.request.request_view import RequestScope
 from limnos.services.sqlpp.errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
-from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
-from limnos.sqlpp.binding import Known, Question, UnparsedFunction, UnparsedQuery
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
+from limnos.sqlpp.binding import KnownNames, NameQuestion, UnparsedFunction, UnparsedQuery
 from limnos.sqlpp.definitions import view_definition
 from limnos.sqlpp.errors import BudgetSpent, compilation
 from limnos.sqlpp.metadata import METADATA, METADATA_DATASETS
-from limnos.view.cold import for_each
+from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from limnos.model.entities import Document, Node
-    from limnos.model.records import DeclaredRecord
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.model.records import SqlppObjectRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
 
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)
@@ -51,22 +51,22 @@ LOADS: Final = {
 }
 
 
-BUILT_IN: Final[dict[Question, object]] = {
-    Question("dataverse", METADATA): True,
-    **{Question("dataset", METADATA, name): Dataset(METADATA, name) for name in METADATA_DATASETS},
+BUILT_IN: Final[dict[NameQuestion, object]] = {
+    NameQuestion("dataverse", METADATA): True,
+    **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
 }
 """What is known of the metadata's own names, whatever the tree holds and whoever asks."""
 
 
-async def with_names(
-    ctx: Context, bind: Callable[[Known], T], *, elsewhere: Callable[[Known], Awaitable[T]], known: Known | None = None
+async def bind_with_names(
+    ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
 ) -> T:  # fmt: skip
     """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, Forbidden.
 
     `bind` has no effects, and is called as often as it asks for more. Where it raises BudgetSpent, as there is too much to be bound on the
     event loop, `elsewhere` does it from then on. `known` is what is known already, and takes what is asked.
     """
-    known = Known() if known is None else known
+    known = KnownNames() if known is None else known
     is_long = False
     for _ in range(ROUNDS_MAX):
         known.wanted.clear()
@@ -84,7 +84,7 @@ async def with_names(
             failure = error
         if not known.wanted:
             if failure is not None:
-                raise await _told_of_catalog(ctx, known, failure=failure)
+                raise await _missing_catalog_hint(ctx, known, failure=failure)
             return cast("T", found)
         questions = tuple(known.wanted)
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
@@ -93,7 +93,7 @@ async def with_names(
     raise BadRequest("The statement's views and functions lead from one to another without end")
 
 
-async def _told_of_catalog(ctx: Context, known: Known, *, failure: SqlppError) -> SqlppError:
+async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
     """Say, of a dataverse that is missing and whose name begins like another catalog's, that no other one is read here."""
     home = scope_of(ctx)
     first = {each.dataverse[0] for each, found in known.facts.items() if each.about == "dataverse" and found is False}
@@ -102,23 +102,24 @@ async def _told_of_catalog(ctx: Context, known: Known, *, failure: SqlppError) -
     (name,) = first
     try:
         await ctx.read(
-            Scope(home.metalake, name), lambda scene: scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+            RequestScope(home.metalake, name),
+            lambda request_view: request_view.require(Action.CATALOG_LOAD, request_view.settled.outer),
         )
-    except (Forbidden, NotFound, InvalidName):
+    except (PermissionDenied, NotFound, InvalidName):
         return failure  # as if there were no such catalog
     words = f"{failure.message}: {name} is a catalog, and statements read only the catalog {home.catalog}"
     return SqlppError(failure.number, words, failure.place, failure.told)
 
 
-def scope_of(ctx: Context) -> Scope:
+def scope_of(ctx: Context) -> RequestScope:
     """The catalog in which dataverses lie."""
-    return Scope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
+    return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
 
 
-def _answers(questions: tuple[Question, ...], scene: Scene) -> list[object]:
+def _answers(questions: tuple[NameQuestion, ...], request_view: RequestView) -> list[object]:
     if any(question.dataverse != METADATA for question in questions):
-        scene.require_in_use()
-    return for_each(questions, lambda question: _ANSWERS[question.about](scene, question))
+        request_view.require_in_use()
+    return for_each(questions, lambda question: _ANSWERS[question.about](request_view, question))
 
 
 def is_builtin(dataverse: Levels) -> bool:
@@ -126,59 +127,59 @@ def is_builtin(dataverse: Levels) -> bool:
     return dataverse in (DEFAULT, METADATA)
 
 
-def dataverse_find(scene: Scene, dataverse: Levels) -> Node | None:
+def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
     """The namespace that is a dataverse, for who may know it: somebody made it on purpose. Raises Forbidden."""
     try:
         check_levels(dataverse)
-        node = scene.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
+        node = request_view.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
     except (NotFound, InvalidName):
         return None
     return None if node.implicit else node
 
 
-def _dataverse(scene: Scene, question: Question) -> bool:
-    return is_builtin(question.dataverse) or dataverse_find(scene, question.dataverse) is not None
+def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
+    return is_builtin(question.dataverse) or dataverse_find(request_view, question.dataverse) is not None
 
 
-def _dataset(scene: Scene, question: Question) -> Dataset | View | Synonym | None:
+def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
     """A dataset or a view goes before a synonym. What the caller may not see is refused as what is not there would be."""
     dataverse, name = question.dataverse, question.name
     if dataverse == METADATA:
-        return Dataset(METADATA, name) if name in METADATA_DATASETS else None
-    node = source_find(scene, (*dataverse, name))
+        return BoundDataset(METADATA, name) if name in METADATA_DATASETS else None
+    node = source_find(request_view, (*dataverse, name))
     if node is None:
         return None
     if node.kind is Kind.VIEW:
-        return View(dataverse, name, view_body(scene, node))
+        return BoundView(dataverse, name, view_body(request_view, node))
     if node.kind is Kind.SYNONYM:
-        target = one_declared(node, tree.CreateSynonym).target
-        return Synonym(target.dataverse or dataverse, target.last)
-    return Dataset(dataverse, name)
+        target = declaring_statement(node, tree.CreateSynonym).target
+        return BoundSynonym(target.dataverse or dataverse, target.last)
+    return BoundDataset(dataverse, name)
 
 
-def source_find(scene: Scene, levels: Levels) -> Node | None:
+def source_find(request_view: RequestView, levels: Levels) -> Node | None:
     """What a name in the position of a source is, for who may read it: a table, a view, an external dataset or a synonym.
 
     None for what is not there, where the caller may know that. Raises Forbidden, in the words for a table whatever it is.
     """
     try:
         check_levels(levels)
-        node, _ = scene.find(levels, Kind.TABLE)
-        if node is not None and scene.decide(LOADS[node.kind], scene.find(levels, node.kind)[1]).allowed:
+        node, _ = request_view.find(levels, Kind.TABLE)
+        if node is not None and request_view.decide(LOADS[node.kind], request_view.find(levels, node.kind)[1]).allowed:
             return node
         if node is None:
-            node, chain = scene.find(levels, Kind.SYNONYM)
-            if node is not None and scene.decide(Action.SYNONYM_LOAD, chain).allowed:
+            node, chain = request_view.find(levels, Kind.SYNONYM)
+            if node is not None and request_view.decide(Action.SYNONYM_LOAD, chain).allowed:
                 return node
-        scene.look_up(Kind.TABLE, levels, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE)
+        request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE)
     except (NotFound, InvalidName):
         return None
     return None
 
 
-def view_body(scene: Scene, node: Node) -> tree.Expression:
+def view_body(request_view: RequestView, node: Node) -> tree.Expression:
     """What a view says in SQL++. Raises SqlppError for one that says nothing in it."""
-    text = view_text(scene.document(node.id))
+    text = view_text(request_view.document(node.id))
     if text is not None and len(text) > TEXT_SHORT:
         return UnparsedQuery(NOWHERE, text)
     if text is None:
@@ -186,31 +187,31 @@ def view_body(scene: Scene, node: Node) -> tree.Expression:
     return body_of(text)
 
 
-def view_text(document: Document) -> str | None:
+def view_text(document: MetadataDocument) -> str | None:
     """The text of a view in SQL++, if it has one."""
     return view_definition(document.body)
 
 
-def _function(scene: Scene, question: Question) -> UserFunction | UnparsedFunction | None:
+def _function(request_view: RequestView, question: NameQuestion) -> UserFunction | UnparsedFunction | None:
     """A function that the caller may call. One that is hidden is not there: its name may be a built-in function's."""
-    node = function_find(scene, (*question.dataverse, question.name))
+    node = function_find(request_view, (*question.dataverse, question.name))
     if node is None:
         return None
-    texts = cast("DeclaredRecord", node.record).statements
+    texts = cast("SqlppObjectRecord", node.record).statements
     found = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
     return found.parsed() if sum(map(len, texts)) <= TEXT_SHORT else found
 
 
-def function_find(scene: Scene, levels: Levels) -> Node | None:
+def function_find(request_view: RequestView, levels: Levels) -> Node | None:
     """The functions of a name that the caller may call, as one object; None for what is hidden or not there."""
     try:
         check_levels(levels)
-        return scene.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity
-    except (NotFound, InvalidName, Forbidden):
+        return request_view.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity
+    except (NotFound, InvalidName, PermissionDenied):
         return None
 
 
-_ANSWERS: Final[dict[str, Callable[[Scene, Question], object]]] = {
+_ANSWERS: Final[dict[str, Callable[[RequestView, NameQuestion], object]]] = {
     "dataverse": _dataverse,
     "dataset": _dataset,
     "function": _function,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from limnos.services.request.shared import Part
+from limnos.services.request.node_services import ComponentKey
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels
-    from limnos.sqlpp import BoundQuery, Parsed
-    from limnos.sqlpp.errors import Place
-    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp import BoundQuery, ParsedStatement
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.scans import ScanRequirement
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -27,7 +27,7 @@ class PlanKey(NamedTuple):
     """What a bound query depends on: the text of its statement, where that stands, and the dataverse in use."""
 
     text: str
-    at: Place
+    at: TextPosition
     dataverse: Levels
 
 
@@ -37,7 +37,7 @@ class ReadyQuery(NamedTuple):
     query: BoundQuery
     metadata: tuple[tuple[Levels, str], ...]
     """The datasets of the metadata dataverse that it reads, and what it asks of datasets themselves."""
-    numbered: tuple[BoundQuery, tuple[Wanted, ...]] | None = None
+    numbered: tuple[BoundQuery, tuple[ScanRequirement, ...]] | None = None
     """The query with its scans numbered, and what each needs; None where that is found out when it is worked out."""
 
     @property
@@ -78,8 +78,8 @@ class PreparedStatements:
     """What a node keeps of short statements."""
 
     def __init__(self, count_max: int = KEPT_MAX) -> None:
-        self.parsed: LastUsed[str, tuple[Parsed, ...]] = LastUsed(count_max)
+        self.parsed: LastUsed[str, tuple[ParsedStatement, ...]] = LastUsed(count_max)
         self.queries: LastUsed[PlanKey, ReadyQuery] = LastUsed(count_max)
 
 
-PREPARED: Part[PreparedStatements] = Part("prepared statements", lambda _: PreparedStatements())
+PREPARED: ComponentKey[PreparedStatements] = ComponentKey("prepared statements", lambda _: PreparedStatements())

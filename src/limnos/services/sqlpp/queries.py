@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.model.errors import BadRequest
-from limnos.services.request.scene import Scope
-from limnos.services.sqlpp.lanes import GATHERING, SQLPP_CHORES
-from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather, narrower, resources_read
-from limnos.services.sqlpp.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, with_names
+from limnos.services.request.request_view import RequestScope
+from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather, narrowing_advice, resources_read
+from limnos.services.sqlpp.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
+from limnos.services.sqlpp.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
 from limnos.services.sqlpp.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
 from limnos.sqlpp.binder import RESOURCES
-from limnos.sqlpp.binding import Binding, Known
-from limnos.sqlpp.chores import (
+from limnos.sqlpp.binding import KnownNames, QueryBinding
+from limnos.sqlpp.errors import TextPosition, compilation
+from limnos.sqlpp.metadata import METADATA, metadata_records
+from limnos.sqlpp.offloaded_work import (
     BIND,
     EVALUATE,
     SCANS,
@@ -34,23 +36,21 @@ from limnos.sqlpp.chores import (
     scans_of,
     source_key,
 )
-from limnos.sqlpp.errors import Place, compilation
-from limnos.sqlpp.metadata import METADATA, metadata_records
 from limnos.sqlpp.plan import EncodedPlan, wire
-from limnos.sqlpp.scans import NUMBERED, prepared, runs_functions
-from limnos.sqlpp.values.tagged import tagged
+from limnos.sqlpp.scans import NUMBERED, prepare_scans, runs_functions
+from limnos.sqlpp.values.tagged import to_tagged_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from limnos.services.request.context import Context
     from limnos.services.sqlpp.metadata import GatheredObjects
-    from limnos.services.sqlpp.session import Session
-    from limnos.sqlpp import Parsed, tree
-    from limnos.sqlpp.scans import Wanted
+    from limnos.services.sqlpp.session import StatementSession
+    from limnos.sqlpp import ParsedStatement, tree
+    from limnos.sqlpp.scans import ScanRequirement
     from limnos.sqlpp.values.model import Value
 
-NOTHING_BOUND: Final = BoundQuery(EncodedPlan(Place(1, 1), b""), 0, ())
+NOTHING_BOUND: Final = BoundQuery(EncodedPlan(TextPosition(1, 1), b""), 0, ())
 """In place of a query as long as names are not known."""
 UNITS_HERE: Final = 20_000
 """Units of work (`sqlpp.functions.costs`) that a query may take on the event loop: about 5 ms. A query that takes more goes to a process."""
@@ -69,17 +69,19 @@ class _WatchedMoment(dict[str, "Value"]):
         return found
 
 
-def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Binding:
+def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
     """What binding a body takes in a session."""
-    return Binding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
+    return QueryBinding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
 
 
-async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> ReadyQuery:
+async def query_bind(
+    session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
+) -> ReadyQuery:
     """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
-    return await _bound(session.ctx, binding_of(session, body, variables=variables), known=Known(dict(BUILT_IN)))
+    return await _bound(session.ctx, binding_of(session, body, variables=variables), known=KnownNames(dict(BUILT_IN)))
 
 
-async def statement_bind(session: Session, parsed: Parsed, *, body: tree.Expression) -> ReadyQuery:
+async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
     """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, Forbidden."""
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
@@ -88,7 +90,7 @@ async def statement_bind(session: Session, parsed: Parsed, *, body: tree.Express
     if found is not None:
         return found
     moment = _WatchedMoment(session.moment)
-    binding, known = binding_of(session, body)._replace(moment=moment), Known(dict(BUILT_IN))
+    binding, known = binding_of(session, body)._replace(moment=moment), KnownNames(dict(BUILT_IN))
     found = await _bound(session.ctx, binding, known=known)
     asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
     if rests_on_text and asked_nothing and not isinstance(found.query.expression, EncodedPlan):
@@ -97,17 +99,17 @@ async def statement_bind(session: Session, parsed: Parsed, *, body: tree.Express
     return found
 
 
-async def _bound(ctx: Context, binding: Binding, *, known: Known) -> ReadyQuery:
-    def run(known: Known) -> BoundQuery:
+async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> ReadyQuery:
+    def run(known: KnownNames) -> BoundQuery:
         return binding.bind(known, nodes_max=NODES_SHORT)
 
-    async def elsewhere(known: Known) -> BoundQuery:
+    async def elsewhere(known: KnownNames) -> BoundQuery:
         outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
             known.wanted.update(dict.fromkeys(questions_of(told[0])))
         return bound_of(told[0], told[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
 
-    query = await with_names(ctx, run, elsewhere=elsewhere, known=known)
+    query = await bind_with_names(ctx, run, elsewhere=elsewhere, known=known)
     metadata = tuple([each for each in query.reads if each[0] == METADATA or each[0][0] == RESOURCES])
     found = ReadyQuery(query, metadata)
     if metadata and found.reads_data:
@@ -122,9 +124,9 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
 
     Raises SqlppError for what it refuses, Unavailable.
     """
-    caller = await ctx.read(Scope(), lambda scene: scene.user)
+    caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
     try:
-        told = await SQLPP_CHORES.of(ctx.services).do(name, *parts, caller=caller)
+        told = await SQLPP_OFFLOADER.of(ctx.services).do(name, *parts, caller=caller)
     except BadRequest as error:  # the process ran out of memory
         raise compilation(too_large or error.message) from None
     if told[0] == b"refused":
@@ -132,11 +134,11 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
     return told
 
 
-class Source(NamedTuple):
+class QuerySource(NamedTuple):
     """A scan of a query: what it is called, its rows where they are at hand, or the objects that it has records about."""
 
     key: str
-    wanted: Wanted
+    wanted: ScanRequirement
     rows: tuple[Value, ...] = ()
     request: MetadataRequest | None = None
     gathered: GatheredObjects | None = None
@@ -162,13 +164,13 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
-            query, wanted = bound.numbered or await _numbered(ctx, query)
+            query, wanted = bound.numbered or await _number_scans(ctx, query)
             if any(each.dataverse == METADATA for each in wanted):
                 # What is gathered is held until it was worked out: only so many at once.
-                await stack.enter_async_context(GATHERING.of(ctx.services))
+                await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, wanted)
         try:
-            made = _little_of(query, sources)
+            made = _evaluate_small(query, sources)
         except BudgetSpent:
             async for line in _rows_of_process(ctx, query, sources=sources):
                 yield line
@@ -177,7 +179,7 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
                 yield line
 
 
-async def _numbered(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[Wanted, ...]]:
+async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
     """A query with its scans numbered, and what each needs. Long plans are looked at by a process, and those whose conditions are worked out."""
     found = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
     if found is not None:
@@ -186,15 +188,15 @@ async def _numbered(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[
     return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
 
 
-def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[Wanted, ...]] | None:
+def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]] | None:
     """The same on the event loop; None for a query whose conditions have to be worked out."""
     if runs_functions(query.expression):
         return None
-    expression, wanted = prepared(query.expression, carries=False)
+    expression, wanted = prepare_scans(query.expression, carries=False)
     return query._replace(expression=expression), wanted
 
 
-async def _sources(ctx: Context, wanted: Sequence[Wanted]) -> list[Source]:
+async def _sources(ctx: Context, wanted: Sequence[ScanRequirement]) -> list[QuerySource]:
     """Read what the scans of a query need; scans that need the same share it."""
     asked = [(each.dataverse, each.name) for each in wanted if each.dataverse != METADATA]
     rows = iter(await resources_read(ctx, asked) if asked else ())
@@ -204,13 +206,13 @@ async def _sources(ctx: Context, wanted: Sequence[Wanted]) -> list[Source]:
     for number, each in enumerate(wanted):
         key, request = source_key(NUMBERED, str(number)), requests.get(number)
         if request is None:
-            found.append(Source(key, each, next(rows)))
+            found.append(QuerySource(key, each, next(rows)))
         else:
-            found.append(Source(key, each, request=request, gathered=gathered[request]))
+            found.append(QuerySource(key, each, request=request, gathered=gathered[request]))
     return found
 
 
-def _little_of(query: BoundQuery, sources: Sequence[Source]) -> list[bytes]:
+def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[bytes]:
     """The results of a query that is quickly worked out. Raises BudgetSpent for any other, SqlppError."""
     is_short = all(each.is_short for each in sources)
     if isinstance(query.expression, EncodedPlan) or not is_short:
@@ -227,13 +229,13 @@ def _little_of(query: BoundQuery, sources: Sequence[Source]) -> list[bytes]:
 
 
 async def _rows_of_process(
-    ctx: Context, query: BoundQuery, *, sources: Sequence[Source]
+    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource]
 ) -> AsyncGenerator[bytes, None]:
     """Have a process make the records of the metadata and work a query out."""
-    given, parts = _packed(sources)
+    given, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
-    hint = None if wide is None else f"This query takes more memory than one may have. {narrower(wide)}"
+    hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
     _, *found = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), given, *parts, too_large=hint)
     found.reverse()
@@ -242,14 +244,14 @@ async def _rows_of_process(
             yield line
 
 
-def _packed(sources: Sequence[Source]) -> tuple[bytes, list[bytes]]:
+def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
     """What a process is given of sources: how each is made, and the objects in parts."""
     parts: list[bytes] = []
     places: dict[MetadataRequest, tuple[int, ...]] = {}
     given: dict[str, SourceRows] = {}
     for each in sources:
         if each.request is None or each.gathered is None:
-            rows = tuple(msgspec.Raw(msgspec.json.encode(tagged(row))) for row in each.rows)
+            rows = tuple(msgspec.Raw(msgspec.json.encode(to_tagged_json(row))) for row in each.rows)
             given[each.key] = SourceRows(rows)
             continue
         if each.request not in places:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.entities import RUNNING
-from limnos.model.errors import LimnosError, NotFound, Throttled, TooLarge, Unavailable
-from limnos.services.sqlpp.requests import REQUESTS, Ended
+from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable, TooLarge, TooManyAttempts
+from limnos.services.sqlpp.running_requests import REQUESTS, RequestEnded
 from limnos.store.sqlpp_requests import part_query, request_query, rows_of
 from limnos.telemetry.logs import get_logger
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from limnos.model.entities import StatementRequest
-    from limnos.model.principals import Asker
+    from limnos.model.principals import Requester
     from limnos.services.request.context import Context
-    from limnos.services.sqlpp.requests import Request
+    from limnos.services.sqlpp.running_requests import RunningRequest
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.sqlpp")
@@ -29,10 +29,10 @@ EXPIRED_AT_ONCE: Final = 20
 """Results that one transaction deletes."""
 
 
-class Keeping:
+class ResultWriter:
     """One request's results on their way into the store."""
 
-    def __init__(self, ctx: Context, request: Request, *, timeout_s: float) -> None:
+    def __init__(self, ctx: Context, request: RunningRequest, *, timeout_s: float) -> None:
         self._requests = REQUESTS.of(ctx.services)
         self._request = request
         self._defaults = ctx.services.defaults
@@ -47,7 +47,7 @@ class Keeping:
 
         def mutation(tx: Tx) -> None:
             if tx.requests.kept(request.asker)[0] >= most:
-                raise Throttled(
+                raise TooManyAttempts(
                     f"You have {most} results that are made or kept (sqlpp.results_max): discard some, by DELETE of their handles, or"
                     " wait until they expire",
                     retry_after_s=60,
@@ -71,7 +71,7 @@ class Keeping:
 
         def mutation(tx: Tx) -> None:
             if not tx.requests.add(handle, number, body=body, count=count):
-                raise Ended("ASX0041: The request was cancelled", late=False)
+                raise RequestEnded("ASX0041: The request was cancelled", late=False)
             if tx.requests.kept(self._request.asker)[1] > most:
                 raise TooLarge(
                     f"The results that are kept for you come to over {most} bytes (sqlpp.results_bytes_max): ask for less, or discard "
@@ -102,7 +102,7 @@ class Keeping:
             log.warning("the end of a request could not be told", handle=self._request.handle, error=str(error))
 
 
-async def result_find(ctx: Context, handle: str, *, asker: Asker) -> StatementRequest:
+async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
     """Return what is known under a handle. Raises NotFound, in the same words for what is somebody else's."""
     found = rows_of(await ctx.find(request_query(handle, asker)))
     if not found:
@@ -121,7 +121,7 @@ async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[li
     while count < row.rows_count:
         found = await ctx.find(part_query(row.handle, number))
         if not found:
-            raise Unavailable("The result was discarded while it was read")
+            raise ServiceUnavailable("The result was discarded while it was read")
         lines = bytes(found[0][0]).split(b"\n")
         count += len(lines)
         number += 1

@@ -23,7 +23,7 @@ DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
-class Session:
+class StatementSession:
     """What later statements of a request rest on, and who asks. `now_ms` is the moment of all of them."""
 
     ctx: Context
@@ -53,7 +53,7 @@ class Session:
         """How long the request may still take."""
         return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
 
-    def whole(self, name: tree.Name) -> Levels:
+    def whole(self, name: tree.DottedName) -> Levels:
         """A name with its dataverse: the one in use where it names none."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)
 

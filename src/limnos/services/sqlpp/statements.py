@@ -11,25 +11,25 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.principals import Asker
+from limnos.model.principals import Requester
 from limnos.services.iceberg.dataset_declarations import NOWHERE
-from limnos.services.request.scene import Scope
-from limnos.services.sqlpp.data import change_rows, data_explained, data_rows
+from limnos.services.request.request_view import RequestScope
+from limnos.services.sqlpp.data_statements import change_rows, data_explain, data_rows
 from limnos.services.sqlpp.datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
 from limnos.services.sqlpp.dataverses import dataverse_create, dataverse_drop, dataverse_use
 from limnos.services.sqlpp.errors import invalid_operation
 from limnos.services.sqlpp.functions import function_create, function_drop
-from limnos.services.sqlpp.lanes import PARSING
 from limnos.services.sqlpp.names import TEXT_SHORT
+from limnos.services.sqlpp.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.prepared import PREPARED
 from limnos.services.sqlpp.queries import process_do, query_bind, query_rows, statement_bind
 from limnos.services.sqlpp.synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp.types import type_create, type_drop
 from limnos.services.sqlpp.views import view_create, view_drop
-from limnos.sqlpp import Parsed, SqlppError, parse, tree
+from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
-from limnos.sqlpp.chores import PARSE, spans_of
-from limnos.sqlpp.explained import as_text
+from limnos.sqlpp.explain import as_text
+from limnos.sqlpp.offloaded_work import PARSE, spans_of
 from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.session import Session
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.session import StatementSession
 
 A = Action
 NOTHING: Final = 40
 READ_ONLY: Final = 44
 
 
-class Kind(NamedTuple):
+class StatementKind(NamedTuple):
     """What a statement of a class is called in messages, whether it only reads, and the actions that it takes."""
 
     word: str
@@ -53,30 +53,30 @@ class Kind(NamedTuple):
     takes: tuple[Action, ...] = ()
 
 
-async def admitted(ctx: Context) -> Asker:
+async def caller_require(ctx: Context) -> Requester:
     """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises Forbidden."""
 
-    def read(scene: Scene) -> Asker:
-        scene.require(Action.METALAKE_LOAD, scene.settled.outer)
-        return Asker(scene.user, scene.subject.user_id or 0)
+    def read(request_view: RequestView) -> Requester:
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
+        return Requester(request_view.user, request_view.subject.user_id or 0)
 
-    return await ctx.read(Scope(ctx.services.defaults.metalake), read)
+    return await ctx.read(RequestScope(ctx.services.defaults.metalake), read)
 
 
-async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[Parsed, ...]:
+async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
     """Read a request's text. Raises SqlppError."""
-    parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parsed_elsewhere(ctx, text)
+    parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if not parsed:
         raise SqlppError(NOTHING, "No statement provided")
     if read_only:
         for each in parsed:
-            kind = kind_of(each.statement)
+            kind = statement_kind_of(each.statement)
             if not kind.reads:
                 raise SqlppError(READ_ONLY, f"{kind.word} statement is not supported in read-only mode")
     return parsed
 
 
-def _parsed_here(ctx: Context, text: str) -> tuple[Parsed, ...]:
+def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
     kept = PREPARED.of(ctx.services).parsed
     found = kept.get(text)
     if found is None:
@@ -85,13 +85,13 @@ def _parsed_here(ctx: Context, text: str) -> tuple[Parsed, ...]:
     return found
 
 
-async def _parsed_elsewhere(ctx: Context, text: str) -> tuple[Parsed, ...]:
+async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
     """Have a process read a long text, and read its short statements here: long queries stay texts until a process binds them.
 
     Other long statements are read once more by a thread, one at a time, which takes two seconds at most.
     """
     _, told = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
-    made: list[Parsed] = []
+    made: list[ParsedStatement] = []
     for span in spans_of(told):
         own = text[span.start : span.end]
         if len(own) <= TEXT_SHORT:
@@ -99,14 +99,16 @@ async def _parsed_elsewhere(ctx: Context, text: str) -> tuple[Parsed, ...]:
             await asyncio.sleep(0)
         elif span.kind == tree.QueryStatement.__name__:
             body = UnparsedQuery(span.place, own, span.parameters)
-            made.append(Parsed(tree.QueryStatement(span.place, body), own, ()))
+            made.append(ParsedStatement(tree.QueryStatement(span.place, body), own, ()))
         else:
-            async with PARSING.of(ctx.services):
+            async with PARSING_SLOTS.of(ctx.services):
                 made += await asyncio.to_thread(parse, own, span)
     return tuple(made)
 
 
-async def dataverse_begin(session: Session, dataverse: Levels, *, statements: Iterable[Parsed]) -> None:
+async def dataverse_begin(
+    session: StatementSession, dataverse: Levels, *, statements: Iterable[ParsedStatement]
+) -> None:
     """Use the dataverse that a request names beside its statements.
 
     If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose changes would
@@ -115,7 +117,7 @@ async def dataverse_begin(session: Session, dataverse: Levels, *, statements: It
     Raises SqlppError, Forbidden.
     """
     try:
-        await dataverse_use(session, tree.Use(NOWHERE, tree.Name(NOWHERE, dataverse)))
+        await dataverse_use(session, tree.Use(NOWHERE, tree.DottedName(NOWHERE, dataverse)))
     except SqlppError as error:
         if _changes_in_first_dataverse(each.statement for each in statements):
             raise SqlppError(
@@ -133,19 +135,19 @@ def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
         is_of_dataverse = isinstance(each, tree.CreateDataverse) or (
             isinstance(each, tree.Drop) and each.kind == "dataverse"
         )
-        if not kind_of(each).reads and not is_of_dataverse:
+        if not statement_kind_of(each).reads and not is_of_dataverse:
             return True
     return False
 
 
-def gives(statement: tree.Statement) -> bool:
+def has_results(statement: tree.Statement) -> bool:
     """Whether a statement has results."""
     if isinstance(statement, tree.Insert):
         return statement.returning is not None
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
 
 
-async def statement_run(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+async def statement_run(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
     """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, Forbidden and what the tree refuses."""
     statement = parsed.statement
     rows = _rows(session, parsed)
@@ -156,12 +158,12 @@ async def statement_run(session: Session, parsed: Parsed) -> AsyncGenerator[byte
         return
     run = _RUNS.get(type(statement))
     if run is None:
-        raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
-    if not session.compiles_only or kind_of(statement).reads:
+        raise invalid_operation(f"{statement_kind_of(statement).word} statement is not supported", statement.at)
+    if not session.compiles_only or statement_kind_of(statement).reads:
         await run(session, statement)
 
 
-def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | None:
+def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:
     """The results of a statement that is worked out; None for one that makes or drops something."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
@@ -171,7 +173,9 @@ def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | Non
     return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
 
 
-async def _query(session: Session, parsed: Parsed, *, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+async def _query(
+    session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression
+) -> AsyncGenerator[bytes, None]:
     bound = await statement_bind(session, parsed, body=body)
     if session.compiles_only:
         return
@@ -181,53 +185,53 @@ async def _query(session: Session, parsed: Parsed, *, body: tree.Expression) -> 
             yield row
 
 
-async def _explain(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """The bound plan, as engines are given it, and which part of it runs where."""
     bound = await query_bind(session, body)
-    told = await data_explained(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    told = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
     yield as_text(told) if session.plans_as_text else told
 
 
-async def _set(session: Session, statement: tree.SetOption) -> None:
+async def _set(session: StatementSession, statement: tree.SetOption) -> None:
     session.options[statement.name.lower()] = statement.value
 
 
-async def _declare(session: Session, statement: tree.DeclareFunction) -> None:
+async def _declare(session: StatementSession, statement: tree.DeclareFunction) -> None:
     session.declared = (*session.declared, statement)
 
 
 _DROPS: Final = {
-    "dataverse": Kind("DATAVERSE_DROP", takes=(A.NAMESPACE_DROP,)),
-    "type": Kind("TYPE_DROP", takes=(A.DATATYPE_DROP,)),
-    "dataset": Kind("DATASET_DROP", takes=(A.TABLE_DROP, A.EXTERNAL_DATASET_DROP)),
-    "synonym": Kind("SYNONYM_DROP", takes=(A.SYNONYM_DROP,)),
-    "view": Kind("VIEW_DROP", takes=(A.VIEW_DROP,)),
+    "dataverse": StatementKind("DATAVERSE_DROP", takes=(A.NAMESPACE_DROP,)),
+    "type": StatementKind("TYPE_DROP", takes=(A.DATATYPE_DROP,)),
+    "dataset": StatementKind("DATASET_DROP", takes=(A.TABLE_DROP, A.EXTERNAL_DATASET_DROP)),
+    "synonym": StatementKind("SYNONYM_DROP", takes=(A.SYNONYM_DROP,)),
+    "view": StatementKind("VIEW_DROP", takes=(A.VIEW_DROP,)),
 }
-_KINDS: Final[dict[type[tree.Statement], Kind]] = {
-    tree.QueryStatement: Kind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
-    tree.Explain: Kind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
-    tree.Use: Kind("DATAVERSE_DECL", True, (A.NAMESPACE_LOAD,)),
-    tree.SetOption: Kind("SET", True),
-    tree.DeclareFunction: Kind("FUNCTION_DECL", True),
-    tree.CreateDataverse: Kind("CREATE_DATAVERSE", takes=(A.NAMESPACE_CREATE,)),
-    tree.CreateType: Kind("CREATE_TYPE", takes=(A.DATATYPE_CREATE, A.DATATYPE_LOAD)),
-    tree.CreateDataset: Kind("CREATE_DATASET", takes=(A.TABLE_CREATE, A.DATATYPE_LOAD)),
-    tree.CreateExternalDataset: Kind("CREATE_DATASET", takes=(A.EXTERNAL_DATASET_CREATE, A.DATATYPE_LOAD)),
-    tree.CreateIndex: Kind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
-    tree.CreatePrimaryIndex: Kind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
-    tree.CreateSynonym: Kind("CREATE_SYNONYM", takes=(A.SYNONYM_CREATE,)),
-    tree.CreateView: Kind("CREATE_VIEW", takes=(A.VIEW_CREATE, A.VIEW_ALTER)),
-    tree.CreateFunction: Kind("CREATE_FUNCTION", takes=(A.FUNCTION_CREATE, A.FUNCTION_ALTER)),
-    tree.CreateExternalFunction: Kind("CREATE_FUNCTION"),
-    tree.DropIndex: Kind("INDEX_DROP", takes=(A.TABLE_ALTER,)),
-    tree.DropFunction: Kind("FUNCTION_DROP", takes=(A.FUNCTION_DROP, A.FUNCTION_ALTER)),
-    tree.Insert: Kind("INSERT", takes=(A.TABLE_COMMIT,)),
-    tree.Delete: Kind("DELETE", takes=(A.TABLE_COMMIT,)),
-    tree.Load: Kind("LOAD", takes=(A.TABLE_COMMIT,)),
+_KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
+    tree.QueryStatement: StatementKind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
+    tree.Explain: StatementKind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
+    tree.Use: StatementKind("DATAVERSE_DECL", True, (A.NAMESPACE_LOAD,)),
+    tree.SetOption: StatementKind("SET", True),
+    tree.DeclareFunction: StatementKind("FUNCTION_DECL", True),
+    tree.CreateDataverse: StatementKind("CREATE_DATAVERSE", takes=(A.NAMESPACE_CREATE,)),
+    tree.CreateType: StatementKind("CREATE_TYPE", takes=(A.DATATYPE_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateDataset: StatementKind("CREATE_DATASET", takes=(A.TABLE_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateExternalDataset: StatementKind("CREATE_DATASET", takes=(A.EXTERNAL_DATASET_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateIndex: StatementKind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
+    tree.CreatePrimaryIndex: StatementKind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
+    tree.CreateSynonym: StatementKind("CREATE_SYNONYM", takes=(A.SYNONYM_CREATE,)),
+    tree.CreateView: StatementKind("CREATE_VIEW", takes=(A.VIEW_CREATE, A.VIEW_ALTER)),
+    tree.CreateFunction: StatementKind("CREATE_FUNCTION", takes=(A.FUNCTION_CREATE, A.FUNCTION_ALTER)),
+    tree.CreateExternalFunction: StatementKind("CREATE_FUNCTION"),
+    tree.DropIndex: StatementKind("INDEX_DROP", takes=(A.TABLE_ALTER,)),
+    tree.DropFunction: StatementKind("FUNCTION_DROP", takes=(A.FUNCTION_DROP, A.FUNCTION_ALTER)),
+    tree.Insert: StatementKind("INSERT", takes=(A.TABLE_COMMIT,)),
+    tree.Delete: StatementKind("DELETE", takes=(A.TABLE_COMMIT,)),
+    tree.Load: StatementKind("LOAD", takes=(A.TABLE_COMMIT,)),
 }
 
 
-def kind_of(statement: tree.Statement) -> Kind:
+def statement_kind_of(statement: tree.Statement) -> StatementKind:
     """What kind of statement it is."""
     if isinstance(statement, tree.Drop):
         return _DROPS[statement.kind]
@@ -236,14 +240,14 @@ def kind_of(statement: tree.Statement) -> Kind:
     return _KINDS[type(statement)]
 
 
-async def _drop(session: Session, statement: tree.Drop) -> None:
-    await _DROPPED[statement.kind](session, statement)
+async def _drop(session: StatementSession, statement: tree.Drop) -> None:
+    await _DROP_WORDS[statement.kind](session, statement)
 
 
-_DROPPED: Final = {
+_DROP_WORDS: Final = {
     "dataverse": dataverse_drop, "type": type_drop, "dataset": dataset_drop, "synonym": synonym_drop, "view": view_drop,
 }  # fmt: skip
-_RUNS: Final[dict[type[tree.Statement], Callable[[Session, Any], Awaitable[None]]]] = {
+_RUNS: Final[dict[type[tree.Statement], Callable[[StatementSession, Any], Awaitable[None]]]] = {
     tree.Use: dataverse_use,
     tree.SetOption: _set,
     tree.DeclareFunction: _declare,
@@ -262,7 +266,7 @@ _RUNS: Final[dict[type[tree.Statement], Callable[[Session, Any], Awaitable[None]
 }
 
 
-def kinds() -> Iterator[tuple[str, Kind]]:
+def statement_kinds() -> Iterator[tuple[str, StatementKind]]:
     """All kinds of statement, each with what it is written as."""
     for statement, kind in _KINDS.items():
         yield "".join(f" {each}" if each.isupper() else each for each in statement.__name__).strip().upper(), kind

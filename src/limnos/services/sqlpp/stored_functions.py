@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.functions import Function, FunctionChange, changed, checked, stored, stored_text, told
+from limnos.formats.gravitino.functions import (
+    Function,
+    FunctionChange,
+    change_function,
+    check_function,
+    function_json,
+    function_read,
+    stored_text,
+)
 from limnos.model.entities import Node
-from limnos.model.errors import InUse, Unsupported
+from limnos.model.errors import InUse, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.model.records import DeclaredRecord
+from limnos.model.records import SqlppObjectRecord
 from limnos.names.iceberg import render
-from limnos.services.iceberg.dataset_declarations import declared
-from limnos.services.lookup.leaves import leaf_create, leaf_find
-from limnos.services.sqlpp.objects import ObjectDrop, StillUsed, object_delete
+from limnos.services.iceberg.dataset_declarations import declarations_of
+from limnos.services.lookup.namespace_objects import namespace_object_create, namespace_object_find
+from limnos.services.sqlpp.dataverse_objects import ObjectInUse, SqlppObjectDrop, object_delete
 from limnos.sqlpp import tree
 
 if TYPE_CHECKING:
@@ -28,8 +36,8 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.properties import Edits
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.property_edits import PropertyEdits
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 
@@ -40,22 +48,24 @@ class FunctionAlter(msgspec.Struct, frozen=True):
     """Change a function's comment and what it says."""
 
     node: Node
-    edits: Edits
+    edits: PropertyEdits
     changes: tuple[FunctionChange, ...]
 
 
 def function_of(node: Node) -> Function | None:
     """What a registered function says; None for one that SQL++ made."""
-    text = cast("DeclaredRecord", node.record).definition
-    return stored(text) if text else None
+    text = cast("SqlppObjectRecord", node.record).definition
+    return function_read(text) if text else None
 
 
-def function_told(node: Node) -> Json:
+def function_view(node: Node) -> Json:
     """Say what a function is as Gravitino does. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told."""
     found = function_of(node)
     if found is not None:
-        return told(found)
-    statements = zip(cast("DeclaredRecord", node.record).statements, declared(node, tree.CreateFunction), strict=True)
+        return function_json(found)
+    statements = zip(
+        cast("SqlppObjectRecord", node.record).statements, declarations_of(node, tree.CreateFunction), strict=True
+    )
     definitions = [
         {
             "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
@@ -72,25 +82,25 @@ def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
 
 
 async def function_register(
-    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, function: Function
+    ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, function: Function
 ) -> Node:
-    """Register a function; its maker owns it. Raises BadRequest, and as `leaf_create`."""
-    record = DeclaredRecord(comment, {}, (), stored_text(checked(function)))
-    return await leaf_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
+    """Register a function; its maker owns it. Raises BadRequest, and as `namespace_object_create`."""
+    record = SqlppObjectRecord(comment, {}, (), stored_text(check_function(function)))
+    return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
 
 
 async def function_alter(
-    ctx: Context, scope: Scope, *, path: Levels, edits: Edits, changes: tuple[FunctionChange, ...]
+    ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
 ) -> Node:
     """Change a function. Raises NotFound, Forbidden, BadRequest; Unsupported for what SQL++ has to say."""
 
-    def decide(scene: Scene) -> Permit[FunctionAlter]:
-        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
+    def decide(request_view: RequestView) -> Permit[FunctionAlter]:
+        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
         if changes and function_of(found.entity) is None:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 f"Function {render(path)} is written in SQL++: replace it there, with CREATE OR REPLACE FUNCTION"
             )
-        return scene.permit(FunctionAlter(found.entity, edits, changes), found.decision)
+        return request_view.permit(FunctionAlter(found.entity, edits, changes), found.decision)
 
     return await ctx.write(scope, decide, function_update)
 
@@ -99,26 +109,26 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
     """Write the changed record, made from what is stored now."""
     command = permit.command
     held = tx.nodes.confirm(command.node)
-    record = cast("DeclaredRecord", held.record)
+    record = cast("SqlppObjectRecord", held.record)
     text = record.definition
     if command.changes:
         if not text:
             tx.stale()  # SQL++ replaced it meanwhile
-        text = stored_text(changed(stored(text), command.changes))
-    tx.nodes.write_record(held, replace(record, comment=command.edits.comment_over(record.comment), definition=text))
+        text = stored_text(change_function(function_read(text), command.changes))
+    tx.nodes.write_record(held, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
     return tx.nodes.by_id(held.id)
 
 
-async def function_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a function. Raises NotFound, Forbidden, Protected; InUse where something of SQL++ needs it."""
 
-    def decide(scene: Scene) -> Permit[ObjectDrop]:
-        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
-        return scene.permit(ObjectDrop(found.entity, scene.defaults.keep_dropped_ms), found.decision)
+    def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
+        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
+        return request_view.permit(SqlppObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision)
 
     try:
         await ctx.write(scope, decide, object_delete)
-    except StillUsed:
+    except ObjectInUse:
         raise InUse(
             f"Function {render(path)} is needed by something of SQL++: drop or replace that first", kind="function"
         ) from None

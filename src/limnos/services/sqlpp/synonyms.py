@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.kinds import Kind
-from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.sqlpp.dataverse_objects import object_create_of, object_drop, object_make
+from limnos.services.sqlpp.dataverses import default_dataverse_make
 from limnos.services.sqlpp.errors import check_object
-from limnos.services.sqlpp.objects import object_create_of, object_drop, object_make
 
 if TYPE_CHECKING:
-    from limnos.services.sqlpp.session import Session
+    from limnos.services.sqlpp.session import StatementSession
     from limnos.sqlpp import tree
 
 
-async def synonym_create(session: Session, statement: tree.CreateSynonym) -> None:
+async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
     """Make a synonym. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path, target = session.whole(statement.name), statement.target
     check_object(target)
-    await default_made(ctx, path[:-1])
+    await default_dataverse_make(ctx, path[:-1])
     if not target.dataverse:
         target = msgspec.structs.replace(target, parts=(*path[:-1], target.last))
     whole = msgspec.structs.replace(statement, target=target)
     await object_make(
-        ctx, Kind.SYNONYM, decide=lambda scene: object_create_of(scene, path, kind=Kind.SYNONYM, statement=whole),
+        ctx, Kind.SYNONYM, decide=lambda request_view: object_create_of(request_view, path, kind=Kind.SYNONYM, statement=whole),
         name=statement.name, path=path, quiet=statement.if_not_exists,
     )  # fmt: skip
 
 
-async def synonym_drop(session: Session, statement: tree.Drop) -> None:
+async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a synonym. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.name)

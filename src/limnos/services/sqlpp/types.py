@@ -16,11 +16,11 @@ from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.iceberg.dataset_declarations import one_declared
-from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.iceberg.dataset_declarations import declaring_statement
+from limnos.services.sqlpp.dataverse_objects import object_create_of, object_drop, object_make
+from limnos.services.sqlpp.dataverses import default_dataverse_make
 from limnos.services.sqlpp.errors import NO_DATAVERSE
 from limnos.services.sqlpp.names import is_builtin
-from limnos.services.sqlpp.objects import object_create_of, object_drop, object_make
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.stored import is_built_in
@@ -28,37 +28,37 @@ from limnos.sqlpp.stored import is_built_in
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.objects import ObjectCreate
-    from limnos.services.sqlpp.session import Session
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.dataverse_objects import SqlppObjectCreate
+    from limnos.services.sqlpp.session import StatementSession
 
 UNKNOWN_TYPE: Final = 1082
 
 
-class Inlined(NamedTuple):
+class InlinedType(NamedTuple):
     """A type with no name of a type that somebody made in it, and the ids of those that were named."""
 
     type: tree.TypeExpression
     used: tuple[int, ...]
 
 
-async def type_create(session: Session, statement: tree.CreateType) -> None:
+async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
     """Make a type. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path, dataverse = session.whole(statement.name), session.dataverse
-    await default_made(ctx, path[:-1])
+    await default_dataverse_make(ctx, path[:-1])
 
-    def decide(scene: Scene) -> Permit[ObjectCreate]:
-        found = inlined(scene, statement.type, dataverse=dataverse)
-        whole = msgspec.structs.replace(statement, type=named_wholly(statement.type, dataverse))
-        return object_create_of(scene, path, kind=Kind.DATATYPE, statement=whole, used=found.used)
+    def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
+        found = inline_type(request_view, statement.type, dataverse=dataverse)
+        whole = msgspec.structs.replace(statement, type=qualify_type(statement.type, dataverse))
+        return object_create_of(request_view, path, kind=Kind.DATATYPE, statement=whole, used=found.used)
 
     await object_make(
         ctx, Kind.DATATYPE, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
     )  # fmt: skip
 
 
-async def type_drop(session: Session, statement: tree.Drop) -> None:
+async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a type that nothing needs. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.name)
@@ -67,63 +67,69 @@ async def type_drop(session: Session, statement: tree.Drop) -> None:
     )
 
 
-def inlined(scene: Scene, type_: tree.TypeExpression, *, dataverse: Levels) -> Inlined:
+def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels) -> InlinedType:
     """Put types in place of their names. Raises SqlppError for a name that is none, or that the caller may not see; Cold."""
     used: dict[int, None] = {}
     try:
-        return Inlined(_inlined(scene, type_, dataverse=dataverse, used=used), tuple(used))
+        return InlinedType(_inline_names(request_view, type_, dataverse=dataverse, used=used), tuple(used))
     except RecursionError:
         raise too_deep() from None
 
 
-def _inlined(
-    scene: Scene, type_: tree.TypeExpression, *, dataverse: Levels, used: dict[int, None]
+def _inline_names(
+    request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels, used: dict[int, None]
 ) -> tree.TypeExpression:
     match type_:
         case tree.RecordType(fields=fields):
             made = tuple(
-                msgspec.structs.replace(each, type=_inlined(scene, each.type, dataverse=dataverse, used=used))
+                msgspec.structs.replace(
+                    each, type=_inline_names(request_view, each.type, dataverse=dataverse, used=used)
+                )
                 for each in fields
             )
             return msgspec.structs.replace(type_, fields=made)
         case tree.ArrayType(item=item) | tree.BagType(item=item):
-            return msgspec.structs.replace(type_, item=_inlined(scene, item, dataverse=dataverse, used=used))
+            return msgspec.structs.replace(
+                type_, item=_inline_names(request_view, item, dataverse=dataverse, used=used)
+            )
         case tree.NamedType(name=name) if not _is_built_in(name):
-            found = _named(scene, name, dataverse=dataverse, used=used)
-            return _inlined(scene, found.type, dataverse=name.dataverse or dataverse, used={})
+            found = _find_named_type(request_view, name, dataverse=dataverse, used=used)
+            return _inline_names(request_view, found.type, dataverse=name.dataverse or dataverse, used={})
     return type_
 
 
-def _is_built_in(name: tree.Name) -> bool:
+def _is_built_in(name: tree.DottedName) -> bool:
     return not name.dataverse and is_built_in(name.last)
 
 
-def _named(scene: Scene, name: tree.Name, *, dataverse: Levels, used: dict[int, None]) -> tree.CreateType:
+def _find_named_type(
+    request_view: RequestView, name: tree.DottedName, *, dataverse: Levels, used: dict[int, None]
+) -> tree.CreateType:
     path = name.parts if name.dataverse else (*dataverse, name.last)
     try:
         check_levels(path)
-        node = scene.look_up(Kind.DATATYPE, path, Action.DATATYPE_LOAD).entity
+        node = request_view.look_up(Kind.DATATYPE, path, Action.DATATYPE_LOAD).entity
     except (NotFound, InvalidName):
-        if name.dataverse and not is_builtin(path[:-1]) and scene.find(path[:-1], Kind.NAMESPACE)[0] is None:
+        if name.dataverse and not is_builtin(path[:-1]) and request_view.find(path[:-1], Kind.NAMESPACE)[0] is None:
             raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(path[:-1])}", name.at) from None
         raise SqlppError(UNKNOWN_TYPE, f"Cannot find datatype with name {shown(name.parts)}", name.at) from None
     used[node.id] = None
-    return one_declared(node, tree.CreateType)
+    return declaring_statement(node, tree.CreateType)
 
 
-def named_wholly(type_: tree.RecordType, dataverse: Levels) -> tree.RecordType:
+def qualify_type(type_: tree.RecordType, dataverse: Levels) -> tree.RecordType:
     """A type whose names of types that somebody made have their dataverse."""
     return msgspec.structs.replace(
-        type_, fields=tuple(msgspec.structs.replace(each, type=_wholly(each.type, dataverse)) for each in type_.fields)
+        type_, fields=tuple(msgspec.structs.replace(each, type=_qualify(each.type, dataverse)) for each in type_.fields)
     )
 
 
-def _wholly(type_: tree.TypeExpression, dataverse: Levels) -> tree.TypeExpression:
+def _qualify(type_: tree.TypeExpression, dataverse: Levels) -> tree.TypeExpression:
     match type_:
         case tree.RecordType():
-            return named_wholly(type_, dataverse)
+            return qualify_type(type_, dataverse)
         case tree.ArrayType(item=item) | tree.BagType(item=item):
-            return msgspec.structs.replace(type_, item=_wholly(item, dataverse))
+            return msgspec.structs.replace(type_, item=_qualify(item, dataverse))
         case tree.NamedType(name=name) if not name.dataverse and not is_built_in(name.last):
             return msgspec.structs.replace(type_, name=msgspec.structs.replace(name, parts=(*dataverse, name.last)))
     return type_

@@ -11,20 +11,26 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.entities import Document
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import ViewRecord
 from limnos.services.catalog.views import ViewCreate, new_view_of, view_insert, writer_of
 from limnos.services.iceberg.tables import document_of
-from limnos.services.iceberg.views import Asked, ViewRequest, view_build, view_replace
-from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.iceberg.views import ViewReplaceRequest, ViewRequest, view_build, view_replace
+from limnos.services.sqlpp.body_dependencies import BodyDependencies, ids_of, needs_of
+from limnos.services.sqlpp.dataverse_objects import (
+    MADE_HERE,
+    check_not_builtin,
+    dataverse_of,
+    object_drop,
+    statement_missing_error,
+)
+from limnos.services.sqlpp.dataverses import default_dataverse_make
 from limnos.services.sqlpp.errors import check_object, invalid_operation, object_exists
 from limnos.services.sqlpp.names import scope_of
-from limnos.services.sqlpp.needs import Needs, ids_of, needs_of
-from limnos.services.sqlpp.objects import MADE_HERE, check_not_builtin, dataverse_of, object_drop, told_missing
 from limnos.sqlpp import render, tree
-from limnos.sqlpp.binder import View
+from limnos.sqlpp.binder import BoundView
 from limnos.sqlpp.definitions import DIALECT
 
 if TYPE_CHECKING:
@@ -33,9 +39,9 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
-    from limnos.services.sqlpp.session import Session
-    from limnos.sqlpp.binder import Dataset, Names, Synonym, UserFunction
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.session import StatementSession
+    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, NameResolver, UserFunction
     from limnos.store.tx import Tx
 
 SCHEMA: Final[Json] = {
@@ -52,10 +58,10 @@ class SqlppViewCreate(msgspec.Struct, frozen=True):
     used: tuple[int, ...]
 
 
-class _With:
+class _WithView:
     """Names with one view more, which may be there already."""
 
-    def __init__(self, names: Names, view: View) -> None:
+    def __init__(self, names: NameResolver, view: BoundView) -> None:
         self._names = names
         self._view = view
 
@@ -63,7 +69,7 @@ class _With:
         """As it is."""
         return dataverse == self._view.dataverse or self._names.has_dataverse(dataverse)
 
-    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """The view itself, or something else."""
         if (dataverse, name) == (self._view.dataverse, self._view.name):
             return self._view
@@ -74,7 +80,7 @@ class _With:
         return self._names.function(dataverse, name, arity=arity)
 
 
-async def view_create(session: Session, statement: tree.CreateView) -> None:
+async def view_create(session: StatementSession, statement: tree.CreateView) -> None:
     """Make a view, or give one another text; its body must be right. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     check_object(statement.name)
@@ -82,12 +88,12 @@ async def view_create(session: Session, statement: tree.CreateView) -> None:
     check_not_builtin(path[:-1], Kind.VIEW, at=at)
     if statement.schema is not None:
         raise invalid_operation("Views with a type are not supported: cast in the view's query", statement.schema.at)
-    await default_made(ctx, path[:-1])
+    await default_dataverse_make(ctx, path[:-1])
     needs = await _needs(session, statement, path=path)
     try:
         await _make(ctx, path, version=_version(statement, path), needs=needs)
     except NotFound as error:
-        raise told_missing(error, path[:-1], at=at) from None
+        raise statement_missing_error(error, path[:-1], at=at) from None
     except AlreadyExists as error:
         if statement.or_replace and error.kind == Kind.VIEW.word:
             await _replace(ctx, path, version=_version(statement, path), needs=needs)
@@ -96,12 +102,14 @@ async def view_create(session: Session, statement: tree.CreateView) -> None:
             raise object_exists(kind, path, at=at) from None
 
 
-async def _needs(session: Session, statement: tree.CreateView, *, path: Levels) -> Needs:
-    own = View(path[:-1], path[-1], statement.body)
-    body = tree.Path(
-        statement.at, tree.Variable(statement.at, path[0]), tuple(tree.Field(statement.at, each) for each in path[1:])
+async def _needs(session: StatementSession, statement: tree.CreateView, *, path: Levels) -> BodyDependencies:
+    own = BoundView(path[:-1], path[-1], statement.body)
+    body = tree.PathExpression(
+        statement.at,
+        tree.Variable(statement.at, path[0]),
+        tuple(tree.FieldStep(statement.at, each) for each in path[1:]),
     )
-    await needs_of(session, body, dataverse=path[:-1], within=lambda names: _With(names, own))
+    await needs_of(session, body, dataverse=path[:-1], within=lambda names: _WithView(names, own))
     return await needs_of(session, statement.body, dataverse=path[:-1], within=lambda names: names)
 
 
@@ -114,28 +122,34 @@ def _version(statement: tree.CreateView, path: Levels) -> Json:
     }  # fmt: skip
 
 
-async def _make(ctx: Context, path: Levels, *, version: Json, needs: Needs) -> None:
+async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
     scope = scope_of(ctx)
     version = {**version, "timestamp-ms": ctx.services.store.time.now_ms()}
     request = ViewRequest(path[-1], None, SCHEMA, version, {})
 
-    def look(scene: Scene) -> NewTable:
-        dataverse_of(scene, path[:-1], action=Action.VIEW_CREATE)
-        return new_view_of(scene, path[:-1], path[-1])
+    def look(request_view: RequestView) -> NewTable:
+        dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
+        return new_view_of(request_view, path[:-1], path[-1])
 
     draft = await ctx.read(scope, look)
     whole = await view_build(ctx, request, draft)
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
-        await ctx.write(scope, lambda scene: _create_of(scene, path, document=document, needs=needs), sqlpp_view_insert)
+        await ctx.write(
+            scope,
+            lambda request_view: _create_of(request_view, path, document=document, needs=needs),
+            sqlpp_view_insert,
+        )
 
 
-def _create_of(scene: Scene, path: Levels, *, document: Document, needs: Needs) -> Permit[SqlppViewCreate]:
-    dataverse_of(scene, path[:-1], action=Action.VIEW_CREATE)
-    draft = new_view_of(scene, path[:-1], path[-1])
-    record = ViewRecord(None, {MADE_HERE: "true"}, writer_of(scene))
+def _create_of(
+    request_view: RequestView, path: Levels, *, document: MetadataDocument, needs: BodyDependencies
+) -> Permit[SqlppViewCreate]:
+    dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
+    draft = new_view_of(request_view, path[:-1], path[-1])
+    record = ViewRecord(None, {MADE_HERE: "true"}, writer_of(request_view))
     view = ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
-    return draft.permit.about(SqlppViewCreate(view, ids_of(scene, needs)))
+    return draft.permit.about(SqlppViewCreate(view, ids_of(request_view, needs)))
 
 
 def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
@@ -144,11 +158,12 @@ def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
     tx.dependencies.replace(held.node.id, permit.command.used)
 
 
-async def _replace(ctx: Context, path: Levels, *, version: Json, needs: Needs) -> None:
+async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
     """Give a view another text, and say what it needs by now, at once."""
     scope = scope_of(ctx)
     current = await ctx.read(
-        scope, lambda scene: scene.document(scene.look_up(Kind.VIEW, path, Action.VIEW_ALTER).entity.id)
+        scope,
+        lambda request_view: request_view.document(request_view.look_up(Kind.VIEW, path, Action.VIEW_ALTER).entity.id),
     )
     highest = max(each["version-id"] for each in msgspec.json.decode(current.body)["versions"])
     added = {**version, "version-id": highest + 1, "timestamp-ms": ctx.services.store.time.now_ms(), "schema-id": -1}
@@ -157,11 +172,11 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: Needs) -
         {"action": "add-view-version", "view-version": added},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
-    asked = Asked(path[:-1], path[-1], [], updates, needs=lambda scene: ids_of(scene, needs))
+    asked = ViewReplaceRequest(path[:-1], path[-1], [], updates, needs=lambda request_view: ids_of(request_view, needs))
     await view_replace(ctx, scope, asked)
 
 
-async def view_drop(session: Session, statement: tree.Drop) -> None:
+async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a view that nothing needs. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     path = session.whole(statement.name)

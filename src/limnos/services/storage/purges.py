@@ -18,11 +18,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from limnos.files import is_local, is_within, path_of, real, store_for, sweep_empty
+from limnos.files import is_local, is_within, path_of, real_path, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
-from limnos.services.storage.place_claims import key_of, rivals_of
+from limnos.services.storage.location_claims import key_of, rivals_of
 from limnos.store.faults import PURGE_POINT, fault_point
 from limnos.store.nodes import catalog_read
 from limnos.telemetry.logs import get_logger
@@ -30,11 +30,11 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from limnos.files import Allowed
+    from limnos.files import AllowedStorage
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.records import CatalogRecord
-    from limnos.services.request.places import Place
-    from limnos.services.storage.work import Work
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.storage.task_context import TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")
@@ -43,13 +43,13 @@ READERS_MS = 3_600_000
 """How long files stay at least after their dataset was dropped for good: statements may be reading them."""
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
-KEPT = "kept everything, as nothing is known of the catalog"
+KEPT_REASON = "kept everything, as nothing is known of the catalog"
 _UNQUOTED: Final = "/~!$&'()*+,;=:@"
 METADATA_BYTES_MAX = 1 << 28
 MANIFEST_BYTES_MAX = 64 << 20
 
 
-class Unreadable(LimnosError):
+class UnreadableFile(LimnosError):
     """A file that lists others cannot be read, and will not be at another try either."""
 
     code = "unreadable"
@@ -67,7 +67,7 @@ class PurgePayload(msgspec.Struct, rename="kebab"):
     location: str | None = None
 
 
-class Purged(NamedTuple):
+class PurgeResult(NamedTuple):
     """What a purge did: files deleted, and those kept because they are not the table's own (the first few by name)."""
 
     deleted: int
@@ -83,35 +83,35 @@ def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) 
     tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
 
 
-async def place_known(work: Work, catalog: int) -> Place | None:
+async def catalog_storage_find(work: TaskContext, catalog: int) -> CatalogStorage | None:
     """Where a catalog's tables may lie, and how they are reached; None for one of which nothing is known."""
     record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
     return None if record is None else work.place(record, catalog)
 
 
-async def purge_run(work: Work, payload: PurgePayload) -> str | None:
+async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
     """Purge a dropped table; returns which files were kept, None when none was."""
     at = payload.location
-    place = await place_known(work, payload.catalog)
+    place = await catalog_storage_find(work, payload.catalog)
     if not payload.roots:
         if place is None:
-            return KEPT
+            return KEPT_REASON
         payload = msgspec.structs.replace(payload, roots=place.roots)
     owner, own = (
         (0, [])
         if at is None
-        else await work.submit(lambda tx: tx.places.being_deleted(key_of(at), catalog_id=payload.catalog))
+        else await work.submit(lambda tx: tx.places.is_being_deleted(key_of(at), catalog_id=payload.catalog))
     )
     claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at, but=owner))
     elsewhere = [] if at is None else [each for each in own if each != key_of(at)]
     free = await work.submit(lambda tx: tuple(each for each in elsewhere if not rivals_of(tx, each, but=owner)))
     properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
-    purge = Purge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
+    purge = TablePurge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
     done = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=done.deleted)
     if at is not None:
         for each in (key_of(at), *elsewhere):
-            await place_purged(
+            await location_mark_purged(
                 work, each, catalog=payload.catalog, place=place, is_reached=done.is_reached, roots=purge.roots
             )
     if not done.kept:
@@ -124,18 +124,24 @@ async def purge_run(work: Work, payload: PurgePayload) -> str | None:
     )
 
 
-async def place_purged(
-    work: Work, key: str, *, catalog: int, place: Place | None, is_reached: bool, roots: Sequence[str] = ()
+async def location_mark_purged(
+    work: TaskContext,
+    key: str,
+    *,
+    catalog: int,
+    place: CatalogStorage | None,
+    is_reached: bool,
+    roots: Sequence[str] = (),
 ) -> None:
     """Note that a task has deleted what it may at a place: that is free if no file is left, else its last owner's alone.
 
-    `is_reached`: as in `Purged`. `roots`: those of the catalog when the object was dropped, else it is those of now.
+    `is_reached`: as in `PurgeResult`. `roots`: those of the catalog when the object was dropped, else it is those of now.
     """
     is_free = place is not None and await work.apart(lambda _: is_empty(key, place, is_reached=is_reached, roots=roots))
     await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
 
 
-def is_empty(location: str, place: Place, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
+def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
     """Say whether surely no file is at or below a location; blocks.
 
     `False` for one that its catalog does not cover any more, and on a disk where the root that covers it is away or empty: it
@@ -161,7 +167,7 @@ def _is_mounted(root: str) -> bool:
         return False
 
 
-class Purge:
+class TablePurge:
     """One purge under way: where it may delete, and what it has done."""
 
     def __init__(
@@ -170,7 +176,7 @@ class Purge:
         properties: Mapping[str, str],
         *,
         rivals: Sequence[str],
-        allowed: Allowed,
+        allowed: AllowedStorage,
         data_paths: tuple[str, ...] = (),
     ) -> None:
         self.payload = payload
@@ -186,7 +192,7 @@ class Purge:
         self.kept_count = 0
         self._directories: dict[str, bool] = {}
 
-    def run(self, beat: Callable[[int], None]) -> Purged:
+    def run(self, beat: Callable[[int], None]) -> PurgeResult:
         """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
         self.allowed.check_use(self.properties)
         at = self.location
@@ -205,12 +211,14 @@ class Purge:
         for each in self.data_paths:
             if is_local(each) and self._is_own(f"{each}/data"):
                 sweep_empty(each, lambda: beat(self.deleted))
-        return Purged(self.deleted, self.kept_count, tuple(self.kept), is_there or self.deleted > 0)
+        return PurgeResult(self.deleted, self.kept_count, tuple(self.kept), is_there or self.deleted > 0)
 
     def _is_own(self, location: str) -> bool:
         if self.rivals or self.location is None or not self.allowed.covers(location):
             return False
-        own = next((each for each in (self.location, *self.data_paths) if lies_in(location, each, self.roots)), None)
+        own = next(
+            (each for each in (self.location, *self.data_paths) if is_table_file(location, each, self.roots)), None
+        )
         if own is None:
             return False
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
@@ -219,9 +227,9 @@ class Purge:
         """Say whether a local directory is still the table's own when links are followed."""
         known = self._directories.get(directory)
         if known is None:
-            home = real(own)
-            inside = is_within(home, [real(root) for root in self.roots if is_local(root)])
-            known = self._directories[directory] = inside and is_within(real(directory), [home])
+            home = real_path(own)
+            inside = is_within(home, [real_path(root) for root in self.roots if is_local(root)])
+            known = self._directories[directory] = inside and is_within(real_path(directory), [home])
         return known
 
     def _keep(self, location: str) -> None:
@@ -284,7 +292,9 @@ class Purge:
         try:
             yield from texts_of(data, *path)
         except BadAvro as error:
-            raise Unreadable(f"File {location} is no Avro file that can be read: {error}", location=location) from error
+            raise UnreadableFile(
+                f"File {location} is no Avro file that can be read: {error}", location=location
+            ) from error
 
 
 def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
@@ -294,6 +304,6 @@ def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
             yield found
 
 
-def lies_in(location: str, own: str, roots: Sequence[str]) -> bool:
+def is_table_file(location: str, own: str, roots: Sequence[str]) -> bool:
     """Say whether a file is below a table's own location (not the location itself), and within the roots."""
     return is_within(location, [own]) and is_within(location, roots) and not is_within(own, [location])

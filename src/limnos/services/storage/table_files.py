@@ -14,14 +14,14 @@ import msgspec
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
-from limnos.store.places import own_places_read
+from limnos.store.storage_locations import own_locations_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.model.entities import Document
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
 
 T = TypeVar("T")
 MANIFEST_BYTES_MAX: Final = 64 << 20
@@ -32,7 +32,7 @@ class TableFiles:
     """Files of one table."""
 
     def __init__(
-        self, ctx: Context, place: Place, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
+        self, ctx: Context, place: CatalogStorage, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
     ) -> None:
         self._files, self._chores = ctx.services.files, ctx.services.chores
         self._place, self._bytes_max = place, bytes_max
@@ -62,27 +62,27 @@ class TableFiles:
     async def size(self, location: str) -> int | None:
         """Return the length of a file; None when it is not there. Raises OutsideRoots."""
         if not self.covers(location):
-            raise _outside(location)
+            raise _outside_error(location)
         return await self._files.size(location, self._place.catalog.properties, roots=self._places)
 
     async def _read(self, location: str) -> bytes:
         if not self.covers(location):
-            raise _outside(location)
+            raise _outside_error(location)
         try:
             return await self._files.read_within(
                 location, self._place.catalog.properties, self._places, bytes_max=self._bytes_max
             )
         except MissingFile as error:
             if "leads_to" in error.context:
-                raise _outside(location) from error
+                raise _outside_error(location) from error
             raise
 
 
-def _outside(location: str) -> OutsideRoots:
+def _outside_error(location: str) -> OutsideRoots:
     return OutsideRoots(f"File {location} lies outside of the table's location and data paths")
 
 
-async def own_places(ctx: Context, document: Document) -> tuple[str, ...]:
+async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, ...]:
     """Return the places of a table: its location, and what the register of places has of it."""
-    found = await ctx.look_up(partial(own_places_read, document.node_id))
+    found = await ctx.look_up(partial(own_locations_read, document.node_id))
     return (document.location, *[each.location for each in found if not each.claim.is_conflicting])

@@ -40,27 +40,27 @@ from limnos.services.catalog.views import (
     view_reparent,
     writer_of,
 )
-from limnos.services.iceberg.dataset_fence import guard_of
+from limnos.services.iceberg.dataset_fence import dataset_guard_of
 from limnos.services.iceberg.tables import TableRequest
-from limnos.services.transactions.pending import is_new
+from limnos.services.transactions.transaction_view import is_new
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Document, Node
+    from limnos.model.entities import MetadataDocument, Node
     from limnos.model.permits import Permit
     from limnos.model.records import NamespaceRecord
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
-    from limnos.services.iceberg.commits import Change
-    from limnos.services.iceberg.dataset_fence import Guard
-    from limnos.services.iceberg.views import Asked as ViewAsked
+    from limnos.services.iceberg.commits import CommitChange
+    from limnos.services.iceberg.dataset_fence import DatasetGuard
+    from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
     from limnos.services.iceberg.views import ViewRequest
-    from limnos.services.transactions.pending import Pending
+    from limnos.services.transactions.transaction_view import TransactionView
     from limnos.store.tx import Tx
 
-Mutation = Callable[["Tx", "Permit[object]"], object]
+OperationMutation = Callable[["Tx", "Permit[object]"], object]
 
 
-class Step(NamedTuple):
+class OperationStep(NamedTuple):
     """What one operation comes to.
 
     `mutation` takes the permit; None when it is the table's metadata that is made or changed, which is built from `source` first.
@@ -68,24 +68,24 @@ class Step(NamedTuple):
 
     permit: Permit[object]
     path: Levels
-    mutation: Mutation | None = None
+    mutation: OperationMutation | None = None
     made: Node | None = None
     """What it makes, under its own number."""
     table: Node | None = None
-    document: Document | None = None
+    document: MetadataDocument | None = None
     """What a commit's table has now; None when the transaction makes the table."""
     draft: NewTable | None = None
-    source: Change | TableRequest | ViewRequest | ViewAsked | None = None
+    source: CommitChange | TableRequest | ViewRequest | ViewAsked | None = None
     kind: Kind = Kind.TABLE
     writer_id: int = 0
     """Whom a view's text is by when the step writes it."""
-    guard: Guard | None = None
+    guard: DatasetGuard | None = None
     """What is to be looked after when it changes a table that is a dataset's."""
     wakes: bool = False
     """Whether it leaves a task to whoever works on those."""
 
 
-class Operation(Protocol):
+class TransactionOperation(Protocol):
     """One operation."""
 
     @property
@@ -93,40 +93,40 @@ class Operation(Protocol):
         """What it is about, to be read in advance."""
         ...
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Decide, and note what it would do. Raises what the single request would."""
         ...
 
 
-class TableCommitted(NamedTuple):
+class TableCommitOperation(NamedTuple):
     """Commit to a table; one that the commit makes when it asserts that there is none."""
 
     path: Levels
-    change: Change
+    change: CommitChange
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
         """The table."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the table, or the place for it."""
         if iceberg_requirements.is_create(self.change.requirements):
             try:
-                return _making(scene, self.path, self.change)
+                return _decide_table_create(request_view, self.path, self.change)
             except AlreadyExists as error:
                 if error.kind not in ("table", "view"):
                     raise
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
-        node, chain, decision = table_find(scene, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
-        document = None if is_new(node.id) else scene.document(node.id)
-        guard, more = guard_of(scene, node, chain=chain, path=self.path)
-        scene.note_changed(node)
-        permit = scene.permit(None, decision, *more)
-        return Step(permit, self.path, table=node, document=document, source=self.change, guard=guard)
+        node, chain, decision = table_find(request_view, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
+        document = None if is_new(node.id) else request_view.document(node.id)
+        guard, more = dataset_guard_of(request_view, node, chain=chain, path=self.path)
+        request_view.note_changed(node)
+        permit = request_view.permit(None, decision, *more)
+        return OperationStep(permit, self.path, table=node, document=document, source=self.change, guard=guard)
 
 
-class TableMade(NamedTuple):
+class TableCreateOperation(NamedTuple):
     """Make a table."""
 
     path: Levels
@@ -137,20 +137,22 @@ class TableMade(NamedTuple):
         """The place, which is free."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the place."""
-        return _making(scene, self.path, self.request)
+        return _decide_table_create(request_view, self.path, self.request)
 
 
-def _making(scene: Pending, path: Levels, source: Change | TableRequest) -> Step:
+def _decide_table_create(
+    request_view: TransactionView, path: Levels, source: CommitChange | TableRequest
+) -> OperationStep:
     if len(path) < 2:
         raise BadRequest("A table lies in a namespace: name at least two levels")
-    draft = new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE)
-    node = scene.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
-    return Step(draft.permit, path, made=node, table=node, draft=draft, source=source)
+    draft = new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
+    node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
+    return OperationStep(draft.permit, path, made=node, table=node, draft=draft, source=source)
 
 
-class TableDropped(NamedTuple):
+class TableDropOperation(NamedTuple):
     """Drop a table; with `purge` its files, too."""
 
     path: Levels
@@ -161,14 +163,14 @@ class TableDropped(NamedTuple):
         """The table."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the table."""
-        permit = table_drop_of(scene, self.path[:-1], self.path[-1], purge=self.purge)
-        _drop(scene, permit.command.table, self.path)
-        return Step(permit, self.path, cast("Mutation", table_delete), wakes=self.purge)
+        permit = table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
+        _note_drop(request_view, permit.command.table, self.path)
+        return OperationStep(permit, self.path, cast("OperationMutation", table_delete), wakes=self.purge)
 
 
-class TableMoved(NamedTuple):
+class TableMoveOperation(NamedTuple):
     """Give a table another name, or another namespace."""
 
     path: Levels
@@ -179,14 +181,14 @@ class TableMoved(NamedTuple):
         """The table, and where it goes."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the table, and where it goes."""
-        permit = table_move_of(scene, self.path, self.target)
-        scene.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
-        return Step(permit, self.target, cast("Mutation", table_reparent))
+        permit = table_move_of(request_view, self.path, self.target)
+        request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
+        return OperationStep(permit, self.target, cast("OperationMutation", table_reparent))
 
 
-class ViewMade(NamedTuple):
+class ViewCreateOperation(NamedTuple):
     """Make a view."""
 
     path: Levels
@@ -197,19 +199,19 @@ class ViewMade(NamedTuple):
         """The place, which is free."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the place."""
         if len(self.path) < 2:
             raise BadRequest("A view lies in a namespace: name at least two levels")
-        draft = new_view_of(scene, self.path[:-1], self.path[-1])
-        record = ViewRecord(None, {}, writer_of(scene))
-        node = scene.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
-        return Step(
+        draft = new_view_of(request_view, self.path[:-1], self.path[-1])
+        record = ViewRecord(None, {}, writer_of(request_view))
+        node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
+        return OperationStep(
             draft.permit, self.path, made=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
         )  # fmt: skip
 
 
-class ViewCommitted(NamedTuple):
+class ViewCommitOperation(NamedTuple):
     """Apply updates to a view, once in a transaction."""
 
     path: Levels
@@ -220,19 +222,19 @@ class ViewCommitted(NamedTuple):
         """The view."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the view."""
-        node, _, decision = view_find(scene, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
-        if scene.is_touched(node):
+        node, _, decision = view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
+        if request_view.is_touched(node):
             raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
-        scene.note_changed(node)
-        return Step(
-            scene.permit(None, decision), self.path, table=node, document=scene.document(node.id), source=self.asked,
-            kind=Kind.VIEW, writer_id=writer_of(scene),
+        request_view.note_changed(node)
+        return OperationStep(
+            request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.asked,
+            kind=Kind.VIEW, writer_id=writer_of(request_view),
         )  # fmt: skip
 
 
-class ViewDropped(NamedTuple):
+class ViewDropOperation(NamedTuple):
     """Drop a view."""
 
     path: Levels
@@ -242,14 +244,14 @@ class ViewDropped(NamedTuple):
         """The view."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the view."""
-        permit = view_drop_of(scene, self.path[:-1], self.path[-1])
-        _drop(scene, permit.command.view, self.path)
-        return Step(permit, self.path, cast("Mutation", view_delete), kind=Kind.VIEW)
+        permit = view_drop_of(request_view, self.path[:-1], self.path[-1])
+        _note_drop(request_view, permit.command.view, self.path)
+        return OperationStep(permit, self.path, cast("OperationMutation", view_delete), kind=Kind.VIEW)
 
 
-class ViewMoved(NamedTuple):
+class ViewMoveOperation(NamedTuple):
     """Give a view another name, or another namespace."""
 
     path: Levels
@@ -260,14 +262,14 @@ class ViewMoved(NamedTuple):
         """The view, and where it goes."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the view, and where it goes."""
-        permit = view_move_of(scene, self.path, self.target)
-        scene.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
-        return Step(permit, self.target, cast("Mutation", view_reparent), kind=Kind.VIEW)
+        permit = view_move_of(request_view, self.path, self.target)
+        request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
+        return OperationStep(permit, self.target, cast("OperationMutation", view_reparent), kind=Kind.VIEW)
 
 
-class NamespaceMade(NamedTuple):
+class NamespaceCreateOperation(NamedTuple):
     """Make a namespace, in one that is there."""
 
     path: Levels
@@ -278,15 +280,17 @@ class NamespaceMade(NamedTuple):
         """The place, which is free."""
         return ((Kind.NAMESPACE, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the place."""
-        permit, _ = namespace_create_of(scene, self.path, self.record, parents=False)
+        permit, _ = namespace_create_of(request_view, self.path, self.record, parents=False)
         command = permit.command
-        made = scene.note_made(Kind.NAMESPACE, parent_id=command.parent.id, name=self.path[-1], record=command.record)
-        return Step(permit, self.path, cast("Mutation", namespace_insert), made, kind=Kind.NAMESPACE)
+        made = request_view.note_made(
+            Kind.NAMESPACE, parent_id=command.parent.id, name=self.path[-1], record=command.record
+        )
+        return OperationStep(permit, self.path, cast("OperationMutation", namespace_insert), made, kind=Kind.NAMESPACE)
 
 
-class NamespaceDropped(NamedTuple):
+class NamespaceDropOperation(NamedTuple):
     """Drop a namespace that is empty then."""
 
     path: Levels
@@ -296,14 +300,14 @@ class NamespaceDropped(NamedTuple):
         """The namespace."""
         return ((Kind.NAMESPACE, self.path),)
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the namespace."""
-        permit = namespace_drop_of(scene, self.path)
-        _drop(scene, permit.command.namespace, self.path)
-        return Step(permit, self.path, cast("Mutation", namespace_delete), kind=Kind.NAMESPACE)
+        permit = namespace_drop_of(request_view, self.path)
+        _note_drop(request_view, permit.command.namespace, self.path)
+        return OperationStep(permit, self.path, cast("OperationMutation", namespace_delete), kind=Kind.NAMESPACE)
 
 
-class NamespaceMoved(NamedTuple):
+class NamespaceMoveOperation(NamedTuple):
     """Give a namespace another name or place, with whatever is in it."""
 
     path: Levels
@@ -314,17 +318,17 @@ class NamespaceMoved(NamedTuple):
         """The namespace, and where it goes."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
-    def look(self, scene: Pending) -> Step:
+    def look(self, request_view: TransactionView) -> OperationStep:
         """Find the namespace, and where it goes."""
-        permit = namespace_move_of(scene, self.path, self.target)
-        scene.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
-        return Step(permit, self.target, cast("Mutation", namespace_reparent), kind=Kind.NAMESPACE)
+        permit = namespace_move_of(request_view, self.path, self.target)
+        request_view.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
+        return OperationStep(permit, self.target, cast("OperationMutation", namespace_reparent), kind=Kind.NAMESPACE)
 
 
-def _drop(scene: Pending, node: Node, path: Levels) -> None:
+def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:
     """Note that something goes. What the same transaction makes or changes does not: it would be done for nothing."""
-    if scene.is_touched(node):
+    if request_view.is_touched(node):
         raise BadRequest(
             f"An earlier operation of this transaction makes or changes {render(path)}: leave that one out, or this one"
         )
-    scene.note_gone(node)
+    request_view.note_dropped(node)

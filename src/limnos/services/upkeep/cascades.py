@@ -18,14 +18,14 @@ from limnos.model.kinds import FILESET_PROVIDER, GENERIC_PROVIDER, MODEL_PROVIDE
 from limnos.names.iceberg import render
 from limnos.services.catalog.filesets import fileset_bury
 from limnos.services.catalog.namespaces import namespace_find
-from limnos.services.lance.tables import lance_bury
+from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.table_formats import LANCE
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
     from limnos.store.tx import Tx
 
 CASCADING: Final = frozenset({FILESET_PROVIDER, MODEL_PROVIDER, GENERIC_PROVIDER})
@@ -42,22 +42,22 @@ class NamespaceDropAll(msgspec.Struct, frozen=True):
     levels: Levels
 
 
-async def namespace_drop_all(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
     """Drop a namespace with its content.
 
     Raises NotFound, Forbidden, Protected (the namespace or an object in it), BadRequest (a provider that does not cascade, more than
     OBJECTS_MAX objects), NotEmpty (an object of a kind that its own protocol drops).
     """
 
-    def decide(scene: Scene) -> Permit[NamespaceDropAll]:
-        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-        provider = scene.catalog_record.provider
+    def decide(request_view: RequestView) -> Permit[NamespaceDropAll]:
+        node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
+        provider = request_view.catalog_record.provider
         if provider not in CASCADING:
             raise BadRequest(
                 f"Parameter cascade is not supported by catalogs of provider {provider}, so nothing was dropped:"
                 " drop what is in the schema first, then the schema itself"
             )
-        return scene.permit(NamespaceDropAll(node, scene.defaults.keep_dropped_ms, levels), decision)
+        return request_view.permit(NamespaceDropAll(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
     await ctx.write(scope, decide, namespace_delete_all)
     ctx.services.wake_worker()
@@ -81,7 +81,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
     if node.kind is Kind.FILESET:
         fileset_bury(tx, node, keep_ms=keep_ms)
     elif node.format == LANCE:
-        lance_bury(tx, node, keep_ms=keep_ms, purges=True)
+        lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
     elif node.kind in (Kind.NAMESPACE, Kind.MODEL, Kind.FUNCTION):
         tx.nodes.drop(node, keep_ms=keep_ms)
     else:

@@ -31,15 +31,15 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.services.lance.debris import debris_run
 from limnos.services.lance.purges import LancePurgePayload
 from limnos.services.lance.tables import LANCE_PURGE
-from limnos.services.storage.place_claims import rivals_of
+from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
 from limnos.store.nodes import catalogs_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Document
-    from limnos.services.storage.work import Beat, Work
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.storage.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")
@@ -65,7 +65,7 @@ class JanitorPayload(msgspec.Struct):
     mark: str = ""
 
 
-class Watch(NamedTuple):
+class OrphanWindow(NamedTuple):
     """Between which moments a file of ours may be an orphan, in ms since 1970."""
 
     since_ms: int
@@ -76,17 +76,17 @@ class Watch(NamedTuple):
         return self.since_ms < at_ms < self.until_ms
 
 
-class Found(NamedTuple):
+class OrphanFiles(NamedTuple):
     """What is to go: files, and directories that are, or become, empty."""
 
     files: tuple[str, ...]
     directories: tuple[str, ...]
 
 
-NOTHING = Found((), ())
+NOTHING = OrphanFiles((), ())
 
 
-def version_within(name: str, watch: Watch) -> int | None:
+def version_within(name: str, watch: OrphanWindow) -> int | None:
     """Return the version of a metadata file of ours that was made within the watch; None for every other name."""
     match = _FILE.fullmatch(name)
     if match is None or not watch.covers(int(match[2] + match[3], 16)):
@@ -94,13 +94,13 @@ def version_within(name: str, watch: Watch) -> int | None:
     return int(match[1])
 
 
-def is_table_within(name: str, watch: Watch) -> bool:
+def is_table_within(name: str, watch: OrphanWindow) -> bool:
     """Say whether a directory's name is a UUID of ours that was drawn within the watch."""
     match = _DIRECTORY.fullmatch(name)
     return match is not None and watch.covers(int(match[1], 16))
 
 
-def losers(directory: str, document: Document, watch: Watch) -> list[str]:
+def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWindow) -> list[str]:
     """List the metadata files in a live table's directory that lost to another of the same version."""
     metadata = iceberg_metadata.decode(document.body)
     logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
@@ -110,7 +110,7 @@ def losers(directory: str, document: Document, watch: Watch) -> list[str]:
     return [f"{directory}/{name}" for name in found if version_within(name, watch) in versions]
 
 
-def leftover(directory: str, watch: Watch) -> Found:
+def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
     """Return what a create that failed has left in a directory; nothing when there is anything else in it."""
     files, inner = [], []
     for name in _names(directory):
@@ -125,16 +125,18 @@ def leftover(directory: str, watch: Watch) -> Found:
         parent, _, name = path.rpartition("/")
         if not parent.endswith("/metadata") or version_within(name, watch) != 0 or not Path(path).is_file():
             return NOTHING
-    return Found(tuple(files), (*inner, directory))
+    return OrphanFiles(tuple(files), (*inner, directory))
 
 
-async def janitor_run(work: Work, payload: JanitorPayload, *, dry: bool = False) -> tuple[JanitorPayload, list[str]]:
+async def janitor_run(
+    work: TaskContext, payload: JanitorPayload, *, dry: bool = False
+) -> tuple[JanitorPayload, list[str]]:
     """Take away what nobody points to; with `dry` only list it. Returns what to be told next time, and the paths."""
     epoch = await work.submit(lambda tx: tx.epoch())
     now_ms = time.time_ns() // 1_000_000
     if payload.epoch != epoch:
         return JanitorPayload(now_ms, epoch, payload.mark or os.urandom(16).hex()), []
-    sweep = _Sweep(work, payload, Watch(payload.since_ms, now_ms - GRACE_MS), dry=dry)
+    sweep = _JanitorSweep(work, payload, OrphanWindow(payload.since_ms, now_ms - GRACE_MS), dry=dry)
     await sweep.tables()
     await sweep.warehouses()
     sweep.gone += await debris_run(work, now_ms=now_ms, dry=dry)
@@ -143,10 +145,10 @@ async def janitor_run(work: Work, payload: JanitorPayload, *, dry: bool = False)
     return payload, sweep.gone
 
 
-class _Sweep:
+class _JanitorSweep:
     """One round of the janitor, in pages: what the store says in a transaction, what the disk says in a thread."""
 
-    def __init__(self, work: Work, payload: JanitorPayload, watch: Watch, *, dry: bool) -> None:
+    def __init__(self, work: TaskContext, payload: JanitorPayload, watch: OrphanWindow, *, dry: bool) -> None:
         self.work = work
         self.mark = payload.mark
         self.watch = watch
@@ -168,7 +170,7 @@ class _Sweep:
 
     async def warehouses(self) -> None:
         """Look for what creates that failed left, in the warehouse of each catalog."""
-        pending = await self.work.submit(_pending)
+        pending = await self.work.submit(_pending_purges)
         for home in await self.work.submit(self._homes):
             names = await self.work.apart(partial(_tables_within, home, self.watch))
             if names and not await self.work.apart(partial(self._is_ours, home)):
@@ -176,14 +178,14 @@ class _Sweep:
                 continue
             for at in range(0, len(names), PAGE):
                 places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
-                free = await self.work.submit(partial(_free, [each for each in places if each not in pending]))
+                free = await self.work.submit(partial(_unclaimed, [each for each in places if each not in pending]))
                 await self._take(await self.work.apart(partial(_leftovers, free, self.watch)))
 
     def _homes(self, tx: Tx) -> list[str]:
         places = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
-    def _is_ours(self, home: str, _beat: Beat) -> bool:
+    def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
         """Say whether a warehouse has this store's mark; one without any gets it."""
         with suppress(FileExistsError, FileNotFoundError):
             if not self.dry:
@@ -196,14 +198,14 @@ class _Sweep:
         except (OSError, ValueError):
             return False
 
-    async def _take(self, found: Found) -> None:
+    async def _take(self, found: OrphanFiles) -> None:
         if self.dry:
             self.gone += [*found.files, *found.directories]
         elif found.files or found.directories:
             self.gone += await self.work.apart(partial(_remove, found))
 
 
-class _Live(NamedTuple):
+class _LiveTable(NamedTuple):
     """A live table as a page has it."""
 
     node_id: int
@@ -211,19 +213,19 @@ class _Live(NamedTuple):
     current: str
 
 
-def _page(after: str, tx: Tx) -> list[_Live]:
-    return [_Live(*row) for row in tx.documents.page(after, limit=PAGE)]
+def _page(after: str, tx: Tx) -> list[_LiveTable]:
+    return [_LiveTable(*row) for row in tx.documents.page(after, limit=PAGE)]
 
 
-def _document(node_id: int, tx: Tx) -> Document | None:
+def _document(node_id: int, tx: Tx) -> MetadataDocument | None:
     return tx.documents.read(node_id)
 
 
-def _free(places: list[str], tx: Tx) -> list[str]:
+def _unclaimed(places: list[str], tx: Tx) -> list[str]:
     return [place for place in places if not rivals_of(tx, place)]
 
 
-def _pending(tx: Tx) -> set[str]:
+def _pending_purges(tx: Tx) -> set[str]:
     """Return where purges are still to be done, or were given up."""
     payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
     lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
@@ -231,7 +233,7 @@ def _pending(tx: Tx) -> set[str]:
     return found | {payload.location for payload in lance}
 
 
-def _with_candidates(page: list[_Live], watch: Watch, beat: Beat) -> list[_Live]:
+def _with_candidates(page: list[_LiveTable], watch: OrphanWindow, beat: Heartbeat) -> list[_LiveTable]:
     """Return the tables whose documents are worth reading: some file in the directory may have lost."""
     found = []
     for count, one in enumerate(page):
@@ -243,27 +245,27 @@ def _with_candidates(page: list[_Live], watch: Watch, beat: Beat) -> list[_Live]
     return found
 
 
-def _losers_of(document: Document, watch: Watch, _beat: Beat) -> Found:
+def _losers_of(document: MetadataDocument, watch: OrphanWindow, _beat: Heartbeat) -> OrphanFiles:
     directory = path_of(document.metadata_location.rpartition("/")[0])
-    return Found(tuple(losers(directory, document, watch)), ())
+    return OrphanFiles(tuple(lost_race_files(directory, document, watch)), ())
 
 
-def _tables_within(home: str, watch: Watch, _beat: Beat) -> list[str]:
+def _tables_within(home: str, watch: OrphanWindow, _beat: Heartbeat) -> list[str]:
     return [name for name in _names(home) if is_table_within(name, watch)]
 
 
-def _leftovers(places: list[str], watch: Watch, beat: Beat) -> Found:
+def _leftovers(places: list[str], watch: OrphanWindow, beat: Heartbeat) -> OrphanFiles:
     files: list[str] = []
     directories: list[str] = []
     for count, place in enumerate(places):
         beat(count)
-        found = leftover(path_of(place), watch)
+        found = find_leftover(path_of(place), watch)
         files += found.files
         directories += found.directories
-    return Found(tuple(files), tuple(directories))
+    return OrphanFiles(tuple(files), tuple(directories))
 
 
-def _remove(found: Found, beat: Beat) -> list[str]:
+def _remove(found: OrphanFiles, beat: Heartbeat) -> list[str]:
     gone = []
     for count, (path, remove) in enumerate(
         [*((each, os.unlink) for each in found.files), *((each, os.rmdir) for each in found.directories)]

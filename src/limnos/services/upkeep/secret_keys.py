@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.errors import StateUnknown, Unavailable, Unsupported
-from limnos.model.sealed import keys_of
+from limnos.model.errors import ServiceUnavailable, StateUnknown, UnsupportedOperation
+from limnos.model.sealed_secrets import keys_of
 from limnos.services.activity.webhooks import SECRET
 from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.scene import Scope
-from limnos.services.request.sealing import Keys, is_plain
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
 from limnos.store.nodes import catalog_records_read
 from limnos.store.webhooks import webhook_secrets_read
 from limnos.telemetry.logs import get_logger
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.storage")
-Sealing = TypeVar("Sealing", bound="SecretsSeal | WebhookSeal")
+SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 
 
-class Held(NamedTuple):
+class KeyInventory(NamedTuple):
     """The keys of a server, oldest first, with how many catalogs and webhooks have secrets under each; and under none of them, or under none at all."""
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class SecretsSeal(msgspec.Struct, frozen=True):
 
     catalog_id: int
     metalake_id: int
-    keys: Keys
+    keys: SealingKeys
 
 
 class WebhookSeal(msgspec.Struct, frozen=True):
@@ -65,36 +65,36 @@ class WebhookSeal(msgspec.Struct, frozen=True):
     sealed: str
 
 
-def _require(scene: Scene) -> None:
-    scene.require(Action.KEYS_MANAGE, ())
+def _require(request_view: RequestView) -> None:
+    request_view.require(Action.KEYS_MANAGE, ())
 
 
-async def keys_list(ctx: Context) -> Held:
+async def keys_list(ctx: Context) -> KeyInventory:
     """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
     await refuse_former(ctx)
-    await ctx.read(Scope(), _require)
-    return await keys_held(ctx)
+    await ctx.read(RequestScope(), _require)
+    return await keys_inventory(ctx)
 
 
-async def keys_held(ctx: Context) -> Held:
+async def keys_inventory(ctx: Context) -> KeyInventory:
     """Return what `keys_list` does, for the server itself, which tells at its start what it cannot open."""
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
     webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]
-    return _held(keys_of_server(ctx), catalogs, webhooks=webhooks)
+    return _key_inventory(keys_of_server(ctx), catalogs, webhooks=webhooks)
 
 
-async def keys_rotate(ctx: Context) -> tuple[Held, int]:
+async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
 
     Raises Unsupported without any key; StateUnknown where the store went away between two of them.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
-    await ctx.read(Scope(), _require)
+    await ctx.read(RequestScope(), _require)
     found, webhooks = await ctx.look_up(catalog_records_read), await ctx.look_up(webhook_secrets_read)
     made = keys.renew()
     if keys.current is None:
-        raise Unsupported(
+        raise UnsupportedOperation(
             "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
         )
     done, now, secrets = 0, [], []
@@ -109,7 +109,7 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
                 done += await _seal(
                     ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal
                 )
-    except Unavailable as error:
+    except ServiceUnavailable as error:
         if not done:
             raise
         raise StateUnknown(
@@ -117,19 +117,19 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
         ) from error
     log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
     # Nothing is asked of the store after the last commit: what was done is told.
-    return _held(keys, now, webhooks=secrets), done
+    return _key_inventory(keys, now, webhooks=secrets), done
 
 
-def keys_of_server(ctx: Context) -> Keys:
+def keys_of_server(ctx: Context) -> SealingKeys:
     """Return the keys of this server."""
     return ctx.services.defaults.storages.keys
 
 
-async def _seal(ctx: Context, command: Sealing, *, mutation: Callable[[Tx, Permit[Sealing]], bool]) -> bool:
-    def decide(scene: Scene) -> Permit[Sealing]:
-        return scene.permit(command, scene.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
+async def _seal(ctx: Context, command: SealCommand, *, mutation: Callable[[Tx, Permit[SealCommand]], bool]) -> bool:
+    def decide(request_view: RequestView) -> Permit[SealCommand]:
+        return request_view.permit(command, request_view.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
 
-    return await ctx.write(Scope(), decide, mutation)
+    return await ctx.write(RequestScope(), decide, mutation)
 
 
 def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
@@ -152,14 +152,16 @@ def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
     return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
 
 
-def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]], *, webhooks: Sequence[str]) -> Held:
+def _key_inventory(
+    keys: SealingKeys, catalogs: Sequence[Mapping[str, str]], *, webhooks: Sequence[str]
+) -> KeyInventory:
     counts: Counter[str] = Counter()
     sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
-    plain = sum(is_plain(SECRET, secret) for secret in webhooks)
+    plain = sum(is_unsealed_secret(SECRET, secret) for secret in webhooks)
     for properties in catalogs:
         counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
-        plain += any(is_plain(name, value) for name, value in properties.items())
+        plain += any(is_unsealed_secret(name, value) for name, value in properties.items())
     names = keys.names
-    return Held(
+    return KeyInventory(
         names, keys.current, keys.makes, counts, sent, tuple(sorted({*counts, *sent} - {*names})), plain,
     )  # fmt: skip

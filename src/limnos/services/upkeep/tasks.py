@@ -12,14 +12,14 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, NotFound
 from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.scene import Scope
+from limnos.services.request.request_view import RequestScope
 from limnos.store.tasks import STATES, task_read, tasks_read
 
 if TYPE_CHECKING:
     from limnos.model.entities import TaskRow
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 TASKS_MAX = 1000
@@ -31,14 +31,14 @@ class TaskRetry(msgspec.Struct, frozen=True):
     task_id: int
 
 
-def _require(scene: Scene) -> None:
-    scene.require(Action.TASK_MANAGE, ())
+def _require(request_view: RequestView) -> None:
+    request_view.require(Action.TASK_MANAGE, ())
 
 
 async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRow]:
     """Return tasks of a state by id, those after an id, at most `TASKS_MAX`. Raises BadRequest for no state of a task."""
     await refuse_former(ctx)
-    await ctx.read(Scope(), _require)
+    await ctx.read(RequestScope(), _require)
     if state not in STATES:
         raise BadRequest(f"'{state[:50]}' is no state of a task: use one of {', '.join(STATES)}")
     return await ctx.look_up(lambda: tasks_read(state, after=after, limit=TASKS_MAX))
@@ -47,14 +47,14 @@ async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRo
 async def task_load(ctx: Context, task_id: int) -> TaskRow:
     """Return a task. Raises NotFound."""
     await refuse_former(ctx)
-    await ctx.read(Scope(), _require)
+    await ctx.read(RequestScope(), _require)
     found = await ctx.look_up(lambda: task_read(task_id))
     if found is None:
-        raise no_task(task_id)
+        raise task_missing_error(task_id)
     return found
 
 
-def no_task(task_id: int | str) -> NotFound:
+def task_missing_error(task_id: int | str) -> NotFound:
     """Say that there is no such task; one that is done leaves no trace unless it has something to tell."""
     return NotFound(f"Task {task_id} does not exist, or is done: see 'limnos task list'", kind="task")
 
@@ -62,12 +62,12 @@ def no_task(task_id: int | str) -> NotFound:
 async def task_retry(ctx: Context, task_id: int) -> None:
     """Make a task due at once that was given up, or waits. Raises NotFound, also for one that runs just now."""
 
-    def decide(scene: Scene) -> Permit[TaskRetry]:
-        return scene.permit(TaskRetry(task_id), scene.require(Action.TASK_MANAGE, ()))
+    def decide(request_view: RequestView) -> Permit[TaskRetry]:
+        return request_view.permit(TaskRetry(task_id), request_view.require(Action.TASK_MANAGE, ()))
 
     await refuse_former(ctx)
-    if not await ctx.write(Scope(), decide, task_revive):
-        raise no_task(task_id)
+    if not await ctx.write(RequestScope(), decide, task_revive):
+        raise task_missing_error(task_id)
     ctx.services.wake_worker()
 
 

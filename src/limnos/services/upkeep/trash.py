@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
-from limnos.model.entities import Node, Trashed
+from limnos.model.decisions import ChainLink
+from limnos.model.entities import Node, TrashRow
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
@@ -23,22 +23,22 @@ from limnos.names.path import PARTS_MAX
 from limnos.services.catalog.fileset_purges import fileset_purge_later
 from limnos.services.catalog.namespaces import parent_of
 from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
-from limnos.services.lookup.objects import codec_of
+from limnos.services.lookup.securables import codec_of
 from limnos.services.request.table_formats import LANCE, least_levels
-from limnos.services.storage.place_claims import places_delete, places_release
+from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
 from limnos.store.trash import trash_expired, trash_read, trashed_read
-from limnos.view.cold import for_each, need
+from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import node_key
 
 if TYPE_CHECKING:
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.permits import Permit
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.store.trash import Ancestors, Found
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.store.trash import Ancestors, TrashRows
     from limnos.store.tx import Tx
 
 PAGE_MAX = 1000
@@ -64,10 +64,10 @@ _CREATES = {
 """What bringing something back takes where it goes."""
 
 
-class Undrop(msgspec.Struct, frozen=True):
+class TrashRestore(msgspec.Struct, frozen=True):
     """Bring something back below `into`; with `contents` what was dropped in it, too. `room`: levels that may lie below it."""
 
-    dropped: Trashed
+    dropped: TrashRow
     into: Node
     name: str
     contents: bool
@@ -76,27 +76,27 @@ class Undrop(msgspec.Struct, frozen=True):
     """How namespaces are spelled there: what can't be stays in the trash."""
 
 
-class Forget(msgspec.Struct, frozen=True):
+class TrashForget(msgspec.Struct, frozen=True):
     """Let go of something in the trash now; its files stay."""
 
     dropped_id: int
 
 
-class Dropped(NamedTuple):
+class TrashEntry(NamedTuple):
     """Something that can be brought back: its path below the catalog, as what it lay in is called now."""
 
-    row: Trashed
+    row: TrashRow
     path: Levels
 
 
 class TrashPage(NamedTuple):
     """What the caller may bring back, newest first, and where the next page begins; None when this is the last one."""
 
-    found: tuple[Dropped, ...]
+    found: tuple[TrashEntry, ...]
     following: tuple[int, int] | None
 
 
-class Undropped(NamedTuple):
+class TrashRestored(NamedTuple):
     """What was brought back: its path below the catalog, and how much of its contents; `left`: what stays in the trash."""
 
     kind: Kind
@@ -105,42 +105,44 @@ class Undropped(NamedTuple):
     left: int
 
 
-def _catalog_id(scene: Scene) -> int:
-    scene.require_in_use()
-    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
-    return scene.catalog.id
+def _catalog_id(request_view: RequestView) -> int:
+    request_view.require_in_use()
+    request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+    return request_view.catalog.id
 
 
-def _chain(scene: Scene, row: Trashed, above: Ancestors) -> Chain:
+def _chain(request_view: RequestView, row: TrashRow, above: Ancestors) -> SecurableChain:
     """Return the links from a dropped object up to the metalake, through whatever lies between, dropped or not."""
-    links = [Link(row.id, row.kind, row.name)]
+    links = [ChainLink(row.id, row.kind, row.name)]
     parent_id = row.parent_id
-    while parent_id != scene.catalog.id:
-        node = need(scene.view, node_key(parent_id), zone=scene.zone)
+    while parent_id != request_view.catalog.id:
+        node = require_fact(request_view.view, node_key(parent_id), zone=request_view.zone)
         if node is None:
             parent, kind, name = above[parent_id]
         else:
             parent, kind, name = node.parent_id, node.kind, node.name
-        links.append(Link(parent_id, kind, name))
+        links.append(ChainLink(parent_id, kind, name))
         parent_id = parent
-    return (*links, *scene.settled.outer)
+    return (*links, *request_view.settled.outer)
 
 
-def _path(scene: Scene, chain: Chain) -> Levels:
-    return tuple(link.name for link in reversed(chain[: -len(scene.settled.outer)]))
+def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
+    return tuple(link.name for link in reversed(chain[: -len(request_view.settled.outer)]))
 
 
-async def trash_list(ctx: Context, scope: Scope, *, below: Levels, before: tuple[int, int], limit: int) -> TrashPage:
+async def trash_list(
+    ctx: Context, scope: RequestScope, *, below: Levels, before: tuple[int, int], limit: int
+) -> TrashPage:
     """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, Forbidden (catalog).
 
     Where the next page begins is told by the last thing that is shown: what is hidden in between leaves no trace.
     """
     catalog_id = await ctx.read(scope, _catalog_id)
     count = max(1, min(limit, PAGE_MAX))
-    shown: list[Dropped] = []
+    shown: list[TrashEntry] = []
     for _ in range(SLICES_MAX):
-        found: Found = await ctx.look_up(partial(trash_read, catalog_id, before=before, limit=SLICE_MAX))
-        shown += await ctx.read(scope, partial(_shown, catalog_id=catalog_id, found=found, below=below))
+        found: TrashRows = await ctx.look_up(partial(trash_read, catalog_id, before=before, limit=SLICE_MAX))
+        shown += await ctx.read(scope, partial(_visible_entries, catalog_id=catalog_id, found=found, below=below))
         is_last = len(found.rows) < SLICE_MAX
         if len(shown) > count or (len(shown) == count and not is_last):
             return TrashPage(tuple(shown[:count]), _mark(shown[count - 1].row))
@@ -150,26 +152,30 @@ async def trash_list(ctx: Context, scope: Scope, *, below: Levels, before: tuple
     return TrashPage(tuple(shown), before)
 
 
-def _mark(row: Trashed) -> tuple[int, int]:
+def _mark(row: TrashRow) -> tuple[int, int]:
     return row.dropped_at, row.id
 
 
-def _shown(scene: Scene, *, catalog_id: int, found: Found, below: Levels) -> tuple[Dropped, ...]:
+def _visible_entries(
+    request_view: RequestView, *, catalog_id: int, found: TrashRows, below: Levels
+) -> tuple[TrashEntry, ...]:
     """Keep what the caller may bring back, below a path."""
-    if _catalog_id(scene) != catalog_id:
+    if _catalog_id(request_view) != catalog_id:
         return ()
 
-    def judge(row: Trashed) -> Dropped | None:
-        chain = _chain(scene, row, found.above)
-        return Dropped(row, _path(scene, chain)) if scene.decide(Action.UNDROP, chain).allowed else None
+    def judge(row: TrashRow) -> TrashEntry | None:
+        chain = _chain(request_view, row, found.above)
+        return (
+            TrashEntry(row, _path(request_view, chain)) if request_view.decide(Action.UNDROP, chain).allowed else None
+        )
 
     shown = for_each(found.rows, judge)
     return tuple([each for each in shown if each is not None and each.path[: len(below)] == below])
 
 
-async def undrop(
-    ctx: Context, scope: Scope, *, dropped_id: int, to: Levels | None = None, contents: bool = False
-) -> Undropped:
+async def trash_restore(
+    ctx: Context, scope: RequestScope, *, dropped_id: int, to: Levels | None = None, contents: bool = False
+) -> TrashRestored:
     """Bring something back, where it lay unless `to` says where. Raises NotFound, AlreadyExists, Forbidden.
 
     With `contents` what was dropped in a namespace comes back with it; of several of one name the one dropped last.
@@ -178,66 +184,74 @@ async def undrop(
         check_levels(to)
     path: Levels = ()
 
-    def decide(scene: Scene) -> Permit[Undrop]:
+    def decide(request_view: RequestView) -> Permit[TrashRestore]:
         nonlocal path
-        _catalog_id(scene)
-        if scene.catalog.id != catalog_id or not found.rows:
+        _catalog_id(request_view)
+        if request_view.catalog.id != catalog_id or not found.rows:
             raise _missing(scope, dropped_id)
         row = found.rows[0]
         if contents and row.kind is not Kind.NAMESPACE:
             raise BadRequest(f"A {row.kind.word} has no contents: ask for them with a namespace")
-        chain = _chain(scene, row, found.above)
-        decision = scene.decide(Action.UNDROP, chain)
+        chain = _chain(request_view, row, found.above)
+        decision = request_view.decide(Action.UNDROP, chain)
         if not decision.allowed:
             raise _missing(scope, dropped_id)
-        into, path, there = _goes(scene, row, chain, to)
-        codec = codec_of(scene)
+        into, path, there = _restore_target(request_view, row, chain, to)
+        codec = codec_of(request_view)
         if row.kind is Kind.NAMESPACE:
             codec.check_namespace(path)
-        if scene.is_taken(into.id, row.kind, path[-1]):
-            raise _taken(row.kind, path)
-        return scene.permit(Undrop(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, there)
+        if request_view.is_taken(into.id, row.kind, path[-1]):
+            raise _name_taken_error(row.kind, path)
+        return request_view.permit(
+            TrashRestore(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, there
+        )
 
     catalog_id = await ctx.read(scope, _catalog_id)
     for _ in range(2):
-        found: Found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
+        found: TrashRows = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
         try:
-            back = await ctx.write(scope, decide, undrop_run)
+            back = await ctx.write(scope, decide, trash_restore_run)
         except AlreadyExists as error:
-            raise _taken(found.rows[0].kind, path) from error
+            raise _name_taken_error(found.rows[0].kind, path) from error
         if back is not None:
-            return Undropped(found.rows[0].kind, path, *back)
+            return TrashRestored(found.rows[0].kind, path, *back)
     raise _missing(scope, dropped_id)
 
 
-async def trash_forget(ctx: Context, scope: Scope, *, dropped_id: int) -> None:
+async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
     """Let go of something before its time, so that its place is free; its files stay. Raises NotFound, Forbidden (catalog)."""
     catalog_id = await ctx.read(scope, _catalog_id)
     found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
 
-    def decide(scene: Scene) -> Permit[Forget]:
-        if _catalog_id(scene) != catalog_id or not found.rows:
+    def decide(request_view: RequestView) -> Permit[TrashForget]:
+        if _catalog_id(request_view) != catalog_id or not found.rows:
             raise _missing(scope, dropped_id)
-        decision = scene.decide(Action.UNDROP, _chain(scene, found.rows[0], found.above))
+        decision = request_view.decide(Action.UNDROP, _chain(request_view, found.rows[0], found.above))
         if not decision.allowed:
             raise _missing(scope, dropped_id)
-        return scene.permit(Forget(dropped_id), decision)
+        return request_view.permit(TrashForget(dropped_id), decision)
 
-    if not await ctx.write(scope, decide, forget_run):
+    if not await ctx.write(scope, decide, trash_forget_run):
         raise _missing(scope, dropped_id)
 
 
-def forget_run(tx: Tx, permit: Permit[Forget]) -> bool:
+def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
     """Let go of it; says whether it was still there."""
-    places_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
+    locations_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
     return tx.trash.forget(permit.command.dropped_id)
 
 
-def _goes(scene: Scene, row: Trashed, chain: Chain, to: Levels | None) -> tuple[Node, Levels, Decision]:
+def _restore_target(
+    request_view: RequestView, row: TrashRow, chain: SecurableChain, to: Levels | None
+) -> tuple[Node, Levels, Decision]:
     """Say where something goes: what it lies in then, its path, and the decision that it may. Raises NotFound, Forbidden."""
     if to is None:
-        path, above = _path(scene, chain), chain[1:]
-        into = scene.catalog if len(path) == 1 else need(scene.view, node_key(row.parent_id), zone=scene.zone)
+        path, above = _path(request_view, chain), chain[1:]
+        into = (
+            request_view.catalog
+            if len(path) == 1
+            else require_fact(request_view.view, node_key(row.parent_id), zone=request_view.zone)
+        )
         if into is None:
             raise NotFound(
                 f"{row.kind.word.capitalize()} {render(path)} lay in namespace {render(path[:-1])}, which was dropped, too (id "
@@ -245,13 +259,13 @@ def _goes(scene: Scene, row: Trashed, chain: Chain, to: Levels | None) -> tuple[
                 kind="namespace",
             )
     else:
-        if row.kind is not Kind.NAMESPACE and len(to) < least_levels(scene):
+        if row.kind is not Kind.NAMESPACE and len(to) < least_levels(request_view):
             raise BadRequest(f"A {row.kind.word} lies in a namespace: name at least two levels")
-        path, (into, above) = to, parent_of(scene, to)
-    return into, path, scene.require(_CREATES[row.kind], above)
+        path, (into, above) = to, parent_of(request_view, to)
+    return into, path, request_view.require(_CREATES[row.kind], above)
 
 
-def _missing(scope: Scope, dropped_id: int) -> NotFound:
+def _missing(scope: RequestScope, dropped_id: int) -> NotFound:
     return NotFound(
         f"Nothing that you may bring back has id {dropped_id} in the trash of catalog {scope.catalog}: it was brought back, or "
         "kept long enough, or its files were purged; see what there is with 'limnos trash ls'",
@@ -259,14 +273,14 @@ def _missing(scope: Scope, dropped_id: int) -> NotFound:
     )
 
 
-def _taken(kind: Kind, path: Levels) -> AlreadyExists:
+def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
     return AlreadyExists(
         f"{kind.word.capitalize()} {render(path)} exists by now: say where the dropped one goes, under another name",
         kind=kind.word,
     )
 
 
-def undrop_run(tx: Tx, permit: Permit[Undrop]) -> tuple[int, int] | None:
+def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] | None:
     """Bring it back, and what was dropped in it; returns how much of that came back and stays, None when it is gone."""
     command = permit.command
     into = tx.nodes.confirm(command.into)
@@ -287,13 +301,13 @@ def trash_sweep(tx: Tx) -> int:
     """
     found = trash_expired(tx)
     for each in found:
-        places_release(tx, each.node_id)
+        locations_release(tx, each.node_id)
         if each.format == LANCE and each.location is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
-            places_delete(tx, each.node_id)
+            locations_mark_deleting(tx, each.node_id)
         elif each.purges and each.location is not None and each.metadata_location is not None:
             purge_later(tx, catalog=each.zone, metadata_location=each.metadata_location, location=each.location)
-            places_delete(tx, each.node_id)
+            locations_mark_deleting(tx, each.node_id)
         elif each.purges:
             fileset_purge_later(tx, catalog=each.zone, fileset=each.node_id)
     return sum(tx.trash.forget(each.node_id) for each in found)

@@ -12,61 +12,63 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import Shares, is_within, normalise, parse, place_key
-from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.files import ThreadShares, is_within, normalise, parse, place_key
+from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.kinds import Kind
-from limnos.model.places import ROOTS
+from limnos.model.storage_locations import ROOTS
 from limnos.services.catalog.filesets import location_name
-from limnos.services.federation.shadows import seen
-from limnos.services.lookup.objects import codec_of, target_require
-from limnos.services.request.places import place_of
-from limnos.services.request.shared import Part
+from limnos.services.federation.placeholder_nodes import read_attached
+from limnos.services.lookup.securables import codec_of, target_require
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
-from limnos.sources.credentials import Rights
-from limnos.sources.vending import SWITCHES, Given, Giver, giver_of
-from limnos.store.places import rivals_read
+from limnos.sources.credentials import FileRights
+from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
+from limnos.store.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import SecurableChain
     from limnos.model.entities import Node
     from limnos.model.records import FilesetRecord
     from limnos.names.path import Levels
-    from limnos.services.governance.attachments import On
+    from limnos.services.governance.attachments import AttachmentTarget
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.store.interface import Time
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.store.interface import StoreClock
 
 log = get_logger("limnos.credentials")
 KEPT_MAX: Final = 10_000
 USABLE_MS: Final = 60_000
 """Credentials that end sooner are given to nobody."""
-BOTH: Final = Rights(reads=True, writes=True)
+BOTH: Final = FileRights(reads=True, writes=True)
 OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
     ICEBERG: ("metadata",),
     LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
 }
 """What of a table its writers must read, and which holds no rows."""
-GIVEN = Counter("limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",))
+CREDENTIALS_GIVEN = Counter(
+    "limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",)
+)
 
 
-class Wanted(NamedTuple):
+class CredentialRequest(NamedTuple):
     """Who gives out credentials, narrowed to what opens one place; equal ones get the same credentials."""
 
-    giver: Giver
+    giver: CredentialIssuer
     policy: str
 
 
-class Vended(NamedTuple):
+class VendedCredentials(NamedTuple):
     """Credentials for a table's place, and the properties of its catalog, which say how its store is reached."""
 
-    credentials: Given
+    credentials: IssuedCredentials
     location: str
-    rights: Rights
+    rights: FileRights
     properties: Mapping[str, str]
 
     @property
@@ -76,30 +78,30 @@ class Vended(NamedTuple):
         return f"{rights}{self.credentials.expires_ms}"
 
 
-class Vendor:
+class CredentialVendor:
     """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
 
     def __init__(
-        self, *, timeout_s: float, time: Time, ask: Callable[[Giver, str], Given] = lambda giver, policy: giver.ask(policy)
+        self, *, timeout_s: float, time: StoreClock, ask: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda giver, policy: giver.ask(policy)
     ) -> None:  # fmt: skip
-        self._shares = Shares(timeout_s=timeout_s)
+        self._shares = ThreadShares(timeout_s=timeout_s)
         self._time = time
         self._ask = ask
-        self._kept: dict[Wanted, Given] = {}
-        self._asked: dict[Wanted, asyncio.Task[Given]] = {}
-        self._wanted: dict[tuple[str, Rights, str], tuple[Place, Wanted | None]] = {}
+        self._kept: dict[CredentialRequest, IssuedCredentials] = {}
+        self._asked: dict[CredentialRequest, asyncio.Task[IssuedCredentials]] = {}
+        self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
-    def wanted(self, opened: Opened) -> Wanted | None:
-        """Return what is asked for a table's files: worked out once for as long as its catalog's place is the same. Raises as `wanted_of` does."""
+    def wanted(self, opened: TableFileAccess) -> CredentialRequest | None:
+        """Return what is asked for a table's files: worked out once for as long as its catalog's place is the same. Raises as `credential_request_of` does."""
         key = (opened.location, opened.rights, opened.table_format)
         found = self._wanted.get(key)
         if found is None or found[0] is not opened.place:
             if len(self._wanted) >= KEPT_MAX:
                 self._wanted.clear()
-            found = self._wanted[key] = (opened.place, _wanted(opened))
+            found = self._wanted[key] = (opened.place, _credential_request(opened))
         return found[1]
 
-    def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Given | None:
+    def kept(self, wanted: CredentialRequest, *, at_least_ms: int | None = None) -> IssuedCredentials | None:
         """Return credentials that have at least half of their life before them, or so much time."""
         found = self._kept.get(wanted)
         least = wanted.giver.life_s * 500 if at_least_ms is None else at_least_ms
@@ -107,26 +109,26 @@ class Vendor:
             return None
         return found
 
-    async def given(self, wanted: Wanted) -> Given:
+    async def given(self, wanted: CredentialRequest) -> IssuedCredentials:
         """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
 
         Raises Unavailable, StorageFailed, Unsupported.
         """
         found = self.kept(wanted)
         if found is not None:
-            GIVEN["kept",] += 1
+            CREDENTIALS_GIVEN["kept",] += 1
             return found
         try:
             return await self._new(wanted)
         except LimnosError as error:
-            GIVEN["refused",] += 1
+            CREDENTIALS_GIVEN["refused",] += 1
             log.warning("no credentials for a table", role=wanted.giver.name, error=error.message, **error.context)
-            older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, Unavailable) else None
+            older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, ServiceUnavailable) else None
             if older is None:
                 raise
             return older
 
-    async def _new(self, wanted: Wanted) -> Given:
+    async def _new(self, wanted: CredentialRequest) -> IssuedCredentials:
         if asyncio.current_task() is None:
             await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
         task = self._asked.get(wanted)
@@ -135,14 +137,14 @@ class Vendor:
             task.add_done_callback(partial(self._done, wanted))
         return await asyncio.shield(task)
 
-    async def _fetched(self, wanted: Wanted) -> Given:
+    async def _fetched(self, wanted: CredentialRequest) -> IssuedCredentials:
         giver = wanted.giver
         try:
             found = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, wanted.policy))
-        except Unavailable as error:
+        except ServiceUnavailable as error:
             if error.context:
                 raise
-            raise Unavailable(  # the threads are stuck, or it took too long
+            raise ServiceUnavailable(  # the threads are stuck, or it took too long
                 "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
                 "ask for the table without credentials", retry_after_s=5,
             ) from error  # fmt: skip
@@ -151,10 +153,10 @@ class Vendor:
                 "The catalog's token service gives credentials that end at once: have its clock looked at"
             )
         self._keep(wanted, found)
-        GIVEN["new",] += 1
+        CREDENTIALS_GIVEN["new",] += 1
         return found
 
-    def _keep(self, wanted: Wanted, found: Given) -> None:
+    def _keep(self, wanted: CredentialRequest, found: IssuedCredentials) -> None:
         self._kept.pop(wanted, None)
         if len(self._kept) >= KEPT_MAX:
             now_ms = self._time.now_ms()
@@ -163,7 +165,7 @@ class Vendor:
                 del self._kept[next(iter(self._kept))]
         self._kept[wanted] = found
 
-    def _done(self, wanted: Wanted, task: asyncio.Task[Given]) -> None:
+    def _done(self, wanted: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
         self._asked.pop(wanted, None)
         if not task.cancelled():
             task.exception()  # whoever waited has it; if nobody did, nobody needs it
@@ -174,56 +176,60 @@ class Vendor:
             task.cancel()
 
 
-class Opened(NamedTuple):
+class TableFileAccess(NamedTuple):
     """A table as far as its files are open to the caller."""
 
     location: str
-    rights: Rights
-    place: Place
+    rights: FileRights
+    place: CatalogStorage
     table_format: str
 
 
-def vends(properties: Mapping[str, str]) -> bool:
+def is_vending(properties: Mapping[str, str]) -> bool:
     """Say whether a catalog gives out credentials at all. Properties that can't be right give out none."""
     try:
-        return any(giver_of(properties, scheme) is not None for scheme in SWITCHES)
+        return any(credential_issuer_of(properties, scheme) is not None for scheme in SWITCHES)
     except BadRequest:
         return False
 
 
-async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Vended | None:
+async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
     """Return credentials for a table's files, as far as the caller may read or write them by a right of their own; None where none are given out.
 
     Raises Unavailable, StorageFailed where STS does not answer or refuses.
     """
 
-    def look(scene: Scene) -> Opened | None:
-        node, chain = scene.find(levels, Kind.TABLE)
-        return None if node is None else _table_open(scene, node, chain=chain)
+    def look(request_view: RequestView) -> TableFileAccess | None:
+        node, chain = request_view.find(levels, Kind.TABLE)
+        return None if node is None else _table_access(request_view, node, chain=chain)
 
-    return await _vended(ctx, scope, look=look)
+    return await _vend(ctx, scope, look=look)
 
 
-async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
+async def object_credentials(ctx: Context, on: AttachmentTarget, *, location: str | None) -> VendedCredentials | None:
     """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
 
     `location` names one of a fileset's. Raises NotFound, Forbidden, and as `table_credentials` does.
     """
 
-    def look(scene: Scene) -> Opened | None:
-        scene.require_in_metalake_use()
-        target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
+    def look(request_view: RequestView) -> TableFileAccess | None:
+        request_view.require_in_metalake_use()
+        target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.METADATA_LOAD)
         if target.node is None or on.kind not in (Kind.TABLE, Kind.FILESET):
             return None
-        opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
-        return opens(scene, target.node, chain=target.chain)
+        opens = _table_access if on.kind is Kind.TABLE else partial(_fileset_access, location=location)
+        return opens(request_view, target.node, chain=target.chain)
 
-    opens = await seen(ctx, on.scope, reader=lambda scene: look(scene) is not None, otherwise=lambda *_: False)
-    return await _vended(ctx, on.scope, look=look) if opens else None
+    opens = await read_attached(
+        ctx, on.scope, reader=lambda request_view: look(request_view) is not None, otherwise=lambda *_: False
+    )
+    return await _vend(ctx, on.scope, look=look) if opens else None
 
 
-async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened | None]) -> Vended | None:
-    waited: tuple[Wanted, Given] | None = None
+async def _vend(
+    ctx: Context, scope: RequestScope, *, look: Callable[[RequestView], TableFileAccess | None]
+) -> VendedCredentials | None:
+    waited: tuple[CredentialRequest, IssuedCredentials] | None = None
     while True:
         seen = await ctx.read(scope, look)
         wanted = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
@@ -233,59 +239,80 @@ async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened 
         if found is None and waited is not None and waited[0] == wanted:
             found = waited[1]
         if found is not None:
-            return Vended(found, seen.location, seen.rights, seen.place.catalog.properties)
+            return VendedCredentials(found, seen.location, seen.rights, seen.place.catalog.properties)
         waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the rights are looked at again
 
 
-def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> Opened | None:
+def _fileset_access(
+    request_view: RequestView, node: Node, *, chain: SecurableChain, location: str | None
+) -> TableFileAccess | None:
     """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
     record = cast("FilesetRecord", node.record)
     found = record.locations.get(location_name(record, location))
-    if found is None or not vends(place_of(scene).catalog.properties):
+    if found is None or not is_vending(catalog_storage_of(request_view).catalog.properties):
         return None
-    scene.defaults.place_conflicts.refuse(node.id, what="fileset")
-    reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
-    return Opened(found, Rights(reads, writes), place_of(scene), "")
+    request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
+    reads, writes = (
+        request_view.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER)
+    )
+    return TableFileAccess(found, FileRights(reads, writes), catalog_storage_of(request_view), "")
 
 
-def _table_open(scene: Scene, node: Node, *, chain: Chain) -> Opened | None:
-    return open_to(scene, node, chain=chain, gives=vends)
+def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChain) -> TableFileAccess | None:
+    return table_file_access(request_view, node, chain=chain, gives=is_vending)
 
 
-def open_to(scene: Scene, node: Node, *, chain: Chain, gives: Callable[[Mapping[str, str]], bool]) -> Opened | None:
+def table_file_access(
+    request_view: RequestView, node: Node, *, chain: SecurableChain, gives: Callable[[Mapping[str, str]], bool]
+) -> TableFileAccess | None:
     """Return a table's place and what the caller may do there; None where its catalog's properties give nothing out."""
-    if node.kind is not Kind.TABLE or is_sourced(scene) or not gives(place_of(scene).catalog.properties):
+    if (
+        node.kind is not Kind.TABLE
+        or is_sourced(request_view)
+        or not gives(catalog_storage_of(request_view).catalog.properties)
+    ):
         return None
-    scene.defaults.place_conflicts.refuse(node.id, what="table")
-    reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
-    return Opened(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
+    request_view.defaults.location_conflicts.refuse(node.id, what="table")
+    reads, writes = (request_view.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
+    return TableFileAccess(
+        request_view.document(node.id).location,
+        FileRights(reads, writes),
+        catalog_storage_of(request_view),
+        node.format or ICEBERG,
+    )
 
 
-def _wanted(seen: Opened) -> Wanted | None:
+def _credential_request(seen: TableFileAccess) -> CredentialRequest | None:
     open_to_writers = OPEN_TO_WRITERS.get(seen.table_format, ())
-    return wanted_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
+    return credential_request_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
 
 
-def wanted_of(place: Place, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> Wanted | None:
+def credential_request_of(
+    place: CatalogStorage, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]
+) -> CredentialRequest | None:
     """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
     properties = place.catalog.properties
-    giver = giver_of(properties, parse(location).scheme)
+    giver = credential_issuer_of(properties, parse(location).scheme)
     if giver is None or not is_within(location, place.roots):
         return None
     place.allowed.check_use(properties)
     policy = giver.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
-    return None if policy is None else Wanted(giver, policy)
+    return None if policy is None else CredentialRequest(giver, policy)
 
 
 async def new_table_credentials(
-    ctx: Context, location: str, *, place: Place, table_format: str, unless_claimed: bool = False
-) -> Vended | None:
+    ctx: Context, location: str, *, place: CatalogStorage, table_format: str, unless_claimed: bool = False
+) -> VendedCredentials | None:
     """Return credentials for the place of a table that is about to be made by the caller, who will own it.
 
     Asked for before the table is made, so that nothing is made when STS does not answer. `unless_claimed`: they are handed out before it is there, so
     no other table may lie there, above or below. Raises as `table_credentials` does.
     """
-    wanted = None if not vends(place.catalog.properties) else _wanted(Opened(location, BOTH, place, table_format))
+    wanted = (
+        None
+        if not is_vending(place.catalog.properties)
+        else _credential_request(TableFileAccess(location, BOTH, place, table_format))
+    )
     if wanted is None:
         return None
     normal = normalise(location)
@@ -293,7 +320,9 @@ async def new_table_credentials(
         near = await ctx.look_up(partial(rivals_read, place_key(normal)))
         if any(each.claim.kind not in ROOTS for each in near):
             return None
-    return Vended(await VENDOR.of(ctx.services).given(wanted), normal, BOTH, place.catalog.properties)
+    return VendedCredentials(await VENDOR.of(ctx.services).given(wanted), normal, BOTH, place.catalog.properties)
 
 
-VENDOR: Part[Vendor] = Part("vendor", lambda services: Vendor(timeout_s=20.0, time=services.store.time))
+VENDOR: ComponentKey[CredentialVendor] = ComponentKey(
+    "vendor", lambda services: CredentialVendor(timeout_s=20.0, time=services.store.time)
+)

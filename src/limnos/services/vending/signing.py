@@ -9,15 +9,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.files import check_size, is_within, normalise, parse, run_apart
-from limnos.model.errors import BadRequest, Forbidden, LimnosError
+from limnos.files import check_size, is_within, normalise, parse, run_in_own_thread
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.services.catalog.tables import table_load
-from limnos.services.request.places import place_of
+from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.table_formats import ICEBERG
-from limnos.services.vending.credentials import OPEN_TO_WRITERS, VENDOR, open_to, vends, wanted_of
-from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, Credentials, stated
-from limnos.sources.signing import BUCKET, LIST, READ, WRITE, StoreKeys, environment_keys, signed, touched
+from limnos.services.vending.credentials import (
+    OPEN_TO_WRITERS,
+    VENDOR,
+    credential_request_of,
+    is_vending,
+    table_file_access,
+)
+from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, AwsCredentials, find_property
+from limnos.sources.s3_signing import (
+    BUCKET,
+    LIST,
+    READ,
+    WRITE,
+    StoreKeys,
+    accesses_of,
+    environment_keys,
+    sign_store_request,
+)
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -26,9 +41,9 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene, Scope
-    from limnos.services.vending.credentials import Opened
-    from limnos.sources.signing import Asked, Touched
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.vending.credentials import TableFileAccess
+    from limnos.sources.s3_signing import StoreAccess, StoreRequest
 
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
 """The property of a catalog that lets clients have requests signed."""
@@ -37,113 +52,119 @@ SIGNED = Counter(
 )
 
 
-class Signing(NamedTuple):
+class RequestSigning(NamedTuple):
     """That a table's requests are signed, and the properties of its catalog, which say how its store is reached."""
 
     properties: Mapping[str, str]
 
 
-def signs(properties: Mapping[str, str]) -> bool:
+def is_signing(properties: Mapping[str, str]) -> bool:
     """Say whether a catalog lets clients have requests signed at all."""
-    return (stated(properties, SIGNS) or "").lower() == "true"
+    return (find_property(properties, SIGNS) or "").lower() == "true"
 
 
-def catalog_signs(ctx: Context, catalog: CatalogRecord) -> bool:
+def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
     """Say the same of a catalog as it is stored."""
-    return signs(ctx.services.defaults.storages.stated(catalog.properties))
+    return is_signing(ctx.services.defaults.storages.stated(catalog.properties))
 
 
-async def table_signing(ctx: Context, scope: Scope, *, levels: Levels) -> Signing | None:
+async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
     """Say whether requests to a table's files are signed for the caller; None where they are not."""
 
-    def look(scene: Scene) -> Signing | None:
-        node, chain = scene.find(levels, Kind.TABLE)
-        opened = None if node is None else open_to(scene, node, chain=chain, gives=signs)
+    def look(request_view: RequestView) -> RequestSigning | None:
+        node, chain = request_view.find(levels, Kind.TABLE)
+        opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
         if (
             opened is None
             or not opened.location.startswith("s3://")
             or not (opened.rights.reads or opened.rights.writes)
         ):
             return None
-        return Signing(opened.place.catalog.properties)
+        return RequestSigning(opened.place.catalog.properties)
 
     return await ctx.read(scope, look)
 
 
-async def request_sign(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> dict[str, list[str]]:
+async def request_sign(
+    ctx: Context, scope: RequestScope, *, levels: Levels, asked: StoreRequest
+) -> dict[str, list[str]]:
     """Return the headers of a request with its signature.
 
     Raises NotFound and Forbidden as loading the table does; Forbidden for what lies elsewhere, or may not be done; BadRequest for a catalog that
     signs nothing, or a request that is none; Unavailable, StorageFailed as `table_credentials` does.
     """
 
-    def look(scene: Scene) -> Opened:
-        table_load(scene, levels[:-1], levels[-1])
-        place = place_of(scene)
-        if not signs(place.catalog.properties):
-            raise BadRequest(f"Catalog {scene.catalog.name} signs no requests: its owner sets '{SIGNS[0]}' to true")
-        node, chain = scene.find(levels, Kind.TABLE)
-        opened = None if node is None else open_to(scene, node, chain=chain, gives=signs)
+    def look(request_view: RequestView) -> TableFileAccess:
+        table_load(request_view, levels[:-1], levels[-1])
+        place = catalog_storage_of(request_view)
+        if not is_signing(place.catalog.properties):
+            raise BadRequest(
+                f"Catalog {request_view.catalog.name} signs no requests: its owner sets '{SIGNS[0]}' to true"
+            )
+        node, chain = request_view.find(levels, Kind.TABLE)
+        opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
         if opened is None or not is_within(opened.location, place.roots):
-            raise Forbidden("The table's files are not where its catalog may have files: ask its owner")
-        _check(opened, touched(asked, place.catalog.properties, check=parse))
+            raise PermissionDenied("The table's files are not where its catalog may have files: ask its owner")
+        _check(opened, accesses_of(asked, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
         return opened
 
     try:
         opened = await ctx.read(scope, look)
         keys = await _keys_for(ctx, opened)
-        if vends(opened.place.catalog.properties):
+        if is_vending(opened.place.catalog.properties):
             await ctx.read(scope, look)  # asking STS may have taken a while
     except LimnosError:
         SIGNED["refused",] += 1
         raise
     SIGNED["signed",] += 1
-    return signed(asked, keys, region=stated(opened.place.catalog.properties, REGION) or asked.region)
+    return sign_store_request(
+        asked, keys, region=find_property(opened.place.catalog.properties, REGION) or asked.region
+    )
 
 
-def _check(opened: Opened, found: list[Touched]) -> None:
+def _check(opened: TableFileAccess, found: list[StoreAccess]) -> None:
     """Refuse what lies elsewhere, or may not be done. Raises Forbidden."""
     below = f"{normalise(opened.location)}/"
     for each in found:
         if each.how == BUCKET:
             if not below.startswith(f"{each.location}/"):
-                raise Forbidden(
+                raise PermissionDenied(
                     f"{each.location[:300]} is not the table's bucket: requests are signed for that one alone"
                 )
             if not (opened.rights.reads or opened.rights.writes):
-                raise Forbidden("To ask where a table's bucket is needs SELECT_TABLE or MODIFY_TABLE on it")
+                raise PermissionDenied("To ask where a table's bucket is needs SELECT_TABLE or MODIFY_TABLE on it")
             continue
         if not each.location.startswith(below):
-            raise Forbidden(
+            raise PermissionDenied(
                 f"{each.location[:300]} is not below the table's location: requests are signed for its own files alone"
             )
         if each.how == WRITE:
             check_size(each.location)
             if not opened.rights.writes:
-                raise Forbidden("To write a table's files needs MODIFY_TABLE on it")
+                raise PermissionDenied("To write a table's files needs MODIFY_TABLE on it")
         elif not opened.rights.reads and not (
             opened.rights.writes
             and (each.how == LIST or (each.how == READ and _is_open_to_writers(each.location.removeprefix(below))))
         ):
-            raise Forbidden("To read a table's files needs SELECT_TABLE on it")
+            raise PermissionDenied("To read a table's files needs SELECT_TABLE on it")
 
 
 def _is_open_to_writers(name: str) -> bool:
     return name.startswith(tuple(f"{each}/" for each in OPEN_TO_WRITERS[ICEBERG]))
 
 
-async def _keys_for(ctx: Context, opened: Opened) -> StoreKeys:
+async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
     properties = opened.place.catalog.properties
-    if vends(properties):
-        wanted = wanted_of(
+    if is_vending(properties):
+        wanted = credential_request_of(
             opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
         )
         if wanted is not None:
             given = await VENDOR.of(ctx.services).given(wanted)
-            if isinstance(given, Credentials):  # always: nothing but requests to S3 is signed
+            if isinstance(given, AwsCredentials):  # always: nothing but requests to S3 is signed
                 return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
-    key, secret = stated(properties, KEY_ID), stated(properties, SECRET)
+    key, secret = find_property(properties, KEY_ID), find_property(properties, SECRET)
     if key is not None and secret is not None:
-        return StoreKeys(key, secret, stated(properties, TOKEN))
-    return await run_apart(environment_keys)
+        return StoreKeys(key, secret, find_property(properties, TOKEN))
+    return await run_in_own_thread(environment_keys)

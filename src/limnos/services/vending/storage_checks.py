@@ -13,18 +13,18 @@ from uuid import uuid4
 
 from limnos.access.actions import Action
 from limnos.files import LOCAL_FILES, is_local, is_refused, parse, store_for
-from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.kinds import ICEBERG_PROVIDER
-from limnos.services.request.places import HAVE_FILES, place_of
-from limnos.services.vending.credentials import BOTH, VENDOR, Wanted, wanted_of
+from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, catalog_storage_of
+from limnos.services.vending.credentials import BOTH, VENDOR, CredentialRequest, credential_request_of
 from limnos.sources.vending import SWITCHES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.places import Place
-    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.request.request_view import RequestScope, RequestView
 
 PASSED, FAILED, NOT_TRIED = "passed", "failed", "not tried"
 _PROBE: Final = b"limnos storage check"
@@ -34,7 +34,7 @@ _ACTIONS: Final = {
 }  # fmt: skip
 
 
-class Step(NamedTuple):
+class StorageCheckStep(NamedTuple):
     """One thing that was tried, what came of it, and the statement that lacks in a policy, if one does."""
 
     name: str
@@ -43,11 +43,11 @@ class Step(NamedTuple):
     statement: str | None = None
 
 
-class Checked(NamedTuple):
+class StorageCheck(NamedTuple):
     """Where was tried, and the steps in order."""
 
     location: str
-    steps: tuple[Step, ...]
+    steps: tuple[StorageCheckStep, ...]
 
     @property
     def passed(self) -> bool:
@@ -55,37 +55,37 @@ class Checked(NamedTuple):
         return all(each.outcome != FAILED for each in self.steps)
 
 
-async def storage_check(ctx: Context, scope: Scope) -> Checked:
+async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
     """Try what tables of a catalog need of its storage. Raises BadRequest for a catalog without files, OutsideRoots for a warehouse that is not allowed."""
 
-    def look(scene: Scene) -> Place:
-        scene.require(Action.CATALOG_ALTER, scene.settled.outer)
-        scene.require_in_use()
-        if scene.catalog_record.provider not in HAVE_FILES:
+    def look(request_view: RequestView) -> CatalogStorage:
+        request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
+        request_view.require_in_use()
+        if request_view.catalog_record.provider not in PROVIDERS_WITH_WAREHOUSE:
             raise BadRequest(
-                f"Catalog {scene.catalog.name} has no files of its own to check: choose one of {ICEBERG_PROVIDER}, for example"
+                f"Catalog {request_view.catalog.name} has no files of its own to check: choose one of {ICEBERG_PROVIDER}, for example"
             )
-        return place_of(scene)
+        return catalog_storage_of(request_view)
 
     place = await ctx.read(scope, look)
     if place.home is None:
         place.check(place.warehouse)
-    return await _Check(ctx, place, at=f"{place.home}/limnos-check-{uuid4().hex}").run()
+    return await _StorageCheckRun(ctx, place, at=f"{place.home}/limnos-check-{uuid4().hex}").run()
 
 
-class _Check:
+class _StorageCheckRun:
     """One check under way."""
 
-    def __init__(self, ctx: Context, place: Place, *, at: str) -> None:
+    def __init__(self, ctx: Context, place: CatalogStorage, *, at: str) -> None:
         self.ctx = ctx
         self.place = place
         self.at = at
         self.own = f"{at}/own/probe"
         self.beside = f"{at}/own-beside/probe"  # its name begins as the other's does
-        self.steps: list[Step] = []
+        self.steps: list[StorageCheckStep] = []
         self.is_over = False
 
-    async def run(self) -> Checked:
+    async def run(self) -> StorageCheck:
         properties = self.place.catalog.properties
         try:
             self._usable(properties)
@@ -96,7 +96,7 @@ class _Check:
             await self._try("delete", self._delete(self.own, properties))
         finally:
             await self._clean()
-        return Checked(self.at, tuple(self.steps))
+        return StorageCheck(self.at, tuple(self.steps))
 
     def _usable(self, properties: Mapping[str, str]) -> None:
         """See that the properties say how the store is reached, before it is."""
@@ -106,7 +106,7 @@ class _Check:
             self.place.allowed.check_use(properties)
         except LimnosError as error:
             self.is_over = True
-            self.steps.append(Step("settings", FAILED, error.message))
+            self.steps.append(StorageCheckStep("settings", FAILED, error.message))
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -115,24 +115,26 @@ class _Check:
     ) -> bool:
         """Do one thing and keep what came of it; after a store that does not answer nothing more is tried."""
         if self.is_over:
-            self.steps.append(Step(name, NOT_TRIED, _NOT_REACHED))
+            self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return False
         try:
             await call()
         except LimnosError as error:
-            self.is_over = isinstance(error, Unavailable)
+            self.is_over = isinstance(error, ServiceUnavailable)
             self.steps.append(self._failed(name, error, by=by))
             return False
-        self.steps.append(Step(name, PASSED, f"done with {by}"))
+        self.steps.append(StorageCheckStep(name, PASSED, f"done with {by}"))
         return True
 
-    def _failed(self, name: str, error: LimnosError, *, by: str) -> Step:
+    def _failed(self, name: str, error: LimnosError, *, by: str) -> StorageCheckStep:
         if not _is_refused(error):
-            return Step(name, FAILED, error.message)
+            return StorageCheckStep(name, FAILED, error.message)
         if is_local(self.at):
-            return Step(name, FAILED, f"the server's user may not do this below {self.place.home}: give it the rights")
+            return StorageCheckStep(
+                name, FAILED, f"the server's user may not do this below {self.place.home}: give it the rights"
+            )
         actions = _ACTIONS.get(name.rpartition(" ")[2], ())
-        return Step(
+        return StorageCheckStep(
             name,
             FAILED,
             f"refused with {by}: add the statement to their policy",
@@ -145,7 +147,7 @@ class _Check:
         wanted = (
             None
             if self.is_over
-            else wanted_of(self.place, self.own.rpartition("/")[0], rights=BOTH, open_to_writers=())
+            else credential_request_of(self.place, self.own.rpartition("/")[0], rights=BOTH, open_to_writers=())
         )
         if wanted is None:
             told = (
@@ -153,7 +155,7 @@ class _Check:
                 if is_local(self.at)
                 else (_NOT_REACHED if self.is_over else self._not_vended())
             )
-            self.steps.append(Step(name, NOT_TRIED, told))
+            self.steps.append(StorageCheckStep(name, NOT_TRIED, told))
             return
         if not await self._vend(wanted):
             return
@@ -177,33 +179,33 @@ class _Check:
             return "no credentials are given out for stores of this kind"
         return f"the catalog gives no credentials out: set '{switch}' to have tables' given"
 
-    async def _vend(self, wanted: Wanted) -> bool:
+    async def _vend(self, wanted: CredentialRequest) -> bool:
         try:
             await VENDOR.of(self.ctx.services).given(wanted)
         except LimnosError as error:
-            self.is_over = self.is_over or isinstance(error, Unavailable)
+            self.is_over = self.is_over or isinstance(error, ServiceUnavailable)
             statement = wanted.giver.statement() if isinstance(error, StorageFailed) else None
-            self.steps.append(Step("vend", FAILED, error.message, statement))
+            self.steps.append(StorageCheckStep("vend", FAILED, error.message, statement))
             return False
-        self.steps.append(Step("vend", PASSED, "credentials for one place were given out"))
+        self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one place were given out"))
         return True
 
     async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
         """See that credentials for one place do not do a thing in the one beside."""
         if self.is_over:
-            self.steps.append(Step(name, NOT_TRIED, _NOT_REACHED))
+            self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return
         try:
             await call()
         except LimnosError as error:
-            self.is_over = isinstance(error, Unavailable)
+            self.is_over = isinstance(error, ServiceUnavailable)
             if _is_refused(error):
-                self.steps.append(Step(name, PASSED, "refused, as it must be"))
+                self.steps.append(StorageCheckStep(name, PASSED, "refused, as it must be"))
             else:
-                self.steps.append(Step(name, FAILED, error.message))
+                self.steps.append(StorageCheckStep(name, FAILED, error.message))
             return
         self.steps.append(
-            Step(
+            StorageCheckStep(
                 name,
                 FAILED,
                 "credentials for one place open the one beside, too: this store does not hold sessions to their policy, so take the role away",

@@ -23,7 +23,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 METASTORES_MAX: Final = 8
 
 
-class Address(NamedTuple):
+class SourceAddress(NamedTuple):
     """A host and a port; IPv6 in brackets."""
 
     host: str
@@ -37,7 +37,7 @@ class Address(NamedTuple):
 class HttpUrl(NamedTuple):
     """What an HTTP URL says."""
 
-    address: Address
+    address: SourceAddress
     url: str
     """Without a slash at its end."""
 
@@ -45,20 +45,20 @@ class HttpUrl(NamedTuple):
 class DatabaseUrl(NamedTuple):
     """What a JDBC URL says."""
 
-    address: Address
+    address: SourceAddress
     database: str | None
     parameters: dict[str, str]
 
 
-def address_of(host: str | None, port: int | None, *, told: str) -> Address:
+def address_of(host: str | None, port: int | None, *, told: str) -> SourceAddress:
     """Check a host and a port. Raises BadRequest."""
     spelled = f"[{host}]" if host is not None and ":" in host else host
     if spelled is None or _HOST.fullmatch(spelled) is None or port is None or not 0 < port < 65536:
         raise BadRequest(f"{told} names no single host with a port from 1 to 65535")
-    return Address(spelled, port)
+    return SourceAddress(spelled, port)
 
 
-def require_allowed(address: Address, allowed: Collection[str], *, told: str) -> None:
+def require_allowed(address: SourceAddress, allowed: Collection[str], *, told: str) -> None:
     """Raise BadRequest, naming the flag, for an address that the server does not talk to."""
     if str(address) not in allowed:
         raise BadRequest(
@@ -112,7 +112,7 @@ def http_url(text: str, *, name: str) -> HttpUrl:
     return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))
 
 
-def metastore_addresses(text: str, *, name: str) -> tuple[Address, ...]:
+def metastore_addresses(text: str, *, name: str) -> tuple[SourceAddress, ...]:
     """Read `thrift://host:port`, several separated by commas. Raises BadRequest."""
     told = f"Property {name}"
     found = [each.strip() for each in text.split(",") if each.strip()]
@@ -123,7 +123,7 @@ def metastore_addresses(text: str, *, name: str) -> tuple[Address, ...]:
     return tuple(_metastore(each, told=told) for each in found)
 
 
-def _metastore(text: str, *, told: str) -> Address:
+def _metastore(text: str, *, told: str) -> SourceAddress:
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
-    from limnos.formats.gravitino.views import ViewAsked, ViewTold
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
     from limnos.formats.iceberg.json_types import Json
     from limnos.names.path import Levels
 
 
-class SchemaTold(NamedTuple):
+class SourceSchemaInfo(NamedTuple):
     """A schema as its source tells it."""
 
     comment: str | None
     properties: dict[str, str]
 
 
-class Call(NamedTuple):
+class RestCall(NamedTuple):
     """A request of Iceberg REST, as one catalog sends it to another."""
 
     endpoint: str
@@ -58,7 +58,7 @@ class Call(NamedTuple):
         return (*self.namespace, self.name) if self.name else self.namespace
 
 
-class Reply(NamedTuple):
+class RestReply(NamedTuple):
     """An answer that is a success; 304 is one."""
 
     status: int
@@ -66,14 +66,14 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Names(NamedTuple):
+class SourceNames(NamedTuple):
     """A page of names, and the source's token for the next one."""
 
     names: list[str]
     token: str | None
 
 
-class TableTold(NamedTuple):
+class SourceTableInfo(NamedTuple):
     """A table as its source tells it; columns and indexes in Gravitino's words."""
 
     comment: str | None
@@ -84,7 +84,7 @@ class TableTold(NamedTuple):
     """How its files lie, where it has some: `distribution`, `sortOrders`, `partitioning`."""
 
 
-class TopicTold(NamedTuple):
+class SourceTopicInfo(NamedTuple):
     """A topic as its source tells it; comments of topics are none of a source's."""
 
     properties: dict[str, str]
@@ -115,7 +115,7 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         """Say whether there is one."""
         ...
 
-    def schema_load(self, schema: Levels) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a schema. Raises NotFound."""
         ...
 
@@ -144,11 +144,11 @@ class TableCatalog(BaseCatalog, Protocol):
         """Say whether there is one."""
         ...
 
-    def table_load(self, schema: Levels, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table. Raises NotFound of the schema or the table."""
         ...
 
-    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
         """Make a table, whole or not at all. Raises AlreadyExists, NotFound, BadRequest, Unsupported."""
         ...
 
@@ -177,11 +177,11 @@ class ViewCatalog(BaseCatalog, Protocol):
         """Say whether there is one."""
         ...
 
-    def view_load(self, schema: Levels, view: str) -> ViewTold:
+    def view_load(self, schema: Levels, view: str) -> GravitinoView:
         """Return a view. Raises NotFound of the schema or the view."""
         ...
 
-    def view_create(self, schema: Levels, view: str, *, asked: ViewAsked) -> None:
+    def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
         """Make a view. Raises AlreadyExists, NotFound, BadRequest."""
         ...
 
@@ -206,11 +206,11 @@ class RestCatalog(BaseCatalog, Protocol):
         """Return what it serves, such as `GET /namespaces/{namespace}`."""
         ...
 
-    def names(self, call: Call) -> Names:
+    def names(self, call: RestCall) -> SourceNames:
         """Return what a list names: the page that `call` asks for by `pageToken`, else all of it. Raises NotFound, SourceFailed."""
         ...
 
-    def exchange(self, call: Call) -> Reply:
+    def exchange(self, call: RestCall) -> RestReply:
         """Pass a request on and return its answer, if that is a success. Raises what the source's refusal means."""
         ...
 
@@ -227,7 +227,7 @@ class TopicCatalog(BaseCatalog, Protocol):
         """Say whether there is one."""
         ...
 
-    def topic_load(self, schema: str, topic: str) -> TopicTold:
+    def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
         """Return a topic. Raises NotFound of the schema or the topic."""
         ...
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ _NOW: Final = frozenset({"now", "current_timestamp"})
 PRECISION_MAX: Final = 38
 
 
-class Named(sa.types.UserDefinedType[object]):
+class UnmappedType(sa.types.UserDefinedType[object]):
     """A type that SQLAlchemy does not know, by the database's own spelling. Only told, never asked for."""
 
     cache_ok = True
@@ -50,21 +50,21 @@ class Named(sa.types.UserDefinedType[object]):
         return self.text
 
 
-class Names(dict[str, "Callable[..., Type]"]):
+class DialectTypes(dict[str, "Callable[..., Type]"]):
     """The types that a dialect knows; of any other the name is kept, where SQLAlchemy would warn and forget it."""
 
     def get(self, name: str, _default: object = None) -> Callable[..., Type]:
         """Return what makes a type."""
-        return super().get(name) or partial(Named, name)
+        return super().get(name) or partial(UnmappedType, name)
 
 
-def type_told(kind: Type, dialect: Dialect) -> object:
+def type_json(kind: Type, dialect: Dialect) -> object:
     """Tell a reflected type in Gravitino's words."""
     for base, word in _WORDS:
         if isinstance(kind, base):
             return word(kind) or _external(kind, dialect)
     if isinstance(kind, sa.ARRAY):
-        return {"type": "list", "containsNull": True, "elementType": type_told(kind.item_type, dialect)}
+        return {"type": "list", "containsNull": True, "elementType": type_json(kind.item_type, dialect)}
     return _external(kind, dialect)
 
 
@@ -115,7 +115,7 @@ def type_of(value: object, *, column: str, dialect: Dialect) -> Type:
     """Say a type of Gravitino's as the database does. Raises BadRequest for what it has not."""
     if isinstance(value, str):
         return _plain_of(value, column=column)
-    nested, where = as_object(value, f"The type of column {shown(column)}"), f"Column {shown(column)}"
+    nested, where = as_object(value, f"The type of column {preview_value(column)}"), f"Column {preview_value(column)}"
     kind = text_at(nested, "type", where=where).lower()
     if kind == "list":
         element = type_of(nested.get("elementType"), column=column, dialect=dialect)
@@ -155,7 +155,7 @@ def _named(text: str, *, column: str, dialect: Dialect) -> Type:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {shown(column)}: the source has no type {shown(kind)}; known are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
         "lists of them, and external types by their names"
     )
 
@@ -179,29 +179,31 @@ def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
     """Check a new name: databases cut one that is too long without a word. Raises BadRequest."""
     most = dialect.max_identifier_length
     if not name or "\0" in name or len(name.encode()) > most:
-        raise BadRequest(f"{what} {shown(name)} needs a name of 1 to {most} bytes without zeros")
+        raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to {most} bytes without zeros")
     return name
 
 
 def require_counting(kind: Type, *, column: str) -> None:
     """Raise BadRequest unless columns of a type count up."""
     if not isinstance(kind, sa.Integer):
-        raise BadRequest(f"Column {shown(column)} cannot count up: autoIncrement is for short, integer and long")
+        raise BadRequest(
+            f"Column {preview_value(column)} cannot count up: autoIncrement is for short, integer and long"
+        )
 
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
     """Say a default as the database does: a literal, or the time of now. Raises BadRequest, Unsupported."""
-    told = as_object(value, f"The default of column {shown(column)}")
-    kind, where = told.get("type"), f"The default of column {shown(column)}"
+    told = as_object(value, f"The default of column {preview_value(column)}")
+    kind, where = told.get("type"), f"The default of column {preview_value(column)}"
     if kind == "literal":
         text = text_at(told, "value", where=where)
         return None if text == "NULL" and str(told.get("dataType", "")).lower() == "null" else text
     if kind == "function" and str(told.get("funcName", "")).lower() in _NOW and not told.get("funcArgs"):
         return sa.func.current_timestamp()
-    raise Unsupported(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
+    raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
 
 
-def default_told(text: str | None, kind: object) -> Json | None:
+def default_json(text: str | None, kind: object) -> Json | None:
     """Tell a reflected default; a sequence's next number is none."""
     if text is None or _SEQUENCE.fullmatch(text):
         return None
@@ -215,12 +217,12 @@ def default_told(text: str | None, kind: object) -> Json | None:
     return None if text.upper().startswith("NULL") else {"type": "unparsed", "unparsedExpression": text}
 
 
-def column_told(found: ReflectedColumn, *, dialect: Dialect) -> Json:
+def column_json(found: ReflectedColumn, *, dialect: Dialect) -> Json:
     """Tell a reflected column."""
-    kind, default = type_told(found["type"], dialect), found.get("default")
+    kind, default = type_json(found["type"], dialect), found.get("default")
     counts = found.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
     told: Json = {"name": found["name"], "type": kind, "nullable": found["nullable"], "autoIncrement": counts}
     if found.get("comment"):
         told["comment"] = found["comment"]
-    spelled = None if counts or found.get("computed") else default_told(default, kind)
+    spelled = None if counts or found.get("computed") else default_json(default, kind)
     return told if spelled is None else {**told, "defaultValue": spelled}

@@ -14,23 +14,23 @@ from weakref import WeakSet
 import sqlalchemy as sa
 from sqlalchemy.schema import DropSchema, DropTable
 
-from limnos.formats.iceberg.json_types import shown
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound, Unsupported
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, UnsupportedOperation
 from limnos.sources.connectors.columns import name_of
-from limnos.sources.connectors.failures import told
+from limnos.sources.connectors.database_errors import translate_database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
     from limnos.names.path import Levels
-    from limnos.sources.connectors.capabilities import SchemaTold, TableTold
+    from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 
 IDLE_S: Final = 300
 """How old a connection gets before another one takes its place."""
 
 
-class _Closes(Protocol):
+class _DriverConnection(Protocol):
     """A driver's connection."""
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class _Closes(Protocol):
         ...
 
 
-class Database(ABC):
+class DatabaseSource(ABC):
     """A database server or one of its databases, with schemas of one level."""
 
     SCHEMAS: ClassVar[str]
@@ -55,7 +55,7 @@ class Database(ABC):
             url, connect_args=connect, pool_size=connections_max, max_overflow=0, pool_pre_ping=True, pool_recycle=IDLE_S,
             pool_timeout=float(str(connect.get("connect_timeout", 5))), hide_parameters=True,
         )  # fmt: skip
-        self._drivers: WeakSet[_Closes] = WeakSet()
+        self._drivers: WeakSet[_DriverConnection] = WeakSet()
         sa.event.listen(self._engine, "connect", lambda connection, _: self._drivers.add(connection))
 
     # -- what each database does in its own way --------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Database(ABC):
         """Say whether a schema is the system's."""
 
     @abstractmethod
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SchemaTold:
+    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
         """Tell a schema that is there."""
 
     @abstractmethod
@@ -73,11 +73,11 @@ class Database(ABC):
         """Make a schema. Raises Unsupported for a comment that the database cannot keep."""
 
     @abstractmethod
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> TableTold:
+    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         """Tell a table that was there a moment ago. Raises NotFound."""
 
     @abstractmethod
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> None:
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
         """Make a table, whole or not at all. Raises BadRequest, Unsupported."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Database(ABC):
 
     def check(self) -> None:
         """Ask for nothing, on a connection."""
-        with self._looking("the database") as connection:
+        with self._read_connection("the database") as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def close(self) -> None:
@@ -115,21 +115,21 @@ class Database(ABC):
     def schema_names(self, parent: Levels) -> list[str]:
         """Return all schemas but the system's."""
         if parent:
-            raise Unsupported("Schemas of this source do not nest")
-        with self._looking("the database") as connection:
+            raise UnsupportedOperation("Schemas of this source do not nest")
+        with self._read_connection("the database") as connection:
             names = connection.scalars(sa.text(self.SCHEMAS)).all()
         return sorted(name for name in names if not self.hides(name))
 
     def schema_exists(self, schema: Levels) -> bool:
         """Say whether there is one that is not the system's."""
         single = _single(schema)
-        with self._looking(f"Schema {shown(single)}") as connection:
+        with self._read_connection(f"Schema {preview_value(single)}") as connection:
             return self._has_schema(connection, single)
 
-    def schema_load(self, schema: Levels) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a schema."""
         single = _single(schema)
-        with self._looking(f"Schema {shown(single)}") as connection:
+        with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
             return self._schema_told(connection, single)
 
@@ -137,24 +137,24 @@ class Database(ABC):
         """Make a schema."""
         single = _single(schema)
         if properties:
-            raise Unsupported("Schemas of this source have no properties: leave them out")
+            raise UnsupportedOperation("Schemas of this source have no properties: leave them out")
         self._refuse_system(single)
-        with self._changing(f"Schema {shown(single)}") as connection:
+        with self._write_transaction(f"Schema {preview_value(single)}") as connection:
             self._require_name(connection, single, what="Schema")
             self._schema_made(connection, single, comment=comment)
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Say that schemas have nothing to change."""
         single = _single(schema)
-        with self._looking(f"Schema {shown(single)}") as connection:
+        with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
-        raise Unsupported("Schemas of this source have nothing that can be changed here")
+        raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema; the database itself says whether it is."""
         single = _single(schema)
         self._refuse_system(single)
-        with self._changing(f"Schema {shown(single)}", container=True) as connection:
+        with self._write_transaction(f"Schema {preview_value(single)}", container=True) as connection:
             self._require_schema(connection, single)
             self._schema_dropped(connection, single)
 
@@ -166,18 +166,18 @@ class Database(ABC):
 
     def _require_schema(self, connection: sa.Connection, schema: str) -> None:
         if not self._has_schema(connection, schema):
-            raise NotFound(f"Schema {shown(schema)} does not exist in the source", kind="namespace")
+            raise NotFound(f"Schema {preview_value(schema)} does not exist in the source", kind="namespace")
 
     def _refuse_system(self, schema: str) -> None:
         if self.hides(schema):
-            raise BadRequest(f"Schema {shown(schema)} is the database's own: choose another name")
+            raise BadRequest(f"Schema {preview_value(schema)} is the database's own: choose another name")
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
         """Return the tables of a schema; views are none."""
         single = _single(schema)
-        with self._looking(f"Schema {shown(single)}") as connection:
+        with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
             rows = connection.execute(sa.text(self.TABLES), {"schema": single}).all()
         return sorted(name for found, name in rows if found == single)
@@ -185,37 +185,37 @@ class Database(ABC):
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Say whether a schema has a table."""
         single = _single(schema)
-        with self._looking(f"Table {shown(table)}") as connection:
+        with self._read_connection(f"Table {preview_value(table)}") as connection:
             return self._has_table(connection, schema=single, table=table)
 
-    def table_load(self, schema: Levels, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table with its columns, keys and comment."""
         single = _single(schema)
-        with self._looking(f"Table {shown(table)}") as connection:
+        with self._read_connection(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
             return self._told(connection, single, table=table)
 
-    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
         """Make a table with its comments and keys."""
         single = _single(schema)
-        with self._changing(f"Table {shown(table)}") as connection:
+        with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_schema(connection, single)
             self._require_name(connection, table, what="Table")
             if self._has_table(connection, schema=single, table=table):
-                raise AlreadyExists(f"Table {shown(table)} already exists in the source", kind="table")
+                raise AlreadyExists(f"Table {preview_value(table)} already exists in the source", kind="table")
             self._made(connection, single, table=table, asked=asked)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Carry out changes in one transaction."""
         single = _single(schema)
-        with self._changing(f"Table {shown(table)}") as connection:
+        with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
             self._altered(connection, single, table=table, changes=changes)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Give a table another name, and another schema where the database can."""
         single, name = _single(schema), target[-1]
-        with self._changing(f"Table {shown(name)}") as connection:
+        with self._write_transaction(f"Table {preview_value(name)}") as connection:
             self._require_name(connection, name, what="Table")
             self._require_table(connection, schema=single, table=table)
             self._renamed(connection, single, table=table, target=(_single(target[:-1]), name))
@@ -224,8 +224,10 @@ class Database(ABC):
         """Drop a table, unless something else rests on it. There are no files to purge."""
         single = _single(schema)
         if purge:
-            raise Unsupported("Tables of this source have no files to purge: drop the table, which takes its rows away")
-        with self._changing(f"Table {shown(table)}") as connection:
+            raise UnsupportedOperation(
+                "Tables of this source have no files to purge: drop the table, which takes its rows away"
+            )
+        with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
             connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=single)))
 
@@ -244,29 +246,29 @@ class Database(ABC):
     # -- connections -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _looking(self, about: str) -> Iterator[sa.Connection]:
-        with told(about), self._engine.connect() as connection:
+    def _read_connection(self, about: str) -> Iterator[sa.Connection]:
+        with translate_database_errors(about), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def _changing(self, about: str, *, container: bool = False) -> Iterator[sa.Connection]:
-        with told(about, container=container, changes=True), self._engine.begin() as connection:
+    def _write_transaction(self, about: str, *, container: bool = False) -> Iterator[sa.Connection]:
+        with translate_database_errors(about, container=container, changes=True), self._engine.begin() as connection:
             yield connection
 
 
 def _single(schema: Levels) -> str:
     """Return the one name of a schema. Raises NotFound, as none lies in another."""
     if len(schema) != 1:
-        raise NotFound(f"Schemas of this source do not nest: {shown(schema[0])} holds none", kind="namespace")
+        raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
 
 
 def no_table(table: str) -> NotFound:
     """Return what is said of a table that is not there."""
-    return NotFound(f"Table {shown(table)} does not exist in the source", kind="table")
+    return NotFound(f"Table {preview_value(table)} does not exist in the source", kind="table")
 
 
-def require_no_layout(asked: Asked, *, properties: bool = False) -> None:
+def require_no_layout(asked: GravitinoCreate, *, properties: bool = False) -> None:
     """Refuse what says how files lie: a database has none. Raises Unsupported. `properties`: some may be said."""
     stated = {
         "properties": asked.properties and not properties, "partitioning": asked.partitioning, "sortOrders": asked.sort_orders,
@@ -274,10 +276,10 @@ def require_no_layout(asked: Asked, *, properties: bool = False) -> None:
     }  # fmt: skip
     for name, value in stated.items():
         if value:
-            raise Unsupported(f"Tables of this source have no {name}: leave it out")
+            raise UnsupportedOperation(f"Tables of this source have no {name}: leave it out")
 
 
-def require_columns(asked: Asked) -> None:
+def require_columns(asked: GravitinoCreate) -> None:
     """Refuse a table without columns. Raises BadRequest."""
     if not asked.columns:
         raise BadRequest("A table has at least one column: columns is empty")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from limnos.formats.iceberg.json_types import Json, as_object, objects_at, shown, text_at
+from limnos.formats.iceberg.json_types import Json, as_object, objects_at, preview_value, text_at
 from limnos.model.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ DEPTH_MAX: Final = 32
 def type_of(value: object, *, column: str, depth: int = 0) -> str:
     """Say a type of Gravitino's as Hive does. Raises BadRequest for what it has not."""
     if depth > DEPTH_MAX:
-        raise BadRequest(f"Column {shown(column)}: types lie within one another {DEPTH_MAX} times at most")
+        raise BadRequest(f"Column {preview_value(column)}: types lie within one another {DEPTH_MAX} times at most")
     if isinstance(value, str):
         return _plain_of(value, column=column)
-    where = f"Column {shown(column)}"
-    nested = as_object(value, f"The type of column {shown(column)}")
+    where = f"Column {preview_value(column)}"
+    nested = as_object(value, f"The type of column {preview_value(column)}")
     kind = text_at(nested, "type", where=where).lower()
     if kind == "list":
         return f"array<{type_of(nested.get('elementType'), column=column, depth=depth + 1)}>"
@@ -48,10 +48,10 @@ def type_of(value: object, *, column: str, depth: int = 0) -> str:
 
 
 def _field_of(told: Json, *, column: str, depth: int) -> str:
-    name = text_at(told, "name", where=f"Column {shown(column)}")
+    name = text_at(told, "name", where=f"Column {preview_value(column)}")
     if _FIELD.fullmatch(name) is None:
         raise BadRequest(
-            f"Column {shown(column)}: field {shown(name)} needs a name of small ASCII letters, digits and '_'"
+            f"Column {preview_value(column)}: field {preview_value(name)} needs a name of small ASCII letters, digits and '_'"
         )
     return f"{name}:{type_of(told.get('type'), column=column, depth=depth + 1)}"
 
@@ -70,18 +70,18 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {shown(column)}: the source has no type {shown(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and "
         "lists, maps and structs of them"
     )
 
 
-def type_told(text: str) -> object:
+def type_json(text: str) -> object:
     """Tell a type of Hive's in Gravitino's words; one that cannot be read is external as a whole."""
     try:
-        reader = _Reader(text)
+        reader = _TypeReader(text)
         told = reader.type(0)
         return told if reader.ended() else _external(text)
-    except _UnreadError:
+    except _UnreadableTypeError:
         return _external(text)
 
 
@@ -89,11 +89,11 @@ def _external(text: str) -> Json:
     return {"type": "external", "catalogString": text}
 
 
-class _UnreadError(Exception):
+class _UnreadableTypeError(Exception):
     """The text is no type that has a word."""
 
 
-class _Reader:
+class _TypeReader:
     """Reads a type, from its first character on."""
 
     _WORD = re.compile(r"\s*([a-z_]+(?: with local time zone)?)\s*", re.IGNORECASE)
@@ -108,9 +108,9 @@ class _Reader:
         return not self._text[self._at :].strip()
 
     def type(self, depth: int) -> object:
-        """Read one type. Raises _UnreadError."""
+        """Read one type. Raises _UnreadableTypeError."""
         if depth > DEPTH_MAX:
-            raise _UnreadError
+            raise _UnreadableTypeError
         word = self._match(self._WORD)[1].lower()
         if word == "array":
             self._expect("<")
@@ -150,12 +150,12 @@ class _Reader:
             return f"{word}({sizes[1]})"
         if sizes is None and word in _OUT_OF:
             return _OUT_OF[word]
-        raise _UnreadError
+        raise _UnreadableTypeError
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str]:
         found = pattern.match(self._text, self._at)
         if found is None:
-            raise _UnreadError
+            raise _UnreadableTypeError
         self._at = found.end()
         return found
 
@@ -169,4 +169,4 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         if not self._takes(sign):
-            raise _UnreadError
+            raise _UnreadableTypeError

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.formats.gravitino import views
-from limnos.formats.gravitino.tables import COMMENT, commit_of, stored_of, told_of, wanted_of
-from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, Unsupported
-from limnos.sources.connectors.capabilities import Call, Names, SchemaTold, TableTold
+from limnos.formats.gravitino.tables import COMMENT, commit_of, iceberg_create_of, iceberg_metadata_of, table_json
+from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, UnsupportedOperation
+from limnos.sources.connectors.capabilities import RestCall, SourceNames, SourceSchemaInfo, SourceTableInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
-    from limnos.formats.gravitino.views import ViewAsked, ViewTold
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
     from limnos.names.path import Levels
-    from limnos.sources.connectors.capabilities import Reply
-    from limnos.sources.connectors.rest_session import Session
+    from limnos.sources.connectors.capabilities import RestReply
+    from limnos.sources.connectors.rest_session import RestSession
 
 NAMESPACES: Final = "/namespaces"
 NAMESPACE: Final = f"{NAMESPACES}/{{namespace}}"
@@ -42,13 +42,13 @@ class _Namespaces(msgspec.Struct, rename="kebab"):
     next_page_token: str | None = None
 
 
-class _Identifier(msgspec.Struct):
+class _ObjectIdentifier(msgspec.Struct):
     namespace: list[str]
     name: str
 
 
 class _Identifiers(msgspec.Struct, rename="kebab"):
-    identifiers: list[_Identifier]
+    identifiers: list[_ObjectIdentifier]
     next_page_token: str | None = None
 
 
@@ -56,11 +56,11 @@ class _Namespace(msgspec.Struct):
     properties: dict[str, str] | None = None
 
 
-class _Loaded(msgspec.Struct):
+class _LoadResult(msgspec.Struct):
     metadata: msgspec.Raw
 
 
-def names_of(call: Call, body: bytes) -> Names:
+def names_of(call: RestCall, body: bytes) -> SourceNames:
     """Read a list of namespaces, tables or views, which are all where they were asked for. Raises SourceFailed."""
     try:
         if call.endpoint == f"GET {NAMESPACES}":
@@ -74,7 +74,7 @@ def names_of(call: Call, body: bytes) -> Names:
         raise _strange(str(error)) from error
     if any(path[:-1] != call.namespace for path in paths):
         raise _strange("a list names what lies elsewhere")
-    return Names([path[-1] for path in paths], token or None)
+    return SourceNames([path[-1] for path in paths], token or None)
 
 
 def _strange(detail: str) -> SourceFailed:
@@ -84,12 +84,12 @@ def _strange(detail: str) -> SourceFailed:
 class RestSource:
     """Another Iceberg REST catalog."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RestSession) -> None:
         self._session = session
 
     def check(self) -> None:
         """List what is outermost: an answer shows that address, warehouse and token are right."""
-        self.exchange(Call(f"GET {NAMESPACES}"))
+        self.exchange(RestCall(f"GET {NAMESPACES}"))
 
     def close(self) -> None:
         """Let connections go."""
@@ -99,17 +99,17 @@ class RestSource:
         """Return what the source serves."""
         return self._session.endpoints()
 
-    def exchange(self, call: Call) -> Reply:
+    def exchange(self, call: RestCall) -> RestReply:
         """Pass a request on. One of those that only say that something is there becomes one that loads it, for a source that lacks them."""
         offered = self._session.endpoints()
         if call.endpoint in offered:
             return self._session.send(call)
         loads = call.endpoint.replace("HEAD ", "GET ", 1)
         if loads not in offered:
-            raise Unsupported(f"The source does not serve {call.endpoint}: ask whoever runs it")
+            raise UnsupportedOperation(f"The source does not serve {call.endpoint}: ask whoever runs it")
         return self._session.send(call._replace(endpoint=loads))
 
-    def names(self, call: Call) -> Names:
+    def names(self, call: RestCall) -> SourceNames:
         """Return a page of names, or all of them, page by page."""
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
@@ -120,9 +120,9 @@ class RestSource:
             found += names
             if len(found) > _NAMES_MAX:
                 raise _strange(f"more than {_NAMES_MAX} names")
-        return Names(sorted(found), None)
+        return SourceNames(sorted(found), None)
 
-    def _is_there(self, call: Call) -> bool:
+    def _is_there(self, call: RestCall) -> bool:
         try:
             self.exchange(call)
         except NotFound:
@@ -133,76 +133,76 @@ class RestSource:
 
     def schema_names(self, parent: Levels) -> list[str]:
         """Return the names of the namespaces in one."""
-        return self.names(Call(f"GET {NAMESPACES}", parent)).names
+        return self.names(RestCall(f"GET {NAMESPACES}", parent)).names
 
     def schema_exists(self, schema: Levels) -> bool:
         """Say whether there is one."""
-        return self._is_there(Call(f"HEAD {NAMESPACE}", schema))
+        return self._is_there(RestCall(f"HEAD {NAMESPACE}", schema))
 
-    def schema_load(self, schema: Levels) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a namespace's properties, of which one is its comment."""
-        reply = self.exchange(Call(f"GET {NAMESPACE}", schema))
+        reply = self.exchange(RestCall(f"GET {NAMESPACE}", schema))
         try:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
         except (msgspec.DecodeError, RecursionError) as error:
             raise _strange(str(error)) from error
-        return SchemaTold(properties.pop(COMMENT, None), properties)
+        return SourceSchemaInfo(properties.pop(COMMENT, None), properties)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Make a namespace."""
         told = properties if comment is None else {**properties, COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": told})
-        self.exchange(Call(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
+        self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Set and remove properties; without any, see that there is one."""
         if not sets and not removes:
-            self.exchange(Call(f"HEAD {NAMESPACE}", schema))
+            self.exchange(RestCall(f"HEAD {NAMESPACE}", schema))
             return
         body = msgspec.json.encode({"removals": list(removes), "updates": sets})
-        self.exchange(Call(f"POST {NAMESPACE}/properties", schema, body=body))
+        self.exchange(RestCall(f"POST {NAMESPACE}/properties", schema, body=body))
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty namespace."""
-        self.exchange(Call(f"DELETE {NAMESPACE}", schema, taken="empty"))
+        self.exchange(RestCall(f"DELETE {NAMESPACE}", schema, taken="empty"))
 
     # -- tables and views ------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
         """Return the tables of a namespace."""
-        return self.names(Call(f"GET {TABLES}", schema)).names
+        return self.names(RestCall(f"GET {TABLES}", schema)).names
 
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Say whether a namespace has a table."""
-        return self._is_there(Call(f"HEAD {TABLE}", schema, table, missing="table"))
+        return self._is_there(RestCall(f"HEAD {TABLE}", schema, table, missing="table"))
 
     def view_names(self, schema: Levels) -> list[str]:
         """Return the views of a namespace."""
-        return self.names(Call(f"GET {VIEWS}", schema)).names
+        return self.names(RestCall(f"GET {VIEWS}", schema)).names
 
     def view_exists(self, schema: Levels, view: str) -> bool:
         """Say whether a namespace has a view."""
-        return self._is_there(Call(f"HEAD {VIEW}", schema, view, missing="view"))
+        return self._is_there(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
 
-    def view_load(self, schema: Levels, view: str) -> ViewTold:
+    def view_load(self, schema: Levels, view: str) -> GravitinoView:
         """Return a view with its columns and texts."""
         try:
-            return views.told_of(self._metadata(Call(f"GET {VIEW}", schema, view, missing="view")))
+            return views.gravitino_view_of(self._metadata(RestCall(f"GET {VIEW}", schema, view, missing="view")))
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
 
-    def view_create(self, schema: Levels, view: str, *, asked: ViewAsked) -> None:
+    def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
         """Make a view."""
         body = {"name": view, "schema": asked.schema, "view-version": asked.version, "properties": asked.properties}
-        self.exchange(Call(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
+        self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
         """Carry out updates as one replace; without any, see that there is such a view."""
         if not updates:
-            self.exchange(Call(f"HEAD {VIEW}", schema, view, missing="view"))
+            self.exchange(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
             return
         body = {"identifier": _identifier(schema, view), "requirements": [], "updates": updates}
-        self.exchange(Call(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
+        self.exchange(RestCall(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Give a view another name, or put it into another namespace."""
@@ -210,56 +210,56 @@ class RestSource:
 
     def view_drop(self, schema: Levels, view: str) -> None:
         """Drop a view."""
-        self.exchange(Call(f"DELETE {VIEW}", schema, view, missing="view"))
+        self.exchange(RestCall(f"DELETE {VIEW}", schema, view, missing="view"))
 
     def _rename(self, kind: str, *, source: Levels, target: Levels) -> None:
         ends = {"source": _identifier(source[:-1], source[-1]), "destination": _identifier(target[:-1], target[-1])}
         body = msgspec.json.encode(ends)
-        self.exchange(Call(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, taken=kind))
+        self.exchange(RestCall(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, taken=kind))
 
-    def _metadata(self, call: Call) -> bytes:
+    def _metadata(self, call: RestCall) -> bytes:
         reply = self.exchange(call)
         try:
-            return bytes(msgspec.json.decode(reply.body, type=_Loaded).metadata)
+            return bytes(msgspec.json.decode(reply.body, type=_LoadResult).metadata)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _strange(str(error)) from error
 
     def _stored(self, schema: Levels, table: str) -> bytes:
-        return self._metadata(Call(f"GET {TABLE}", schema, table, missing="table"))
+        return self._metadata(RestCall(f"GET {TABLE}", schema, table, missing="table"))
 
-    def table_load(self, schema: Levels, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table with its columns and how its files lie."""
         try:
-            told = told_of(stored_of(self._stored(schema, table)))
-            found = msgspec.convert(told, type=_Told)
+            told = table_json(iceberg_metadata_of(self._stored(schema, table)))
+            found = msgspec.convert(told, type=_GravitinoTable)
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
         layout = {name: told[name] for name in ("distribution", "sortOrders", "partitioning")}
-        return TableTold(found.comment, found.columns, found.indexes, found.properties, layout)
+        return SourceTableInfo(found.comment, found.columns, found.indexes, found.properties, layout)
 
-    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
         """Make a table."""
-        wanted = wanted_of(asked)
+        wanted = iceberg_create_of(asked)
         body = {
             "name": table, "schema": wanted.schema, "partition-spec": wanted.partition_spec, "write-order": wanted.write_order,
             "properties": wanted.properties,
         }  # fmt: skip
         if wanted.location is not None:
             body["location"] = wanted.location
-        self.exchange(Call(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
+        self.exchange(RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Carry out changes as one commit; built anew when another commit came first."""
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
-            built = commit_of(stored_of(stored), changes)
+            built = commit_of(iceberg_metadata_of(stored), changes)
             if not built.updates:
                 return
-            uuid = msgspec.json.decode(stored, type=_Uuid)
+            uuid = msgspec.json.decode(stored, type=_TableUuid)
             requirements = [{"type": "assert-table-uuid", "uuid": uuid.table_uuid}, *built.requirements]
             body = {"identifier": _identifier(schema, table), "requirements": requirements, "updates": built.updates}
             try:
-                self.exchange(Call(f"POST {TABLE}", schema, table, body=msgspec.json.encode(body), missing="table"))
+                self.exchange(RestCall(f"POST {TABLE}", schema, table, body=msgspec.json.encode(body), missing="table"))
             except CommitConflict:
                 if attempt == _TRIES_MAX:
                     raise
@@ -273,10 +273,10 @@ class RestSource:
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table; its files go when a purge is asked for."""
         query = (("purgeRequested", "true"),) if purge else ()
-        self.exchange(Call(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
+        self.exchange(RestCall(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
 
 
-class _Told(msgspec.Struct):
+class _GravitinoTable(msgspec.Struct):
     """A table in Gravitino's words, as far as it is told apart."""
 
     columns: list[dict[str, object]]
@@ -285,7 +285,7 @@ class _Told(msgspec.Struct):
     comment: str | None = None
 
 
-class _Uuid(msgspec.Struct, rename="kebab"):
+class _TableUuid(msgspec.Struct, rename="kebab"):
     table_uuid: str
 
 

@@ -17,18 +17,18 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from limnos.formats.iceberg.json_types import shown
-from limnos.model.errors import AlreadyExists, LimnosError, NotFound, Unsupported
-from limnos.sources.connectors.capabilities import SchemaTold
-from limnos.sources.connectors.metastore_failures import MISSING, REFUSALS, told
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import AlreadyExists, LimnosError, NotFound, UnsupportedOperation
+from limnos.sources.connectors.capabilities import SourceSchemaInfo
+from limnos.sources.connectors.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
 from limnos.sources.connectors.metastore_tables import (
     EXTERNAL,
     VIEWS,
-    change,
+    alter_table,
     is_name,
     name_of,
+    source_table_of,
     table_of,
-    table_told,
 )
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from hive_metastore.ttypes import Table
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
     from limnos.names.path import Levels
-    from limnos.sources.connectors.addresses import Address
-    from limnos.sources.connectors.capabilities import TableTold
+    from limnos.sources.connectors.addresses import SourceAddress
+    from limnos.sources.connectors.capabilities import SourceTableInfo
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20
@@ -51,7 +51,7 @@ _READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
 """After these a connection has nothing left of an answer."""
 
 
-class _Bounded(TSocket):  # type: ignore[misc]  # the library has no types
+class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
     """A socket from which only so much is read before `begin` is called again."""
 
     left = ANSWER_BYTES_MAX
@@ -69,20 +69,20 @@ class _Bounded(TSocket):  # type: ignore[misc]  # the library has no types
         return found
 
 
-class _Connection(NamedTuple):
-    socket: _Bounded
+class _ThriftConnection(NamedTuple):
+    socket: _BoundedSocket
     transport: TBufferedTransport
     client: Client
 
 
-class Metastore:
+class MetastoreSource:
     """A metastore, at the first of its addresses that answers."""
 
-    def __init__(self, addresses: Sequence[Address], *, timeout_s: float) -> None:
+    def __init__(self, addresses: Sequence[SourceAddress], *, timeout_s: float) -> None:
         self._addresses = addresses
         self._late_ms = max(50, int(timeout_s * 800 / max(1, len(addresses))))
         self._lock = Lock()
-        self._idle: list[_Connection] = []
+        self._idle: list[_ThriftConnection] = []
         self._closed = False
 
     def check(self) -> None:
@@ -102,7 +102,7 @@ class Metastore:
     def schema_names(self, parent: Levels) -> list[str]:
         """Return all databases."""
         if parent:
-            raise Unsupported("Schemas of this source do not nest")
+            raise UnsupportedOperation("Schemas of this source do not nest")
         with self._asking("the metastore", kind="namespace") as client:
             return sorted(client.get_all_databases())
 
@@ -114,12 +114,12 @@ class Metastore:
             return False
         return True
 
-    def schema_load(self, schema: Levels) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a database's description and properties."""
         with self._asking(_schema(schema), kind="namespace") as client:
             found = _database(client, schema)
         place = {_LOCATION: found.locationUri} if found.locationUri else {}
-        return SchemaTold(found.description or None, {**(found.parameters or {}), **place})
+        return SourceSchemaInfo(found.description or None, {**(found.parameters or {}), **place})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Make a database, in the directory that the metastore chooses."""
@@ -160,12 +160,12 @@ class Metastore:
             return False
         return True
 
-    def table_load(self, schema: Levels, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table."""
         with self._asking(_table(table), kind="table") as client:
-            return table_told(_found(client, schema, table=table))
+            return source_table_of(_get_table(client, schema, table=table))
 
-    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
         """Make a table in the directory of its database."""
         made = table_of(_single(schema), table, asked=asked)
         with self._asking(_schema(schema), kind="namespace") as client:
@@ -176,8 +176,8 @@ class Metastore:
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Change what the metastore says of a table, in one request."""
         with self._asking(_table(table), kind="table", changes=True) as client:
-            found = _found(client, schema, table=table)
-            change(found, changes)
+            found = _get_table(client, schema, table=table)
+            alter_table(found, changes)
             client.alter_table(found.dbName, found.tableName, found)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
@@ -186,7 +186,7 @@ class Metastore:
         with self._asking(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
         with self._asking(_table(name), kind="table", changes=True) as client:
-            found = _found(client, schema, table=table)
+            found = _get_table(client, schema, table=table)
             was = (found.dbName, found.tableName)
             if _has(client, into, table=name):
                 raise AlreadyExists(f"{_table(name)} already exists in the source", kind="table")
@@ -196,10 +196,12 @@ class Metastore:
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table: a managed one with its files, past any trash with `purge`; of an external one they stay."""
         with self._asking(_table(table), kind="table", changes=True) as client:
-            found = _found(client, schema, table=table)
+            found = _get_table(client, schema, table=table)
             external = found.tableType == EXTERNAL
             if purge and external:
-                raise Unsupported(f"Table {shown(table)} is external: its files are not this source's to purge")
+                raise UnsupportedOperation(
+                    f"Table {preview_value(table)} is external: its files are not this source's to purge"
+                )
             words = EnvironmentContext({"ifPurge": "TRUE"}) if purge else None
             client.drop_table_with_environment_context(found.dbName, found.tableName, not external, words)
 
@@ -208,12 +210,12 @@ class Metastore:
     @contextmanager
     def _asking(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
         """Give a client for one question; only one whose answer was read to its end is used again."""
-        with told(about, kind=kind):
+        with translate_metastore_errors(about, kind=kind):
             connection = self._taken()
             connection.socket.begin()
         reusable = False
         try:
-            with told(about, kind=kind, changes=changes):
+            with translate_metastore_errors(about, kind=kind, changes=changes):
                 try:
                     yield connection.client
                 except _READ_TO_END:
@@ -226,7 +228,7 @@ class Metastore:
             else:
                 connection.transport.close()
 
-    def _taken(self) -> _Connection:
+    def _taken(self) -> _ThriftConnection:
         while True:
             with self._lock:
                 idle = self._idle.pop() if self._idle else None
@@ -241,9 +243,9 @@ class Metastore:
             else:
                 return idle
 
-    def _opened(self) -> _Connection:
+    def _opened(self) -> _ThriftConnection:
         for position, address in enumerate(self._addresses):
-            socket = _Bounded(address.host.strip("[]"), address.port)
+            socket = _BoundedSocket(address.host.strip("[]"), address.port)
             socket.setTimeout(self._late_ms)
             transport = TBufferedTransport(socket)
             protocol = TBinaryProtocolAccelerated(
@@ -256,10 +258,10 @@ class Metastore:
                 if position + 1 == len(self._addresses):
                     raise
             else:
-                return _Connection(socket, transport, Client(protocol))
+                return _ThriftConnection(socket, transport, Client(protocol))
         raise TTransportException(TTransportException.NOT_OPEN, "no address")
 
-    def _give_back(self, connection: _Connection) -> None:
+    def _give_back(self, connection: _ThriftConnection) -> None:
         with self._lock:
             if not self._closed and len(self._idle) < IDLE_MAX:
                 self._idle.append(connection)
@@ -270,21 +272,21 @@ class Metastore:
 def _single(schema: Levels) -> str:
     """Return the one name of a schema. Raises NotFound, as none lies in another."""
     if len(schema) != 1:
-        raise NotFound(f"Schemas of this source do not nest: {shown(schema[0])} holds none", kind="namespace")
+        raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
 
 
 def _schema(schema: Levels) -> str:
-    return f"Schema {shown('.'.join(schema))}"
+    return f"Schema {preview_value('.'.join(schema))}"
 
 
 def _table(table: str) -> str:
-    return f"Table {shown(table)}"
+    return f"Table {preview_value(table)}"
 
 
 def _refuse_location(properties: Mapping[str, str]) -> None:
     if _LOCATION in properties:
-        raise Unsupported("The metastore chooses the directory of a schema: leave location out")
+        raise UnsupportedOperation("The metastore chooses the directory of a schema: leave location out")
 
 
 def _database(client: Client, schema: Levels) -> Database:
@@ -300,7 +302,7 @@ def _database(client: Client, schema: Levels) -> Database:
         raise NotFound(f"{_schema(schema)} does not exist in the source", kind="namespace") from None
 
 
-def _found(client: Client, schema: Levels, *, table: str) -> Table:
+def _get_table(client: Client, schema: Levels, *, table: str) -> Table:
     """Return a table by its name, spelled as the metastore has it; views are none."""
     single = _single(schema)
     if is_name(single) and is_name(table):

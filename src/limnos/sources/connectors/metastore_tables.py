@@ -13,15 +13,15 @@ from hive_metastore.ttypes import FieldSchema, Order, SerDeInfo, StorageDescript
 
 from limnos.formats.gravitino import tables as said
 from limnos.formats.gravitino.partitions import distribution_of
-from limnos.formats.iceberg.json_types import Json, shown, text_at
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.sources.connectors.capabilities import TableTold
-from limnos.sources.connectors.hive_types import type_of, type_told
+from limnos.formats.iceberg.json_types import Json, preview_value, text_at
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.sources.connectors.capabilities import SourceTableInfo
+from limnos.sources.connectors.hive_types import type_json, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 
 MANAGED: Final = "MANAGED_TABLE"
 EXTERNAL: Final = "EXTERNAL_TABLE"
@@ -32,7 +32,7 @@ _ICEBERG: Final = "iceberg"
 _SECRET: Final = re.compile(r"(?i)passw|secret|credential|token|access.?key")
 
 
-class _Format(NamedTuple):
+class _FileFormat(NamedTuple):
     """The classes that read and write files of a kind."""
 
     reads: str
@@ -42,15 +42,15 @@ class _Format(NamedTuple):
 
 _QL, _SERDE = "org.apache.hadoop.hive.ql.io", "org.apache.hadoop.hive.serde2"
 _TEXT: Final = ("org.apache.hadoop.mapred.TextInputFormat", f"{_QL}.HiveIgnoreKeyTextOutputFormat")
-_FORMATS: Final[Mapping[str, _Format]] = {
-    "TEXTFILE": _Format(*_TEXT, f"{_SERDE}.lazy.LazySimpleSerDe"),
-    "CSV": _Format(*_TEXT, f"{_SERDE}.OpenCSVSerde"),
-    "JSON": _Format(*_TEXT, "org.apache.hive.hcatalog.data.JsonSerDe"),
-    "SEQUENCEFILE": _Format("org.apache.hadoop.mapred.SequenceFileInputFormat", f"{_QL}.HiveSequenceFileOutputFormat", f"{_SERDE}.lazy.LazySimpleSerDe"),
-    "RCFILE": _Format(f"{_QL}.RCFileInputFormat", f"{_QL}.RCFileOutputFormat", f"{_SERDE}.columnar.LazyBinaryColumnarSerDe"),
-    "ORC": _Format(f"{_QL}.orc.OrcInputFormat", f"{_QL}.orc.OrcOutputFormat", f"{_QL}.orc.OrcSerde"),
-    "PARQUET": _Format(f"{_QL}.parquet.MapredParquetInputFormat", f"{_QL}.parquet.MapredParquetOutputFormat", f"{_QL}.parquet.serde.ParquetHiveSerDe"),
-    "AVRO": _Format(f"{_QL}.avro.AvroContainerInputFormat", f"{_QL}.avro.AvroContainerOutputFormat", f"{_SERDE}.avro.AvroSerDe"),
+_FORMATS: Final[Mapping[str, _FileFormat]] = {
+    "TEXTFILE": _FileFormat(*_TEXT, f"{_SERDE}.lazy.LazySimpleSerDe"),
+    "CSV": _FileFormat(*_TEXT, f"{_SERDE}.OpenCSVSerde"),
+    "JSON": _FileFormat(*_TEXT, "org.apache.hive.hcatalog.data.JsonSerDe"),
+    "SEQUENCEFILE": _FileFormat("org.apache.hadoop.mapred.SequenceFileInputFormat", f"{_QL}.HiveSequenceFileOutputFormat", f"{_SERDE}.lazy.LazySimpleSerDe"),
+    "RCFILE": _FileFormat(f"{_QL}.RCFileInputFormat", f"{_QL}.RCFileOutputFormat", f"{_SERDE}.columnar.LazyBinaryColumnarSerDe"),
+    "ORC": _FileFormat(f"{_QL}.orc.OrcInputFormat", f"{_QL}.orc.OrcOutputFormat", f"{_QL}.orc.OrcSerde"),
+    "PARQUET": _FileFormat(f"{_QL}.parquet.MapredParquetInputFormat", f"{_QL}.parquet.MapredParquetOutputFormat", f"{_QL}.parquet.serde.ParquetHiveSerDe"),
+    "AVRO": _FileFormat(f"{_QL}.avro.AvroContainerInputFormat", f"{_QL}.avro.AvroContainerOutputFormat", f"{_SERDE}.avro.AvroSerDe"),
 }  # fmt: skip
 _NOT_A_CALLERS: Final = re.compile(
     r"(?i)location|external|avro\.schema\.url|external\.table\.purge|auto\.purge|table_type|storage_handler|.*metadata_location|input-format|output-format|serde-.*|serde\..*"
@@ -62,7 +62,7 @@ _NOT_A_CALLERS: Final = re.compile(
 def name_of(name: str, *, what: str) -> str:
     """Check a new name: a metastore makes capitals small, and a right to one spelling is none to the other. Raises BadRequest."""
     if _NAME.fullmatch(name) is None:
-        raise BadRequest(f"{what} {shown(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
+        raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
     return name
 
 
@@ -74,10 +74,10 @@ def is_name(name: str) -> bool:
 # -- made ----------------------------------------------------------------------------------------------------------
 
 
-def table_of(schema: str, table: str, *, asked: Asked) -> Table:
+def table_of(schema: str, table: str, *, asked: GravitinoCreate) -> Table:
     """Make what a request asks for. Raises BadRequest, Unsupported."""
     if asked.indexes:
-        raise Unsupported("Tables of this source have no indexes: leave them out")
+        raise UnsupportedOperation("Tables of this source have no indexes: leave them out")
     properties = dict(asked.properties)
     form, kind = _form(properties), properties.pop("table-type", MANAGED).upper()
     if kind not in (MANAGED, EXTERNAL):
@@ -99,7 +99,7 @@ def table_of(schema: str, table: str, *, asked: Asked) -> Table:
     )  # fmt: skip
 
 
-def _form(properties: dict[str, str]) -> _Format:
+def _form(properties: dict[str, str]) -> _FileFormat:
     word = properties.pop("format", "TEXTFILE").upper()
     if word not in _FORMATS:
         raise BadRequest(f"Property format is one of {', '.join(_FORMATS)}")
@@ -108,8 +108,8 @@ def _form(properties: dict[str, str]) -> _Format:
 
 def _refuse_reserved(key: str) -> None:
     if _NOT_A_CALLERS.fullmatch(key) is not None:
-        raise Unsupported(
-            f"Property {shown(key)} is not taken: a table's files lie where its schema has its directory, and are read as its format says"
+        raise UnsupportedOperation(
+            f"Property {preview_value(key)} is not taken: a table's files lie where its schema has its directory, and are read as its format says"
         )
     if key == _COMMENT:
         raise BadRequest("A comment is said as the comment, and not as a property")
@@ -119,8 +119,8 @@ def column_of(told: Json) -> FieldSchema:
     """Make a column. Raises BadRequest, Unsupported."""
     name = name_of(text_at(told, "name", where="Column"), what="Column")
     if told.get("nullable") is False or told.get("autoIncrement") is True or told.get("defaultValue") is not None:
-        raise Unsupported(
-            f"Column {shown(name)}: columns of this source may be null, count nothing up and have no defaults"
+        raise UnsupportedOperation(
+            f"Column {preview_value(name)}: columns of this source may be null, count nothing up and have no defaults"
         )
     comment = told.get("comment")
     return FieldSchema(name, type_of(told.get("type"), column=name), str(comment) if comment is not None else None)
@@ -132,7 +132,7 @@ def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list
     for each in partitioning:
         path = each.get("fieldName")
         if each.get("strategy") != "identity" or not isinstance(path, list) or len(path) != 1:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 'Tables of this source are split by columns as they are: {"strategy": "identity", "fieldName": ["day"]}'
             )
         found.append(str(path[0]))
@@ -142,7 +142,7 @@ def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list
     return found
 
 
-def _storage(asked: Asked, columns: list[FieldSchema], *, form: _Format) -> StorageDescriptor:
+def _storage(asked: GravitinoCreate, columns: list[FieldSchema], *, form: _FileFormat) -> StorageDescriptor:
     buckets, count = _buckets(asked.distribution or {}, columns)
     return StorageDescriptor(
         cols=columns, inputFormat=form.reads, outputFormat=form.writes, compressed=False, numBuckets=count, bucketCols=buckets,
@@ -156,16 +156,20 @@ def _buckets(told: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], int
     if strategy == "none":
         return [], -1
     if strategy != "hash" or not isinstance(number, int) or not 0 < number <= 100_000:
-        raise Unsupported("Rows of this source are distributed by hash, over a number of buckets from 1 to 100000")
+        raise UnsupportedOperation(
+            "Rows of this source are distributed by hash, over a number of buckets from 1 to 100000"
+        )
     arguments = told.get("funcArgs")
-    return [_named(each, columns) for each in (arguments if isinstance(arguments, list) else [])], number
+    return [_column_name(each, columns) for each in (arguments if isinstance(arguments, list) else [])], number
 
 
 def _order(told: Json, columns: Sequence[FieldSchema]) -> Order:
-    return Order(_named(told.get("sortTerm"), columns), 0 if str(told.get("direction", "asc")).lower() == "desc" else 1)
+    return Order(
+        _column_name(told.get("sortTerm"), columns), 0 if str(told.get("direction", "asc")).lower() == "desc" else 1
+    )
 
 
-def _named(term: object, columns: Sequence[FieldSchema]) -> str:
+def _column_name(term: object, columns: Sequence[FieldSchema]) -> str:
     path = term.get("fieldName") if isinstance(term, dict) and term.get("type") == "field" else None
     if not isinstance(path, list) or len(path) != 1 or all(each.name != path[0] for each in columns):
         raise BadRequest(
@@ -177,7 +181,7 @@ def _named(term: object, columns: Sequence[FieldSchema]) -> str:
 # -- told ----------------------------------------------------------------------------------------------------------
 
 
-def table_told(found: Table) -> TableTold:
+def source_table_of(found: Table) -> SourceTableInfo:
     """Tell a table."""
     parameters, storage, keys = dict(found.parameters or {}), found.sd, list(found.partitionKeys or ())
     comment = parameters.pop(_COMMENT, None)
@@ -191,7 +195,9 @@ def table_told(found: Table) -> TableTold:
         "distribution": _distribution(storage), "sortOrders": [_sort(each) for each in storage.sortCols or ()],
     }  # fmt: skip
     columns = [_column(each) for each in (*(storage.cols or ()), *keys)]
-    return TableTold(comment, columns, [], properties | {key: value for key, value in stated.items() if value}, layout)
+    return SourceTableInfo(
+        comment, columns, [], properties | {key: value for key, value in stated.items() if value}, layout
+    )
 
 
 def format_of(found: Table) -> str | None:
@@ -208,7 +214,7 @@ def format_of(found: Table) -> str | None:
 
 
 def _column(found: FieldSchema) -> Json:
-    told: Json = {"name": found.name, "type": type_told(found.type), "nullable": True, "autoIncrement": False}
+    told: Json = {"name": found.name, "type": type_json(found.type), "nullable": True, "autoIncrement": False}
     return told | ({"comment": found.comment} if found.comment else {})
 
 
@@ -230,11 +236,11 @@ def _sort(found: Order) -> Json:
 # -- changed -------------------------------------------------------------------------------------------------------
 
 
-def change(found: Table, changes: Sequence[TableChange]) -> None:
+def alter_table(found: Table, changes: Sequence[TableChange]) -> None:
     """Carry changes out on what was loaded. Raises BadRequest, Unsupported."""
     form = format_of(found)
     if form is not None and form not in _FORMATS:
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"Table {found.tableName} is of format {form}, which keeps its columns elsewhere too: change it with an engine that knows it"
         )
     for each in changes:
@@ -274,20 +280,20 @@ def _change(found: Table, change: TableChange) -> None:
             if not (if_exists and all(each.name != _flat(path) for each in found.sd.cols)):
                 found.sd.cols.remove(_own(found, path))
         case _:
-            raise Unsupported(
+            raise UnsupportedOperation(
                 "Tables of this source have neither indexes nor defaults, and columns that may be null, in the order in which they were made"
             )
 
 
 def _refuse_fixed(key: str) -> None:
     if key in ("format", "table-type"):
-        raise Unsupported(f"Property {key} is set when a table is made")
+        raise UnsupportedOperation(f"Property {key} is set when a table is made")
     _refuse_reserved(key)
 
 
 def _flat(path: tuple[str, ...]) -> str:
     if len(path) != 1 or not path[0]:
-        raise Unsupported("A column of this source is changed as a whole: name it by one part")
+        raise UnsupportedOperation("A column of this source is changed as a whole: name it by one part")
     return path[0]
 
 
@@ -298,5 +304,5 @@ def _own(found: Table, path: tuple[str, ...]) -> FieldSchema:
     if column is not None:
         return column
     if any(each.name == name for each in found.partitionKeys or ()):
-        raise Unsupported(f"The table is split by column {shown(name)}, which stays as it is")
-    raise BadRequest(f"The table has no column {shown(name)}")
+        raise UnsupportedOperation(f"The table is split by column {preview_value(name)}, which stays as it is")
+    raise BadRequest(f"The table has no column {preview_value(name)}")

@@ -13,17 +13,25 @@ import sqlalchemy as sa
 from pymysql.connections import Connection as Driven
 from sqlalchemy.schema import CreateSchema
 
-from limnos.formats.iceberg.json_types import shown
-from limnos.model.errors import BadRequest, NotEmpty, Unsupported
-from limnos.sources.connectors.capabilities import SchemaTold, TableTold
-from limnos.sources.connectors.databases import Database, no_table, require_columns, require_no_layout
-from limnos.sources.connectors.mysql_tables import ENGINE, Column, Draft, keys_told, made, name_of, quote
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import BadRequest, NotEmpty, UnsupportedOperation
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
+from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
+from limnos.sources.connectors.mysql_tables import (
+    ENGINE,
+    MysqlColumn,
+    MysqlTableDraft,
+    create_statement,
+    keys_json,
+    name_of,
+    quote,
+)
 from limnos.sources.connectors.mysql_types import default_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
     from limnos.names.path import Levels
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
@@ -50,7 +58,7 @@ _CONTENTS: Final = (
 )
 
 
-class Mysql(Database):
+class MysqlSource(DatabaseSource):
     """A server, each of whose databases is a schema here."""
 
     SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE true"
@@ -82,55 +90,57 @@ class Mysql(Database):
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
         name_of(name, what=what)
         if connection.scalar(sa.text("SELECT @@lower_case_table_names")) and name != name.lower():
-            raise BadRequest(f"{what} {shown(name)}: the source keeps names in small letters, so write it in those")
+            raise BadRequest(
+                f"{what} {preview_value(name)}: the source keeps names in small letters, so write it in those"
+            )
 
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SchemaTold:
-        return SchemaTold(None, {})
+    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
+        return SourceSchemaInfo(None, {})
 
     def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
         if comment:
-            raise Unsupported("Schemas of this source have no comments: leave it out")
+            raise UnsupportedOperation("Schemas of this source have no comments: leave it out")
         connection.execute(CreateSchema(schema))
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
         if connection.execute(sa.text(_CONTENTS), {"schema": schema}).first() is not None:
-            raise NotEmpty(f"Schema {shown(schema)} is not empty: drop what is in it first", kind="namespace")
+            raise NotEmpty(f"Schema {preview_value(schema)} is not empty: drop what is in it first", kind="namespace")
         super()._schema_dropped(connection, schema)
 
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> TableTold:
+    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         found = _rows(connection, _TABLE, schema=schema, table=table)
         columns = self._columns(connection, schema, table=table)
         if not found or not columns:  # dropped since
             raise no_table(table)
         comment, engine = found[0]
-        keys = keys_told(_rows(connection, _KEYS, schema=schema, table=table))
+        keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
         properties = {ENGINE: str(engine)} if engine else {}
-        return TableTold(str(comment) if comment else None, [each.told() for each in columns], keys, properties)
+        return SourceTableInfo(str(comment) if comment else None, [each.told() for each in columns], keys, properties)
 
     def _columns(
         self, connection: sa.Connection, schema: str, *, table: str, checked: frozenset[str] = frozenset()
-    ) -> list[Column]:
+    ) -> list[MysqlColumn]:
         quoted = _is_mariadb(connection)
         found = []
         for name, kind, nullable, default, extra, comment, collation in _rows(
             connection, _COLUMNS, schema=schema, table=table
         ):
-            found.append(Column(
+            found.append(MysqlColumn(
                 name, kind, nullable=nullable == "YES", default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
                 counts="auto_increment" in extra.lower(), comment=comment or "", collation=collation, extra=extra, checked=name in checked, was=name,
             ))  # fmt: skip
         return found
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> None:
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
         require_no_layout(asked, properties=True)
         require_columns(asked)
-        _do(connection, made(schema, table, asked=asked))
+        _do(connection, create_statement(schema, table, asked=asked))
 
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
         columns = self._columns(connection, schema, table=table, checked=frozenset(name for (name,) in checks))
-        keys = keys_told(_rows(connection, _KEYS, schema=schema, table=table))
-        draft = Draft(columns, [str(each["name"]) for each in keys])
+        keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
+        draft = MysqlTableDraft(columns, [str(each["name"]) for each in keys])
         draft.carry_out(changes)
         statement = draft.statement(schema, table)
         if statement is not None:

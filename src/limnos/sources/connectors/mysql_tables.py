@@ -11,15 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from limnos.formats.gravitino import tables as said
-from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.sources.connectors.alterations import PRIMARY, flat, index_parts
-from limnos.sources.connectors.mysql_types import COUNTS, default_of, default_told, literal, plain, type_of, type_told
+from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.sources.connectors.mysql_types import (
+    COUNTS,
+    default_json,
+    default_of,
+    literal,
+    normalize_type,
+    type_json,
+    type_of,
+)
+from limnos.sources.connectors.table_alterations import PRIMARY, flat, index_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 
 NAME_MAX: Final = 64
 ENGINE: Final = "engine"
@@ -34,7 +42,7 @@ _TEXTUAL: Final = ("char", "varchar", "text", "tinytext", "mediumtext", "longtex
 
 
 @dataclass(frozen=True)
-class Column:
+class MysqlColumn:
     """A column; `was` is its name in the server, nothing for one that is new."""
 
     name: str
@@ -52,18 +60,18 @@ class Column:
 
     def told(self) -> Json:
         """Tell it in Gravitino's words."""
-        kind = type_told(self.kind)
+        kind = type_json(self.kind)
         found: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
         if self.comment:
             found["comment"] = self.comment
-        default = None if self.counts or "generated always" in self.extra.lower() else default_told(self.default, kind)
+        default = None if self.counts or "generated always" in self.extra.lower() else default_json(self.default, kind)
         return found if default is None else {**found, "defaultValue": default}
 
     def defined(self) -> str:
         """Say it as a definition. Raises Unsupported when that would lose something."""
         if self.checked or _KNOWN.fullmatch(self.extra) is None:
-            raise Unsupported(
-                f"Column {shown(self.name)} has conditions or expressions of its own: change it with the source's own tools"
+            raise UnsupportedOperation(
+                f"Column {preview_value(self.name)} has conditions or expressions of its own: change it with the source's own tools"
             )
         textual = self.kind.partition("(")[0] in _TEXTUAL
         on_update = _ON_UPDATE.search(self.extra)
@@ -75,7 +83,7 @@ class Column:
         return " ".join(each for each in parts if each)
 
 
-def column_of(told: Json) -> Column:
+def column_of(told: Json) -> MysqlColumn:
     """Read a new column. Raises BadRequest, Unsupported."""
     name = name_of(text_at(told, "name", where="Column"), what="Column")
     kind = type_of(told.get("type"), column=name)
@@ -86,7 +94,7 @@ def column_of(told: Json) -> Column:
     default = (
         None if counts or told.get("defaultValue") is None else default_of(told["defaultValue"], column=name, kind=kind)
     )
-    return Column(
+    return MysqlColumn(
         name, kind, nullable=not counts and told.get("nullable") is not False, default=default, counts=counts,
         comment=comment if isinstance(comment, str) else "",
     )  # fmt: skip
@@ -102,7 +110,7 @@ def name_of(name: str, *, what: str) -> str:
         or any(ord(each) > 0xFFFF for each in name)
     ):
         raise BadRequest(
-            f"{what} {shown(name)} needs a name of 1 to {NAME_MAX} characters that does not end with a space"
+            f"{what} {preview_value(name)} needs a name of 1 to {NAME_MAX} characters that does not end with a space"
         )
     return name
 
@@ -116,7 +124,7 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))
 
 
-def made(schema: str, table: str, *, asked: Asked) -> str:
+def create_statement(schema: str, table: str, *, asked: GravitinoCreate) -> str:
     """Return the statement that makes a table. Raises BadRequest, Unsupported."""
     engine = _engine_of(asked.properties)
     columns = [column_of(each) for each in asked.columns]
@@ -131,7 +139,9 @@ def made(schema: str, table: str, *, asked: Asked) -> str:
 def _engine_of(properties: Mapping[str, str]) -> str:
     for name, value in properties.items():
         if name != ENGINE or value.lower() != _INNODB.lower():
-            raise Unsupported(f"Tables of this source have the property {ENGINE}, which is {_INNODB}: leave others out")
+            raise UnsupportedOperation(
+                f"Tables of this source have the property {ENGINE}, which is {_INNODB}: leave others out"
+            )
     return _INNODB
 
 
@@ -139,22 +149,22 @@ def _key(index: Json, *, named: Sequence[str]) -> str:
     name, columns = index_parts(index)
     for column in columns:
         if column not in named:
-            raise BadRequest(f"The table has no column {shown(column)}")
+            raise BadRequest(f"The table has no column {preview_value(column)}")
     if str(index.get("indexType")).upper() == PRIMARY:
         return f"PRIMARY KEY ({_quoted(columns)})"
     return f"UNIQUE KEY {quote(name_of(name, what='Index')) if name else ''} ({_quoted(columns)})"
 
 
 def _require_counting(kind: str, *, column: str) -> None:
-    if COUNTS.fullmatch(plain(kind)) is None:
-        raise BadRequest(f"Column {shown(column)} cannot count up: autoIncrement is for whole numbers")
+    if COUNTS.fullmatch(normalize_type(kind)) is None:
+        raise BadRequest(f"Column {preview_value(column)} cannot count up: autoIncrement is for whole numbers")
 
 
 @dataclass
-class Draft:
+class MysqlTableDraft:
     """A table under change: its columns as they will be, and the clauses that say so."""
 
-    columns: list[Column]
+    columns: list[MysqlColumn]
     keys: Sequence[str]
     """Names of primary and unique keys."""
     _others: list[str] = field(default_factory=list)
@@ -218,20 +228,22 @@ class Draft:
             case said.DeleteTableIndex(name=name, if_exists=if_exists):
                 self._delete_key(name, if_exists=if_exists)
             case _:
-                raise Unsupported("Properties of this source's tables cannot be changed: leave them as they are")
+                raise UnsupportedOperation(
+                    "Properties of this source's tables cannot be changed: leave them as they are"
+                )
 
-    def _found(self, name: str) -> Column:
+    def _found(self, name: str) -> MysqlColumn:
         column = next((each for each in self.columns if each.name == name), None)
         if column is None:
-            raise BadRequest(f"The table has no column {shown(name)}")
+            raise BadRequest(f"The table has no column {preview_value(name)}")
         return column
 
-    def _put(self, column: Column, changed: Column) -> None:
+    def _put(self, column: MysqlColumn, changed: MysqlColumn) -> None:
         self.columns[self.columns.index(column)] = changed
 
-    def _refuse_taken(self, name: str, *, but: Column | None = None) -> None:
+    def _refuse_taken(self, name: str, *, but: MysqlColumn | None = None) -> None:
         if any(each is not but and each.name.lower() == name.lower() for each in self.columns):
-            raise BadRequest(f"The table has a column {shown(name)} already")
+            raise BadRequest(f"The table has a column {preview_value(name)} already")
 
     def _add(self, change: said.AddColumn, *, name: str) -> None:
         self._refuse_taken(name)
@@ -248,21 +260,21 @@ class Draft:
         column = self._found(old)
         self._refuse_taken(new, but=column)
         if old in self._moved or any(place.endswith(f" AFTER {quote(old)}") for place in self._moved.values()):
-            raise BadRequest(f"Column {shown(old)} is moved and renamed: rename it in a request of its own")
+            raise BadRequest(f"Column {preview_value(old)} is moved and renamed: rename it in a request of its own")
         self._put(column, replace(column, name=new))
 
-    def _place(self, column: Column, position: object) -> None:
+    def _place(self, column: MysqlColumn, position: object) -> None:
         if isinstance(position, str) and position.lower() == "first":
             place = " FIRST"
         else:
             after = text_at(as_object(position, "A position"), "after", where="A position")
             if self._found(after) is column:
-                raise BadRequest(f"Column {shown(after)} cannot stand behind itself")
+                raise BadRequest(f"Column {preview_value(after)} cannot stand behind itself")
             place = f" AFTER {quote(after)}"
         self._moved.pop(column.name, None)
         self._moved[column.name] = place
 
-    def _count(self, column: Column, *, counts: bool) -> None:
+    def _count(self, column: MysqlColumn, *, counts: bool) -> None:
         if counts:
             _require_counting(column.kind, column=column.name)
         nullable = column.nullable and not counts
@@ -282,7 +294,9 @@ class Draft:
             return
         column = self._found(name)
         if column.was is None or name in self._moved:
-            raise BadRequest(f"Column {shown(name)} is changed and deleted in one request: leave the change out")
+            raise BadRequest(
+                f"Column {preview_value(name)} is changed and deleted in one request: leave the change out"
+            )
         self.columns.remove(column)
         self._gone.append(column.was)
 
@@ -290,10 +304,10 @@ class Draft:
         if name in self.keys:
             self._others.append("DROP PRIMARY KEY" if name == _PRIMARY else f"DROP INDEX {quote(name)}")
         elif not if_exists:
-            raise BadRequest(f"The table has no primary key and no unique key {shown(name)}")
+            raise BadRequest(f"The table has no primary key and no unique key {preview_value(name)}")
 
 
-def keys_told(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
+def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
     """Tell primary and unique keys, of the name of one, a column and how much of it counts, in their order. One over parts of columns is not told."""
     found: dict[str, list[str]] = {}
     partial: set[str] = set()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
+from limnos.model.errors import BadRequest, UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ PRECISION_MAX: Final = 38
 COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 
 
-def plain(text: str) -> str:
+def normalize_type(text: str) -> str:
     """Spell a type as all servers do; one that lists values, or is filled with zeros, as it is."""
     if "'" in text or "zerofill" in text.lower():
         return text
@@ -57,9 +57,9 @@ def plain(text: str) -> str:
     return word if word == "tinyint(1)" else _WIDTH.sub(r"\1", word)
 
 
-def type_told(text: str) -> object:
+def type_json(text: str) -> object:
     """Tell a type, as the database spells it, in Gravitino's words."""
-    word = plain(text)
+    word = normalize_type(text)
     if word in _OUT_OF:
         return _OUT_OF[word]
     decimal, sized = _DECIMAL.fullmatch(word), _SIZED_OUT.fullmatch(word)
@@ -75,7 +75,7 @@ def type_of(value: object, *, column: str) -> str:
     """Say a type of Gravitino's as the database does. Raises BadRequest for what it has not."""
     if isinstance(value, str):
         return _plain_of(value, column=column)
-    nested, where = as_object(value, f"The type of column {shown(column)}"), f"Column {shown(column)}"
+    nested, where = as_object(value, f"The type of column {preview_value(column)}"), f"Column {preview_value(column)}"
     kind = text_at(nested, "type", where=where).lower()
     text = text_at(nested, "catalogString", where=where).strip().lower() if kind == "external" else ""
     if text in _NAMED or _NAMED_SIZED.fullmatch(text) is not None:
@@ -98,7 +98,7 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {shown(column)}: the source has no type {shown(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a "
         "precision up to 6, and external types without parts by their names"
     )
 
@@ -110,15 +110,15 @@ def literal(text: str) -> str:
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
-            f"The source cannot keep {shown(text)}: leave out what is beyond Unicode's first plane, such as pictures"
+            f"The source cannot keep {preview_value(text)}: leave out what is beyond Unicode's first plane, such as pictures"
         )
     return "'" + text.replace("'", "''") + "'"
 
 
 def default_of(value: object, *, column: str, kind: str) -> str | None:
     """Say a default as SQL: a literal, or the time of now. Raises BadRequest, Unsupported."""
-    told = as_object(value, f"The default of column {shown(column)}")
-    word, where = told.get("type"), f"The default of column {shown(column)}"
+    told = as_object(value, f"The default of column {preview_value(column)}")
+    word, where = told.get("type"), f"The default of column {preview_value(column)}"
     if word == "literal":
         text = text_at(told, "value", where=where)
         if text == "NULL" and str(told.get("dataType", "")).lower() == "null":
@@ -129,10 +129,10 @@ def default_of(value: object, *, column: str, kind: str) -> str | None:
     if word == "function" and str(told.get("funcName", "")).lower() in _NOW and not told.get("funcArgs"):
         precision = re.search(r"\(\d\)", kind)
         return "CURRENT_TIMESTAMP" + (precision[0] if precision is not None else "")
-    raise Unsupported(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
+    raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
 
 
-def default_told(text: str | None, kind: object) -> Json | None:
+def default_json(text: str | None, kind: object) -> Json | None:
     """Tell a default that stands in SQL."""
     if text is None or text.upper() == "NULL":
         return None

@@ -11,17 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.schema import CreateSchema, CreateTable, SetColumnComment, SetTableComment
 
-from limnos.formats.iceberg.json_types import shown
-from limnos.model.errors import BadRequest, Unsupported
-from limnos.sources.connectors.alterations import PRIMARY, Alteration, index_parts, indexes_told
-from limnos.sources.connectors.capabilities import SchemaTold, TableTold
-from limnos.sources.connectors.columns import Names, column_of, column_told
-from limnos.sources.connectors.databases import Database, no_table, require_columns, require_no_layout
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
+from limnos.sources.connectors.columns import DialectTypes, column_json, column_of
+from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
+from limnos.sources.connectors.table_alterations import PRIMARY, DatabaseAlteration, index_parts, indexes_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
     from limnos.formats.iceberg.json_types import Json
     from limnos.names.path import Levels
 
@@ -29,7 +29,7 @@ _COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE 
 _COMMENTED = "COMMENT ON SCHEMA {} IS {}"
 
 
-class Postgresql(Database):
+class PostgresqlSource(DatabaseSource):
     """A database, one of whose schemas is a schema here."""
 
     SCHEMAS = "SELECT nspname FROM pg_namespace WHERE true"
@@ -45,14 +45,14 @@ class Postgresql(Database):
         known: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
             self._engine.dialect, "ischema_names", {}
         )
-        self._engine.dialect.ischema_names = Names(known)  # type: ignore[attr-defined]
+        self._engine.dialect.ischema_names = DialectTypes(known)  # type: ignore[attr-defined]
 
     def hides(self, schema: str) -> bool:
         """Say whether a schema is the system's."""
         return schema == "information_schema" or schema.startswith("pg_")
 
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SchemaTold:
-        return SchemaTold(connection.scalar(sa.text(_COMMENT), {"schema": schema}), {})
+    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
+        return SourceSchemaInfo(connection.scalar(sa.text(_COMMENT), {"schema": schema}), {})
 
     def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
         connection.execute(CreateSchema(schema))
@@ -61,17 +61,19 @@ class Postgresql(Database):
             text = str(sa.literal(comment).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
             connection.exec_driver_sql(_COMMENTED.format(dialect.identifier_preparer.quote_identifier(schema), text))
 
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> TableTold:
+    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         inspector = sa.inspect(connection)
         try:
             columns = inspector.get_columns(table, schema=schema)
             comment = inspector.get_table_comment(table, schema=schema)["text"]
-            indexes = indexes_told(inspector, table, schema=schema)
+            indexes = indexes_json(inspector, table, schema=schema)
         except NoSuchTableError:  # dropped since
             raise no_table(table) from None
-        return TableTold(comment, [column_told(each, dialect=connection.dialect) for each in columns], indexes, {})
+        return SourceTableInfo(
+            comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}
+        )
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> None:
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
         made = _table(connection, schema, table=table, asked=asked)
         connection.execute(CreateTable(made))
         if made.comment is not None:
@@ -81,15 +83,15 @@ class Postgresql(Database):
                 connection.execute(SetColumnComment(column))
 
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
-        Alteration(connection, schema=schema, table=table).carry_out(changes)
+        DatabaseAlteration(connection, schema=schema, table=table).carry_out(changes)
 
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         if target[:-1] != (schema,):
-            raise Unsupported("Tables of this source stay in their schema: leave newSchemaName out")
-        Alteration(connection, schema=schema, table=table).rename(target[-1])
+            raise UnsupportedOperation("Tables of this source stay in their schema: leave newSchemaName out")
+        DatabaseAlteration(connection, schema=schema, table=table).rename(target[-1])
 
 
-def _table(connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> sa.Table:
+def _table(connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> sa.Table:
     require_no_layout(asked)
     require_columns(asked)
     columns = [column_of(each, dialect=connection.dialect) for each in asked.columns]
@@ -104,6 +106,6 @@ def _key(index: Json, names: Sequence[object]) -> sa.PrimaryKeyConstraint | sa.U
     name, columns = index_parts(index)
     for column in columns:
         if column not in names:
-            raise BadRequest(f"The table has no column {shown(column)}")
+            raise BadRequest(f"The table has no column {preview_value(column)}")
     primary = str(index.get("indexType")).upper() == PRIMARY
     return sa.PrimaryKeyConstraint(*columns, name=name) if primary else sa.UniqueConstraint(*columns, name=name)

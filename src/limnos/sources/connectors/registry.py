@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.extras import missing_part
 from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, MYSQL_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
 from limnos.sources.connectors.addresses import database_url, http_url, metastore_addresses, require_allowed
-from limnos.sources.connectors.broker_settings import broker_settings
 from limnos.sources.connectors.iceberg_rest import RestSource
-from limnos.sources.connectors.postgresql import Postgresql
-from limnos.sources.connectors.rest_session import Place, Session
+from limnos.sources.connectors.kafka_settings import kafka_settings
+from limnos.sources.connectors.postgresql import PostgresqlSource
+from limnos.sources.connectors.rest_session import RestEndpoint, RestSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from limnos.sources.connectors.addresses import Address, DatabaseUrl
-    from limnos.sources.connectors.broker_settings import BrokerSettings
+    from limnos.sources.connectors.addresses import DatabaseUrl, SourceAddress
     from limnos.sources.connectors.capabilities import BaseCatalog
+    from limnos.sources.connectors.kafka_settings import KafkaSettings
 
 CONNECTIONS_MAX: Final = 4
 URL: Final = "jdbc-url"
@@ -51,14 +51,14 @@ _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
 """The same of MySQL's driver: without a mode it takes TLS where the server has it."""
 
 
-class Limits(NamedTuple):
+class SourceLimits(NamedTuple):
     """What the server says: the addresses to talk to, and the longest time of a question in seconds."""
 
     addresses: Collection[str]
     timeout_s: float
 
 
-def _postgresql(properties: Mapping[str, str], limits: Limits) -> Postgresql:
+def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> PostgresqlSource:
     found, database = _postgresql_checked(properties, limits)
     late_ms = max(1, int(limits.timeout_s * 1000 * 0.8))
     host = found.address.host.strip("[]")
@@ -71,11 +71,11 @@ def _postgresql(properties: Mapping[str, str], limits: Limits) -> Postgresql:
         # what belongs to the account that runs this server is not lent to catalogs
         "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
     }  # fmt: skip
-    return Postgresql(url, connect=connect, connections_max=CONNECTIONS_MAX)
+    return PostgresqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX)
 
 
-def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[DatabaseUrl, str]:
-    found = database_url(_stated(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
+def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[DatabaseUrl, str]:
+    found = database_url(_require_property(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
     if found.parameters.get("sslmode", "prefer") not in _MODES:
         raise BadRequest(f"Parameter sslmode of {URL} is one of {', '.join(_MODES)}")
     require_allowed(found.address, limits.addresses, told=f"Property {URL}")
@@ -83,14 +83,14 @@ def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[
     if not database:
         raise BadRequest(f"Property {DATABASE} is missing: say which database of the server the catalog shows")
     for name in (USER, PASSWORD):
-        _stated(properties, name)
+        _require_property(properties, name)
     return found, database
 
 
-def _mysql(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     found = _mysql_checked(properties, limits)
     try:
-        from limnos.sources.connectors.mysql import Mysql  # noqa: PLC0415 - its library comes with the extra
+        from limnos.sources.connectors.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(MYSQL_PROVIDER, extra="mysql") from None
     late_s, host = limits.timeout_s * 0.8, found.address.host.strip("[]")
@@ -99,11 +99,11 @@ def _mysql(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
         "connect_timeout": max(1, int(limits.timeout_s / 2)), "read_timeout": max(0.05, late_s), "write_timeout": max(0.05, late_s),
         "charset": "utf8mb4", "local_infile": False, **_MYSQL_TLS[found.parameters.get(SSL_MODE, "PREFERRED")],
     }  # fmt: skip
-    return Mysql(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
+    return MysqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
 
 
-def _mysql_checked(properties: Mapping[str, str], limits: Limits) -> DatabaseUrl:
-    found = database_url(_stated(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
+def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> DatabaseUrl:
+    found = database_url(_require_property(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
     if found.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
         raise BadRequest(f"Parameter {SSL_MODE} of {URL} is one of {', '.join(_MYSQL_TLS)}")
     require_allowed(found.address, limits.addresses, told=f"Property {URL}")
@@ -112,37 +112,37 @@ def _mysql_checked(properties: Mapping[str, str], limits: Limits) -> DatabaseUrl
             f"{URL} and {DATABASE} name no database here: all that the user may see are schemas of the catalog"
         )
     for name in (USER, PASSWORD):
-        _stated(properties, name)
+        _require_property(properties, name)
     return found
 
 
-def _kafka(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     settings = _kafka_checked(properties, limits)
     try:
-        from limnos.sources.connectors.brokers import Brokers  # noqa: PLC0415 - its library comes with the extra
+        from limnos.sources.connectors.kafka import KafkaSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(KAFKA_PROVIDER) from None
-    return Brokers(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
+    return KafkaSource(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
 
 
-def _kafka_checked(properties: Mapping[str, str], limits: Limits) -> BrokerSettings:
-    return broker_settings(properties, allowed=limits.addresses)
+def _kafka_checked(properties: Mapping[str, str], limits: SourceLimits) -> KafkaSettings:
+    return kafka_settings(properties, allowed=limits.addresses)
 
 
-def _lacks(provider: str, *, extra: str = "") -> Unsupported:
-    return Unsupported(missing_part(f"Catalogs of provider {provider} need", (extra or provider,)))
+def _lacks(provider: str, *, extra: str = "") -> UnsupportedOperation:
+    return UnsupportedOperation(missing_part(f"Catalogs of provider {provider} need", (extra or provider,)))
 
 
-def _hive(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     addresses = _hive_checked(properties, limits)
     try:
-        from limnos.sources.connectors.metastore import Metastore  # noqa: PLC0415 - its library comes with the extra
+        from limnos.sources.connectors.metastore import MetastoreSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(HIVE_PROVIDER) from None
-    return Metastore(addresses, timeout_s=limits.timeout_s)
+    return MetastoreSource(addresses, timeout_s=limits.timeout_s)
 
 
-def _hive_checked(properties: Mapping[str, str], limits: Limits) -> tuple[Address, ...]:
+def _hive_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[SourceAddress, ...]:
     for name, value in properties.items():
         if name.startswith("kerberos.") or (name == "impersonation-enable" and value.lower() != "false"):
             raise BadRequest(
@@ -154,19 +154,19 @@ def _hive_checked(properties: Mapping[str, str], limits: Limits) -> tuple[Addres
     return addresses
 
 
-def _stated(properties: Mapping[str, str], name: str) -> str:
+def _require_property(properties: Mapping[str, str], name: str) -> str:
     value = properties.get(name)
     if not value or "\0" in value:
         raise BadRequest(f"Property {name} is missing: a catalog of this provider has {URL}, {USER} and {PASSWORD}")
     return value
 
 
-def _rest(properties: Mapping[str, str], limits: Limits) -> RestSource:
+def _rest(properties: Mapping[str, str], limits: SourceLimits) -> RestSource:
     place = _rest_checked(properties, limits)
-    return RestSource(Session(place, late_s=limits.timeout_s * 0.8, connections_max=CONNECTIONS_MAX))
+    return RestSource(RestSession(place, late_s=limits.timeout_s * 0.8, connections_max=CONNECTIONS_MAX))
 
 
-def _rest_checked(properties: Mapping[str, str], limits: Limits) -> Place:
+def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEndpoint:
     told = f"a catalog of this provider has {URI}, and mostly {WAREHOUSE} and {TOKEN}"
     for name in (URI, WAREHOUSE, TOKEN, CREDENTIAL, TOKEN_URI, SCOPE):
         value = properties.get(name)
@@ -182,20 +182,20 @@ def _rest_checked(properties: Mapping[str, str], limits: Limits) -> Place:
     require_allowed(tokens.address, limits.addresses, told=f"Property {TOKEN_URI}")
     if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
         raise BadRequest(f"Property {VENDED} is one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
-    return Place(
+    return RestEndpoint(
         found.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
         properties.get(SCOPE, "catalog"),
     )  # fmt: skip
 
 
-_OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {
+_OPENED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], BaseCatalog]]] = {
     POSTGRESQL_PROVIDER: _postgresql,
     MYSQL_PROVIDER: _mysql,
     KAFKA_PROVIDER: _kafka,
     REST_PROVIDER: _rest,
     HIVE_PROVIDER: _hive,
 }
-_CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
+_CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], object]]] = {
     POSTGRESQL_PROVIDER: _postgresql_checked,
     MYSQL_PROVIDER: _mysql_checked,
     KAFKA_PROVIDER: _kafka_checked,
@@ -204,11 +204,11 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
 }
 
 
-def check_source(provider: str, properties: Mapping[str, str], *, limits: Limits) -> None:
+def check_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> None:
     """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
     _CHECKED[provider](properties, limits)
 
 
-def open_source(provider: str, properties: Mapping[str, str], *, limits: Limits) -> BaseCatalog:
+def open_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> BaseCatalog:
     """Return the connector of a catalog. Raises BadRequest."""
     return _OPENED[provider](properties, limits)

@@ -17,16 +17,16 @@ from limnos.model.errors import (
     BadRequest,
     MissingFile,
     NotFound,
+    PropertyConflict,
+    ServiceUnavailable,
     SourceFailed,
     SourceRefused,
-    Unavailable,
-    Unprocessable,
-    Unsupported,
+    UnsupportedOperation,
 )
 from limnos.names.iceberg import render
 from limnos.names.percent import quote as quote_part
-from limnos.sources.connectors.capabilities import Call, Reply
-from limnos.sources.connectors.rest_failures import failed, refused
+from limnos.sources.connectors.capabilities import RestCall, RestReply
+from limnos.sources.connectors.rest_errors import rest_failed_error, rest_refused_error
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels
@@ -49,11 +49,11 @@ _ASSUMED: Final = frozenset(
     }
 )  # fmt: skip
 """What a server has that does not say what it has, by the specification."""
-_CONFIG: Final = Call("GET /config")
-_TOKEN: Final = Call("GET /oauth/tokens")  # that it is a POST changes nothing of anybody's
+_CONFIG: Final = RestCall("GET /config")
+_TOKEN: Final = RestCall("GET /oauth/tokens")  # that it is a POST changes nothing of anybody's
 
 
-class Place(NamedTuple):
+class RestEndpoint(NamedTuple):
     """Where a source is, and as whom this server works there."""
 
     uri: str
@@ -66,7 +66,7 @@ class Place(NamedTuple):
     scope: str
 
 
-class _Config(NamedTuple):
+class _SourceConfig(NamedTuple):
     prefix: str
     separator: str
     """As it stands in a path."""
@@ -74,7 +74,7 @@ class _Config(NamedTuple):
     until: float
 
 
-class _Told(msgspec.Struct):
+class _ConfigAnswer(msgspec.Struct):
     """What is looked at of an answer of `/v1/config`."""
 
     defaults: dict[str, str | None] = {}
@@ -82,17 +82,17 @@ class _Told(msgspec.Struct):
     endpoints: list[str] | None = None
 
 
-class _Granted(msgspec.Struct):
+class _TokenAnswer(msgspec.Struct):
     """What is looked at of an answer with a token."""
 
     access_token: str
     expires_in: float | None = None
 
 
-class Session:
+class RestSession:
     """Requests to one source, each within a deadline."""
 
-    def __init__(self, place: Place, *, late_s: float, connections_max: int) -> None:
+    def __init__(self, place: RestEndpoint, *, late_s: float, connections_max: int) -> None:
         self._place = place
         self._late_s = late_s
         self._client = httpx2.Client(
@@ -101,7 +101,7 @@ class Session:
                 max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=IDLE_S
             ),
         )  # fmt: skip
-        self._config: _Config | None = None
+        self._config: _SourceConfig | None = None
         self._token: tuple[str, float] | None = None
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Session:
         """Return what the source serves, without prefixes."""
         return self._configured(self._deadline()).endpoints
 
-    def send(self, call: Call) -> Reply:
+    def send(self, call: RestCall) -> RestReply:
         """Send a request to the source and return its answer. Raises what a refusal means."""
         deadline = self._deadline()
         config = self._configured(deadline)
@@ -128,7 +128,7 @@ class Session:
     def _deadline(self) -> float:
         return time.monotonic() + self._late_s
 
-    def _authorized(self, call: Call, url: str, *, deadline: float) -> Reply:
+    def _authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
         """Send with the token; once more with a fresh one when that was given for a credential and is refused."""
         place = self._place
         if place.credential is None:
@@ -141,14 +141,14 @@ class Session:
         self._token = None
         return self._asked(call, url, deadline=deadline, token=self._granted(deadline))
 
-    def _configured(self, deadline: float) -> _Config:
+    def _configured(self, deadline: float) -> _SourceConfig:
         known = self._config
         if known is not None and time.monotonic() < known.until:
             return known
         query = "" if self._place.warehouse is None else f"?{urlencode({'warehouse': self._place.warehouse})}"
         try:
             reply = self._authorized(_CONFIG, f"{self._place.uri}/v1/config{query}", deadline=deadline)
-        except (BadRequest, NotFound, Unprocessable, Unsupported, MissingFile) as error:
+        except (BadRequest, NotFound, PropertyConflict, UnsupportedOperation, MissingFile) as error:
             raise SourceFailed(
                 "The source does not know what this catalog shows: look at its uri and warehouse", detail=error.message
             ) from error
@@ -172,14 +172,14 @@ class Session:
         asked = _TOKEN._replace(headers=(("content-type", "application/x-www-form-urlencoded"),), body=body)
         try:
             reply = self._asked(asked, self._place.token_uri, deadline=deadline, token=None, method="POST")
-            granted = msgspec.json.decode(reply.body, type=_Granted)
+            granted = msgspec.json.decode(reply.body, type=_TokenAnswer)
         except (msgspec.DecodeError, BadRequest, NotFound) as error:
             raise SourceRefused("The source gives no token for this catalog's credential", detail=str(error)) from error
         lasts_s = CONFIG_S if granted.expires_in is None else min(max(granted.expires_in - _EARLY_S, 1.0), 86_400.0)
         self._token = (granted.access_token, time.monotonic() + lasts_s)
         return granted.access_token
 
-    def _asked(self, call: Call, url: str, *, deadline: float, token: str | None, method: str = "") -> Reply:
+    def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
         """Send one request and read its answer. Raises SourceFailed, StateUnknown, Unavailable, and what a refusal means."""
         headers = dict(call.headers)
         if call.body is not None:
@@ -188,7 +188,7 @@ class Session:
             headers["authorization"] = f"Bearer {token}"
         left_s = deadline - time.monotonic()
         if left_s <= 0:
-            raise failed(call, "no time is left", sent=False)
+            raise rest_failed_error(call, "no time is left", sent=False)
         timeout = httpx2.Timeout(left_s, connect=max(left_s / 2, 0.01), pool=max(left_s / 2, 0.01))
         sent = False
         try:
@@ -199,34 +199,34 @@ class Session:
                 body = _read(response, call, deadline=deadline)
                 status, told = response.status_code, dict(response.headers)
         except httpx2.PoolTimeout as error:
-            raise Unavailable("Too much is asked of the source at once: try again", detail=str(error)) from error
+            raise ServiceUnavailable("Too much is asked of the source at once: try again", detail=str(error)) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
-            raise failed(call, repr(error), sent=sent) from error
+            raise rest_failed_error(call, repr(error), sent=sent) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
-            raise failed(call, repr(error), sent=True) from error
+            raise rest_failed_error(call, repr(error), sent=True) from error
         if status not in _SUCCESS:
-            raise refused(call, status=status, headers=told, body=body)
-        return Reply(status, told.get("etag"), body)
+            raise rest_refused_error(call, status=status, headers=told, body=body)
+        return RestReply(status, told.get("etag"), body)
 
 
-def _read(response: httpx2.Response, call: Call, *, deadline: float) -> bytes:
+def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> bytes:
     """Read a body as it comes, while there is time and it is no larger than may be. Raises SourceFailed, StateUnknown."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise failed(call, "the answer is encoded, which was not asked for", sent=True)
+        raise rest_failed_error(call, "the answer is encoded, which was not asked for", sent=True)
     parts, size = [], 0
     for part in response.iter_raw():
         size += len(part)
         if size > REPLY_BYTES_MAX:
-            raise failed(call, f"the answer has more than {REPLY_BYTES_MAX} bytes", sent=True)
+            raise rest_failed_error(call, f"the answer has more than {REPLY_BYTES_MAX} bytes", sent=True)
         if time.monotonic() > deadline:
-            raise failed(call, "the answer goes on and on", sent=True)
+            raise rest_failed_error(call, "the answer goes on and on", sent=True)
         parts.append(part)
     return b"".join(parts)
 
 
-def _config_of(body: bytes) -> _Config:
+def _config_of(body: bytes) -> _SourceConfig:
     try:
-        told = msgspec.json.decode(body, type=_Told)
+        told = msgspec.json.decode(body, type=_ConfigAnswer)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SourceFailed(
             "The source does not answer as an Iceberg REST catalog does: look at its uri", detail=str(error)
@@ -237,7 +237,7 @@ def _config_of(body: bytes) -> _Config:
         raise SourceFailed("The source names a prefix that is none: have it looked at", detail=prefix)
     endpoints = _ASSUMED if told.endpoints is None else frozenset(map(_without_prefix, told.endpoints))
     spelled = "/".join(map(quote_part, prefix.split("/")))
-    return _Config(
+    return _SourceConfig(
         f"/{spelled}" if prefix else "",
         values.get("namespace-separator") or "%1F",
         endpoints,
@@ -250,25 +250,25 @@ def _without_prefix(endpoint: str) -> str:
     return f"{method.upper()} {path.removeprefix('/v1').removeprefix('/{prefix}')}"
 
 
-def _path(call: Call, separator: str) -> str:
+def _path(call: RestCall, separator: str) -> str:
     """Spell the path of a request. Raises NotFound for a name that would read as two there."""
     template = call.endpoint.partition(" ")[2]
     if "{namespace}" in template:
-        template = template.replace("{namespace}", joined(call.namespace, separator))
+        template = template.replace("{namespace}", join_levels(call.namespace, separator))
     for placeholder in ("{table}", "{view}"):
         template = template.replace(placeholder, quote_part(call.name))
     return template
 
 
-def _with_parent(call: Call, separator: str) -> tuple[tuple[str, str], ...]:
+def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
     """Spell the query of a list of namespaces: there the levels are joined first and escaped after."""
     if not call.namespace:
         return call.query
-    joined(call.namespace, separator)
+    join_levels(call.namespace, separator)
     return (("parent", unquote(separator).join(call.namespace)), *call.query)
 
 
-def joined(levels: Levels, separator: str) -> str:
+def join_levels(levels: Levels, separator: str) -> str:
     """Spell levels as the source reads them. Raises NotFound for one that holds its separator: there are two such levels, or none."""
     plain = unquote(separator)
     for level in levels:

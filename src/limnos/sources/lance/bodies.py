@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from limnos.model.errors import BadRequest, TooLarge
-from limnos.sources.lance import headers
+from limnos.sources.lance import arrow_headers
 from limnos.sources.wire import COMPLETE, CUT, MORE
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ NO_STREAM: Final = (
 )
 
 
-class Cut(BadRequest):
+class BodyCutShort(BadRequest):
     """A body did not end as it should; whoever sent it is gone."""
 
 
-class Body:
+class BodyPieces:
     """What a question is fed with, as its pieces come."""
 
     def __init__(self, wire: Wire) -> None:
@@ -54,7 +54,7 @@ class Body:
         self.has_ended = True
         if told[0] == COMPLETE:
             return None
-        raise Cut("The body did not come to its end; nothing was changed")
+        raise BodyCutShort("The body did not come to its end; nothing was changed")
 
     def drain(self) -> None:
         """Pass over what is still to come, so that the next question can be read."""
@@ -70,7 +70,7 @@ class ArrowBody:
 
     closed = False
 
-    def __init__(self, body: Body, *, batch_bytes_max: int) -> None:
+    def __init__(self, body: BodyPieces, *, batch_bytes_max: int) -> None:
         self._body = body
         self._batch_bytes_max = batch_bytes_max
         self._pieces: memoryview = memoryview(b"")
@@ -152,7 +152,7 @@ class ArrowBody:
             self._begin(prefix, self._from_body(length))
 
     def _begin(self, prefix: bytearray, metadata: bytearray) -> None:
-        batch = headers.read(bytes(metadata))
+        batch = arrow_headers.read_header(bytes(metadata))
         limit = self._batch_bytes_max
         if batch.body_bytes > limit or batch.rows > limit:
             raise self._too_large(max(batch.body_bytes, batch.rows))

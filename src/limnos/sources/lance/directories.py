@@ -10,21 +10,21 @@ import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.formats import lance as rules
-from limnos.formats.lance import Layout, Row, RowKind
-from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, Unsupported
+from limnos.formats.lance import DirectoryLayout, ManifestRow, ManifestRowKind
+from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, UnsupportedOperation
 from limnos.names.iceberg import render
-from limnos.sources.lance.questions import Lain, Listed, Space
-from limnos.sources.lance.storage import Storage
+from limnos.sources.lance.questions import DirectoryContents, DirectoryNamespaceEntry, DirectoryTableEntry
+from limnos.sources.lance.storage import DirectoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.names.path import Levels
-    from limnos.sources.lance.manifests import Manifest
+    from limnos.sources.lance.directory_manifest import DirectoryManifest
     from limnos.sources.lance.questions import Contents
 
 
-class Entry(NamedTuple):
+class DirectoryTable(NamedTuple):
     """A table of a directory: its levels, its folder below the root, and what the index says of its properties."""
 
     levels: Levels
@@ -32,25 +32,27 @@ class Entry(NamedTuple):
     properties: dict[str, str]
 
 
-class _State(NamedTuple):
+class _DirectoryState(NamedTuple):
     """A directory at one moment."""
 
-    layout: Layout
+    layout: DirectoryLayout
     folders: list[str]
-    rows: list[Row]
+    rows: list[ManifestRow]
 
 
-class Directory:
+class LanceDirectory:
     """A directory of Lance tables: `root` as `rules.root_of` gives it, `options` as Lance calls what a store needs."""
 
-    def __init__(self, root: str, *, options: Mapping[str, str] | None = None, layout: Layout | None = None) -> None:
+    def __init__(
+        self, root: str, *, options: Mapping[str, str] | None = None, layout: DirectoryLayout | None = None
+    ) -> None:
         self.root = root
         self.options = dict(options or {})
-        self.storage = Storage(root, self.options)
+        self.storage = DirectoryStorage(root, self.options)
         self._stated = layout
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> DirectoryLayout | None:
         """How it is laid out; None when nothing is in it, and nobody said."""
         return self._stated or rules.layout_of(self.storage.folders())
 
@@ -58,36 +60,36 @@ class Directory:
         """List the namespaces directly in one. Raises NotFound."""
         state = self._state()
         self._require(state, levels)
-        return [row.levels[-1] for row in rules.children_of(state.rows, levels, kind=RowKind.NAMESPACE)]
+        return [row.levels[-1] for row in rules.children_of(state.rows, levels, kind=ManifestRowKind.NAMESPACE)]
 
-    def tables(self, levels: Levels = ()) -> list[Entry]:
+    def tables(self, levels: Levels = ()) -> list[DirectoryTable]:
         """List the tables directly in a namespace, by name. Raises NotFound (of the namespace)."""
         state = self._state()
         self._require(state, levels)
         return self._tables(state, levels)
 
-    def all_tables(self) -> list[Entry]:
+    def all_tables(self) -> list[DirectoryTable]:
         """List every table, by its levels."""
         state = self._state()
-        spaces = [(), *(row.levels for row in state.rows if row.kind is RowKind.NAMESPACE)]
+        spaces = [(), *(row.levels for row in state.rows if row.kind is ManifestRowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
 
-    def listed(self) -> Listed:
+    def listed(self) -> DirectoryContents:
         """List everything: of tables those that were only declared are marked, also where the marker is all that lies there."""
         state = self._state()
-        spaces = [row for row in state.rows if row.kind is RowKind.NAMESPACE]
+        spaces = [row for row in state.rows if row.kind is ManifestRowKind.NAMESPACE]
         entries = [entry for levels in ((), *(row.levels for row in spaces)) for entry in self._tables(state, levels)]
         empty = self.storage.marked([entry.folder for entry in entries], rules.RESERVED)
         scheme = "file://" if rules.is_local(self.root) else ""
-        return Listed(
-            [Space(row.levels, row.properties) for row in spaces],
+        return DirectoryContents(
+            [DirectoryNamespaceEntry(row.levels, row.properties) for row in spaces],
             [
-                Lain(entry.levels, f"{scheme}{self.location(entry)}", entry.properties, entry.folder in empty and self.is_marked(entry))
+                DirectoryTableEntry(entry.levels, f"{scheme}{self.location(entry)}", entry.properties, entry.folder in empty and self.is_marked(entry))
                 for entry in entries
             ],
         )  # fmt: skip
 
-    def find(self, levels: Levels) -> Entry:
+    def find(self, levels: Levels) -> DirectoryTable:
         """Find a table. Raises NotFound (of its namespace, or of itself)."""
         return self._find(self._state(), levels)
 
@@ -95,11 +97,11 @@ class Directory:
         """Return a namespace's properties. Raises NotFound."""
         return self._require(self._state(), levels)
 
-    def location(self, entry: Entry) -> str:
+    def location(self, entry: DirectoryTable) -> str:
         """Return where a table is. Raises InvalidTable for one that its index lays elsewhere."""
         return rules.place_below(self.root, entry.folder)
 
-    def is_declared(self, entry: Entry) -> bool:
+    def is_declared(self, entry: DirectoryTable) -> bool:
         """Say whether a table's name is taken, and nothing was written. Raises InvalidTable for a folder that is no table."""
         content = self.storage.content(self._folder(entry))
         if "_versions" in content:
@@ -112,7 +114,7 @@ class Directory:
             "Write one, or remove the folder"
         )
 
-    def is_marked(self, entry: Entry) -> bool:
+    def is_marked(self, entry: DirectoryTable) -> bool:
         """Say the same of a folder that may be no table at all: then it was not declared."""
         content = self.storage.content(self._folder(entry))
         return rules.RESERVED in content and "_versions" not in content
@@ -122,8 +124,8 @@ class Directory:
         state = self._for_namespaces(levels)
         self._require(state, levels[:-1])
         self._require_free(state, levels)
-        if not self._manifest().insert(Row(levels, RowKind.NAMESPACE, None, dict(properties))):
-            raise _taken(levels, kind="namespace")
+        if not self._manifest().insert(ManifestRow(levels, ManifestRowKind.NAMESPACE, None, dict(properties))):
+            raise _taken_error(levels, kind="namespace")
 
     def drop_namespace(self, levels: Levels, *, cascade: bool) -> dict[str, str]:
         """Drop a namespace, with `cascade` all that is in it; returns its properties. Raises NotFound, NotEmpty."""
@@ -136,41 +138,43 @@ class Directory:
                 kind="namespace",
             )
         for row in below:
-            if row.kind is RowKind.TABLE:
+            if row.kind is ManifestRowKind.TABLE:
                 self.drop(row.levels)
-        self._manifest().delete([row.levels for row in (*below, Row(levels, RowKind.NAMESPACE, None, {}))])
+        self._manifest().delete(
+            [row.levels for row in (*below, ManifestRow(levels, ManifestRowKind.NAMESPACE, None, {}))]
+        )
         return properties
 
-    def declare(self, levels: Levels, properties: Mapping[str, str] | None = None) -> Entry:
+    def declare(self, levels: Levels, properties: Mapping[str, str] | None = None) -> DirectoryTable:
         """Take a table's name and make its folder. Raises NotFound (namespace), AlreadyExists, BadRequest, Unsupported."""
         state = self._for_tables(levels)
         self._require_free(state, levels)
-        entry = Entry(levels, self._new_folder(state, levels), dict(properties or {}))
+        entry = DirectoryTable(levels, self._new_folder(state, levels), dict(properties or {}))
         self._add(state, entry)
         self.storage.make(entry.folder, rules.RESERVED)
         return entry
 
-    def _new_folder(self, state: _State, levels: Levels) -> str:
-        if len(levels) > 1 and state.layout is not Layout.V2:
+    def _new_folder(self, state: _DirectoryState, levels: Levels) -> str:
+        if len(levels) > 1 and state.layout is not DirectoryLayout.V2:
             raise NotFound(f"Namespace does not exist: {render(levels[:-1])}", kind="namespace")
         folder = rules.folder_of(levels[0], state.layout) if len(levels) == 1 else ""
         if folder and folder not in state.folders:
             return folder
-        if state.layout is not Layout.V2:
+        if state.layout is not DirectoryLayout.V2:
             raise AlreadyExists(
                 f"The folder {self.root}/{folder} is there already: remove it, or choose another name", kind="table"
             )
         return rules.nested_folder_of(levels, digits=secrets.token_hex(4))
 
-    def register(self, levels: Levels, location: str, *, properties: Mapping[str, str] | None = None) -> Entry:
+    def register(self, levels: Levels, location: str, *, properties: Mapping[str, str] | None = None) -> DirectoryTable:
         """Give a name to a folder below the root. Raises NotFound, AlreadyExists, InvalidTable, Unsupported without an index."""
         state = self._for_tables(levels)
-        if state.layout is not Layout.V2:
-            raise Unsupported(
+        if state.layout is not DirectoryLayout.V2:
+            raise UnsupportedOperation(
                 f"In a directory of layout {state.layout} a folder's name is its table's: rename the folder"
             )
         below = location.removeprefix(f"{self.root}/").removeprefix(f"file://{self.root}/")
-        entry = Entry(levels, below, dict(properties or {}))
+        entry = DirectoryTable(levels, below, dict(properties or {}))
         self.location(entry)
         if "_versions" not in self.storage.content(below):
             raise InvalidTable(
@@ -179,32 +183,32 @@ class Directory:
         self._add(state, entry)
         return entry
 
-    def deregister(self, levels: Levels) -> Entry:
+    def deregister(self, levels: Levels) -> DirectoryTable:
         """Forget a table; its files stay. Raises NotFound, Unsupported in V0, where a folder is a table."""
         state = self._state()
         entry = self._find(state, levels)
-        if state.layout is Layout.V0:
-            raise Unsupported(
+        if state.layout is DirectoryLayout.V0:
+            raise UnsupportedOperation(
                 "In a directory of layout v0 each folder is a table: move the folder away, or drop the table"
             )
-        if rules.folder_table(self._folder(entry), Layout.V1) is not None:
+        if rules.folder_table(self._folder(entry), DirectoryLayout.V1) is not None:
             self.storage.make(self._folder(entry), rules.DEREGISTERED)
-        if state.layout is Layout.V2:
+        if state.layout is DirectoryLayout.V2:
             self._manifest().delete([levels])
         return entry
 
-    def drop(self, levels: Levels) -> Entry:
+    def drop(self, levels: Levels) -> DirectoryTable:
         """Drop a table with its own files, and nothing else that lies there. Raises NotFound, InvalidTable for a foreign folder."""
         state = self._state()
         entry = self._find(state, levels)
         folder = self._folder(entry)
         content = self.storage.content(folder)
-        others = rules.foreign(content)
-        if others and state.layout is Layout.V0:
+        others = rules.foreign_names(content)
+        if others and state.layout is DirectoryLayout.V0:
             raise InvalidTable(
                 f"{self.location(entry)} holds {others[0]}, which is not a Lance table's: remove the folder by hand"
             )
-        if state.layout is Layout.V2 and any(row.levels == levels for row in state.rows):
+        if state.layout is DirectoryLayout.V2 and any(row.levels == levels for row in state.rows):
             self._manifest().delete([levels])
         if others:
             self.storage.make(folder, rules.DEREGISTERED)
@@ -215,62 +219,64 @@ class Directory:
         """Give a table another name, or namespace. Raises NotFound, AlreadyExists, Unsupported without an index."""
         state = self._for_tables(target)
         entry = self._find(state, levels)
-        if state.layout is not Layout.V2:
-            raise Unsupported(
+        if state.layout is not DirectoryLayout.V2:
+            raise UnsupportedOperation(
                 f"In a directory of layout {state.layout} a folder's name is its table's: rename the folder"
             )
         self._require_free(state, target)
         if any(row.levels == levels for row in state.rows):
             self._manifest().rename(levels, target)
-        elif not self._manifest().insert(Row(target, RowKind.TABLE, entry.folder, entry.properties)):
-            raise _taken(target, kind="table")
+        elif not self._manifest().insert(ManifestRow(target, ManifestRowKind.TABLE, entry.folder, entry.properties)):
+            raise _taken_error(target, kind="table")
 
-    def _state(self) -> _State:
+    def _state(self) -> _DirectoryState:
         folders = self.storage.folders()
-        layout = self._stated or rules.layout_of(folders) or Layout.V2
-        return _State(
-            layout, folders, self._manifest().rows() if layout is Layout.V2 and rules.MANIFEST in folders else []
+        layout = self._stated or rules.layout_of(folders) or DirectoryLayout.V2
+        return _DirectoryState(
+            layout,
+            folders,
+            self._manifest().rows() if layout is DirectoryLayout.V2 and rules.MANIFEST in folders else [],
         )
 
-    def _tables(self, state: _State, levels: Levels) -> list[Entry]:
-        rows = rules.children_of(state.rows, levels, kind=RowKind.TABLE)
-        found = {row.levels: Entry(row.levels, row.location or "", row.properties) for row in rows}
+    def _tables(self, state: _DirectoryState, levels: Levels) -> list[DirectoryTable]:
+        rows = rules.children_of(state.rows, levels, kind=ManifestRowKind.TABLE)
+        found = {row.levels: DirectoryTable(row.levels, row.location or "", row.properties) for row in rows}
         if not levels:
-            taken = {row.location for row in state.rows if row.kind is RowKind.TABLE}
+            taken = {row.location for row in state.rows if row.kind is ManifestRowKind.TABLE}
             lying = [each for each in rules.tables_of(state.folders, state.layout) if each.location not in taken]
             gone = (
                 set()
-                if state.layout is Layout.V0
+                if state.layout is DirectoryLayout.V0
                 else self.storage.marked([each.location for each in lying], rules.DEREGISTERED)
             )
             for each in lying:
                 if each.location not in gone:
-                    found.setdefault((each.name,), Entry((each.name,), each.location, {}))
+                    found.setdefault((each.name,), DirectoryTable((each.name,), each.location, {}))
         return [found[key] for key in sorted(found)]
 
-    def _find(self, state: _State, levels: Levels) -> Entry:
+    def _find(self, state: _DirectoryState, levels: Levels) -> DirectoryTable:
         self._require(state, levels[:-1])
         for entry in self._tables(state, levels[:-1]):
             if entry.levels == levels:
                 return entry
         raise NotFound(f"Table does not exist: {render(levels)}", kind="table")
 
-    def _require(self, state: _State, levels: Levels) -> dict[str, str]:
+    def _require(self, state: _DirectoryState, levels: Levels) -> dict[str, str]:
         """Return a namespace's properties. Raises NotFound."""
         if not levels:
             return {}
         for row in state.rows:
-            if row.kind is RowKind.NAMESPACE and row.levels == levels:
+            if row.kind is ManifestRowKind.NAMESPACE and row.levels == levels:
                 return row.properties
         raise NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
 
-    def _require_free(self, state: _State, levels: Levels) -> None:
-        if any(row.levels == levels and row.kind is RowKind.NAMESPACE for row in state.rows):
-            raise _taken(levels, kind="namespace")
+    def _require_free(self, state: _DirectoryState, levels: Levels) -> None:
+        if any(row.levels == levels and row.kind is ManifestRowKind.NAMESPACE for row in state.rows):
+            raise _taken_error(levels, kind="namespace")
         if any(entry.levels == levels for entry in self._tables(state, levels[:-1])):
-            raise _taken(levels, kind="table")
+            raise _taken_error(levels, kind="table")
 
-    def _for_tables(self, levels: Levels) -> _State:
+    def _for_tables(self, levels: Levels) -> _DirectoryState:
         """Return the directory's state for making a table in it."""
         if not levels:
             raise BadRequest("Name a table")
@@ -278,42 +284,42 @@ class Directory:
         self._require(state, levels[:-1])
         return state
 
-    def _for_namespaces(self, levels: Levels) -> _State:
+    def _for_namespaces(self, levels: Levels) -> _DirectoryState:
         """Return the directory's state for a change of namespaces, which a V1 directory gets with its index."""
         if not levels:
             raise BadRequest("The root is always there: name a namespace in it")
         state = self._state()
-        if state.layout is Layout.V0 or (state.layout is Layout.V1 and self._stated is not None):
-            raise Unsupported(
+        if state.layout is DirectoryLayout.V0 or (state.layout is DirectoryLayout.V1 and self._stated is not None):
+            raise UnsupportedOperation(
                 f"A directory of layout {state.layout} has tables alone, and no namespaces: use one of layout v2"
             )
         return state
 
-    def _add(self, state: _State, entry: Entry) -> None:
+    def _add(self, state: _DirectoryState, entry: DirectoryTable) -> None:
         self._require_free(state, entry.levels)
-        if state.layout is Layout.V2 and not self._manifest().insert(
-            Row(entry.levels, RowKind.TABLE, entry.folder, entry.properties)
+        if state.layout is DirectoryLayout.V2 and not self._manifest().insert(
+            ManifestRow(entry.levels, ManifestRowKind.TABLE, entry.folder, entry.properties)
         ):
-            raise _taken(entry.levels, kind="table")
-        if state.layout is not Layout.V2 and entry.properties:
-            raise Unsupported(
+            raise _taken_error(entry.levels, kind="table")
+        if state.layout is not DirectoryLayout.V2 and entry.properties:
+            raise UnsupportedOperation(
                 f"A directory of layout {state.layout} keeps no properties of tables: use one of layout v2"
             )
 
-    def _folder(self, entry: Entry) -> str:
+    def _folder(self, entry: DirectoryTable) -> str:
         return self.location(entry).removeprefix(f"{self.root}/")
 
-    def _manifest(self) -> Manifest:
-        from limnos.sources.lance.manifests import Manifest  # noqa: PLC0415 - Lance's library, which V0 and V1 do without
+    def _manifest(self) -> DirectoryManifest:
+        from limnos.sources.lance.directory_manifest import DirectoryManifest  # noqa: PLC0415 - Lance's library, which V0 and V1 do without
 
-        return Manifest(self.root, self.options)
+        return DirectoryManifest(self.root, self.options)
 
 
-def listed(asked: Contents) -> Listed:
+def list_directory(asked: Contents) -> DirectoryContents:
     """Answer what lies in a directory, all of it. Raises InvalidTable, StorageFailed."""
-    found = Directory(rules.root_of(asked.location, here="/"), options=asked.options)
+    found = LanceDirectory(rules.root_of(asked.location, here="/"), options=asked.options)
     return found.listed()
 
 
-def _taken(levels: Levels, *, kind: str) -> AlreadyExists:
+def _taken_error(levels: Levels, *, kind: str) -> AlreadyExists:
     return AlreadyExists(f"{kind.capitalize()} already exists: {render(levels)}", kind=kind)

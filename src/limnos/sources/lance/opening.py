@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Final
 import lance
 
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, NotFound
-from limnos.sources.lance.failures import NO_TABLE, NO_TAG, REMOTE, said
-from limnos.sources.lance.kept import opened_kept
+from limnos.sources.lance.library_errors import NO_TABLE, NO_TAG, REMOTE, translate_library_errors
+from limnos.sources.lance.managed_versions import open_managed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limnos.sources.lance.questions import Question
+    from limnos.sources.lance.questions import LanceQuestion
 
 _ROWS: Final = frozenset({"data", "_indices"})
 
 
-def opened(location: str, options: dict[str, str], *, rows: bool = False) -> lance.LanceDataset | None:
+def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -> lance.LanceDataset | None:
     """Open a table at its latest version; None when there is none. Raises InvalidTable for one whose files lie elsewhere.
 
     With `rows` its rows are read, too, so that none of them may lie elsewhere.
     """
     if not REMOTE.match(location):
         _refuse_strays(location.removeprefix("file://"), rows=rows)
-    with said(location):
+    with translate_library_errors(location):
         try:
             found = lance.dataset(location, storage_options=options or None)
         except ValueError as error:
@@ -50,14 +50,14 @@ def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bo
     if not REMOTE.match(location):
         _refuse_strays(location.removeprefix("file://"), rows=rows)
     try:
-        with said(location):
+        with translate_library_errors(location):
             found = lance.dataset(location, version=version, storage_options=options or None)
     except LimnosError:
         return None
     return _refuse_bases(found, location)
 
 
-def opened_to_read(asked: Question, *, rows: bool) -> lance.LanceDataset | None:
+def open_for_reading(asked: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
     """Open a table at the version, tag or branch that is asked for; None where nothing was written yet and none is asked for by name.
 
     Raises NotFound, BadRequest, InvalidTable, StorageFailed.
@@ -66,11 +66,11 @@ def opened_to_read(asked: Question, *, rows: bool) -> lance.LanceDataset | None:
         found = _opened_at(asked.location, asked.options, version=asked.version, rows=rows)
         if found is not None:
             return found
-    found = opened(asked.location, asked.options, rows=rows)
+    found = open_latest(asked.location, asked.options, rows=rows)
     if found is not None:
-        return at(found, asked)
+        return checkout_reference(found, asked)
     if asked.version is not None or asked.tag is not None:
-        raise empty(asked)
+        raise no_data_error(asked)
     return None
 
 
@@ -79,15 +79,15 @@ def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDatase
 
     Each state has a manifest of its own, so this is looked at for each that is opened.
     """
-    own = place_of(location)
-    if not all(place_of(str(each.path)).is_relative_to(own) for each in found.base_paths().values()):
+    own = canonical_location(location)
+    if not all(canonical_location(str(each.path)).is_relative_to(own) for each in found.base_paths().values()):
         raise InvalidTable(
             f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
         )
     return found
 
 
-def place_of(location: str) -> PurePosixPath:
+def canonical_location(location: str) -> PurePosixPath:
     """Return a location as a path without links or steps up; of an object store with its scheme and bucket as the first parts."""
     if REMOTE.match(location):
         scheme, _, rest = location.partition("://")
@@ -95,30 +95,30 @@ def place_of(location: str) -> PurePosixPath:
     return PurePosixPath(os.path.realpath(location.removeprefix("file://")))
 
 
-def opened_for_rows(asked: Question) -> lance.LanceDataset:
+def open_for_rows(asked: LanceQuestion) -> lance.LanceDataset:
     """Open a table at the version that is asked for, to read its rows. Raises NotFound, also where nothing was written yet."""
-    found = opened_to_read(asked, rows=True)
+    found = open_for_reading(asked, rows=True)
     if found is None:
-        raise empty(asked)
+        raise no_data_error(asked)
     return found
 
 
-def opened_for_writing(asked: Question) -> lance.LanceDataset:
+def open_for_writing(asked: LanceQuestion) -> lance.LanceDataset:
     """Open a table to change it, on the branch that is asked for. Raises NotFound where nothing was written yet."""
     if asked.kept is None:
-        return opened_for_rows(asked)
+        return open_for_rows(asked)
     if "" not in asked.kept:
-        raise empty(asked)
+        raise no_data_error(asked)
     if not REMOTE.match(asked.location):
         _refuse_strays(asked.location.removeprefix("file://"), rows=True)
-    with said(asked.location):
-        return at(_refuse_bases(opened_kept(asked), asked.location), asked)
+    with translate_library_errors(asked.location):
+        return checkout_reference(_refuse_bases(open_managed(asked), asked.location), asked)
 
 
-def empty(asked: Question) -> NotFound:
+def no_data_error(asked: LanceQuestion) -> NotFound:
     """Say that a table holds no data yet."""
     if asked.version is not None:
-        return no_version(asked.version)
+        return no_version_error(asked.version)
     if asked.tag is not None:
         return NotFound(asked.tag, kind="tag")
     if asked.branch is not None:
@@ -150,7 +150,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
             yield from _links(entry.path, rows=rows)
 
 
-def at(found: lance.LanceDataset, asked: Question) -> lance.LanceDataset:
+def checkout_reference(found: lance.LanceDataset, asked: LanceQuestion) -> lance.LanceDataset:
     """Go to the version, tag or branch that is asked for. Raises NotFound, BadRequest."""
     if asked.tag is not None and (asked.version is not None or asked.branch is not None):
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
@@ -161,17 +161,17 @@ def at(found: lance.LanceDataset, asked: Question) -> lance.LanceDataset:
     if asked.branch is not None:
         if asked.branch not in found.branches.list():
             raise NotFound(asked.branch, kind="branch")
-        missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version(asked.version)
+        missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version_error(asked.version)
         return _checked_out(found, asked, reference=(asked.branch, asked.version), missing=missing)
     if asked.version is None or asked.version == found.version:
         return found
-    return _checked_out(found, asked, reference=asked.version, missing=no_version(asked.version))
+    return _checked_out(found, asked, reference=asked.version, missing=no_version_error(asked.version))
 
 
 def _checked_out(
-    found: lance.LanceDataset, asked: Question, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
+    found: lance.LanceDataset, asked: LanceQuestion, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
 ) -> lance.LanceDataset:  # fmt: skip
-    with said(found.uri):
+    with translate_library_errors(found.uri):
         try:
             return _refuse_bases(found.checkout_version(reference), asked.location)
         except (ValueError, OSError, RuntimeError) as error:
@@ -180,6 +180,6 @@ def _checked_out(
             raise
 
 
-def no_version(version: int) -> NotFound:
+def no_version_error(version: int) -> NotFound:
     """Say that a version is not there."""
     return NotFound(str(version), kind="version")

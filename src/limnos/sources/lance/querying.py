@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from limnos.model.errors import BadRequest, NotFound
-from limnos.sources.lance import merging, words
-from limnos.sources.lance.failures import said
-from limnos.sources.lance.opening import opened_for_rows
+from limnos.sources.lance import full_text_queries, rank_fusion
+from limnos.sources.lance.library_errors import translate_library_errors
+from limnos.sources.lance.opening import open_for_rows
 from limnos.sources.wire import MORE
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ READAHEAD_BYTES: Final = 64 << 20
 DEFAULT_COLUMN: Final = "vector"
 
 
-class Sink:
+class ArrowSink:
     """A file that can only be written, and sends what it is given on in pieces."""
 
     closed = False
@@ -65,10 +65,10 @@ class Sink:
 
 def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
     """Send the rows that were asked for as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
-    found = opened_for_rows(asked)
-    with said(asked.location):
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
         schema, batches = _rows(found, asked)
-        sink = Sink(send)
+        sink = ArrowSink(send)
         first = next(batches, None)  # what is wrong with a query is often known only now, and can still be said
         with pa.ipc.new_file(sink, schema) as writer:
             if first is not None:
@@ -80,8 +80,8 @@ def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
 
 def explain(asked: Explain) -> str:
     """Tell how a query is done, or how it went. Raises what the query does."""
-    found = opened_for_rows(asked.query)
-    with said(asked.location):
+    found = open_for_rows(asked.query)
+    with translate_library_errors(asked.location):
         return "\n".join(
             each.analyze_plan() if asked.runs else each.explain_plan(asked.verbose)
             for each in _scanners(found, asked.query)
@@ -94,21 +94,21 @@ def _rows(found: lance.LanceDataset, asked: Query) -> tuple[pa.Schema, Iterator[
         reader = scanners[0].to_reader()
         return reader.schema, iter(reader)
     tables = [each.to_table() for each in scanners]
-    merged = merging.by_rank(tables, limit=asked.limit, offset=asked.offset, with_row_id=asked.with_row_id)
+    merged = rank_fusion.merge_by_rank(tables, limit=asked.limit, offset=asked.offset, with_row_id=asked.with_row_id)
     return merged.schema, iter(merged.to_batches(max_chunksize=BATCH_ROWS))
 
 
 def _scanners(found: lance.LanceDataset, asked: Query) -> list[lance.LanceScanner]:
     """A search for its vectors, and one for its words; one that searches nothing for neither."""
     common = _common(asked)
-    text = None if asked.text is None else words.query_of(asked.text, asked.text_columns)
+    text = None if asked.text is None else full_text_queries.query_of(asked.text, asked.text_columns)
     if not asked.vectors:
         return [found.scanner(full_text_query=text, **common)]
     if text is None:
         return [_nearest(found, asked, common=common)]
     if len(asked.vectors) > 1:
         raise BadRequest("A search for words has one vector beside them at most: send one for each")
-    common |= {"with_row_id": True, "offset": None, "limit": merging.depth(asked.limit, asked.offset)}
+    common |= {"with_row_id": True, "offset": None, "limit": rank_fusion.search_depth(asked.limit, asked.offset)}
     return [_nearest(found, asked, common=common), found.scanner(full_text_query=text, **common)]
 
 
@@ -124,7 +124,7 @@ def _common(asked: Query) -> dict[str, Any]:
 def _nearest(found: lance.LanceDataset, asked: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
     """Search for one vector, or for several: of those each has its rows, and says in `query_index` whose they are."""
     nearest = {
-        "column": _vector_column(found, asked), "k": merging.depth(common["limit"], common["offset"] or 0), **asked.nearest,
+        "column": _vector_column(found, asked), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **asked.nearest,
         "q": asked.vectors[0] if len(asked.vectors) == 1 else asked.vectors,
     }  # fmt: skip
     bounds = asked.nearest.get("distance_range")

@@ -17,7 +17,7 @@ START: Final = b"Start"
 Vector = list[float]
 
 
-class KeptVersion(msgspec.Struct, frozen=True, omit_defaults=True):
+class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A version of a table whose versions the server keeps, as Lance's library has it."""
 
     version: int
@@ -26,7 +26,7 @@ class KeptVersion(msgspec.Struct, frozen=True, omit_defaults=True):
     e_tag: str | None = None
 
 
-class Question(msgspec.Struct, frozen=True):
+class LanceQuestion(msgspec.Struct, frozen=True):
     """About the table at a location: its latest version, or one by number, of a branch, or by tag.
 
     `kept`: whoever asks keeps the table's versions, and these are the newest, by branch; commits are asked back.
@@ -37,14 +37,14 @@ class Question(msgspec.Struct, frozen=True):
     version: int | None = None
     tag: str | None = None
     branch: str | None = None
-    kept: dict[str, KeptVersion] | None = None
+    kept: dict[str, ManagedVersion] | None = None
 
 
-class Describe(Question, frozen=True):
+class Describe(LanceQuestion, frozen=True):
     """Describe the table."""
 
 
-class Described(msgspec.Struct, frozen=True):
+class LanceDescription(msgspec.Struct, frozen=True):
     """A table at one of its versions; `fields` and `logical_fields` are its schema with Arrow's and with Lance's names of types."""
 
     version: int
@@ -55,18 +55,18 @@ class Described(msgspec.Struct, frozen=True):
     stats: dict[str, int]
 
 
-class Contents(Question, frozen=True):
+class Contents(LanceQuestion, frozen=True):
     """List what lies in a directory of tables; its place is the location."""
 
 
-class Space(msgspec.Struct, frozen=True):
+class DirectoryNamespaceEntry(msgspec.Struct, frozen=True):
     """A namespace of a directory."""
 
     path: tuple[str, ...]
     properties: dict[str, str]
 
 
-class Lain(msgspec.Struct, frozen=True):
+class DirectoryTableEntry(msgspec.Struct, frozen=True):
     """A table of a directory; `declared` when its name is taken, and nothing was written."""
 
     path: tuple[str, ...]
@@ -75,20 +75,20 @@ class Lain(msgspec.Struct, frozen=True):
     declared: bool
 
 
-class Listed(msgspec.Struct, frozen=True):
+class DirectoryContents(msgspec.Struct, frozen=True):
     """What lies in a directory."""
 
-    namespaces: list[Space]
-    tables: list[Lain]
+    namespaces: list[DirectoryNamespaceEntry]
+    tables: list[DirectoryTableEntry]
 
 
-class Count(Question, frozen=True, kw_only=True):
+class Count(LanceQuestion, frozen=True, kw_only=True):
     """Count the rows for which a predicate holds; all without one. The answer is a number."""
 
     predicate: str | None = None
 
 
-class Query(Question, frozen=True, kw_only=True):
+class Query(LanceQuestion, frozen=True, kw_only=True):
     """Find rows: the nearest to vectors, those with words, or all, which a filter leaves; the answer is an Arrow file.
 
     `text` is a full-text query as Lance has it, its words or its structure. With both vectors and words the two lists
@@ -111,7 +111,7 @@ class Query(Question, frozen=True, kw_only=True):
     fast_search: bool = False
 
 
-class Explain(Question, frozen=True, kw_only=True):
+class Explain(LanceQuestion, frozen=True, kw_only=True):
     """Tell how a query would be done; with `runs` do it, and tell how it went. The answer is text."""
 
     query: Query
@@ -119,18 +119,18 @@ class Explain(Question, frozen=True, kw_only=True):
     runs: bool = False
 
 
-class Write(Question, frozen=True, kw_only=True):
+class Write(LanceQuestion, frozen=True, kw_only=True):
     """Write the rows that follow: `create` a table that holds none, `append` to it or `overwrite` it, `any`: as append, or create."""
 
     mode: str
     batch_bytes_max: int
 
 
-class References(Question, frozen=True):
+class References(LanceQuestion, frozen=True):
     """List the tags and branches of the table."""
 
 
-class TagSeen(msgspec.Struct, frozen=True):
+class TagReference(msgspec.Struct, frozen=True):
     """What a tag means: a version, and its branch unless that is the main one."""
 
     version: int
@@ -138,7 +138,7 @@ class TagSeen(msgspec.Struct, frozen=True):
     manifest_size: int | None = None
 
 
-class BranchSeen(msgspec.Struct, frozen=True):
+class BranchReference(msgspec.Struct, frozen=True):
     """A branch: the version it began at, of the main branch unless it says which, and when, in seconds."""
 
     parent_version: int
@@ -148,14 +148,14 @@ class BranchSeen(msgspec.Struct, frozen=True):
     metadata: dict[str, str] = {}
 
 
-class Referenced(msgspec.Struct, frozen=True):
+class TableReferences(msgspec.Struct, frozen=True):
     """The tags and branches of a table, by name."""
 
-    tags: dict[str, TagSeen]
-    branches: dict[str, BranchSeen]
+    tags: dict[str, TagReference]
+    branches: dict[str, BranchReference]
 
 
-class TagPut(Question, frozen=True, kw_only=True):
+class TagPut(LanceQuestion, frozen=True, kw_only=True):
     """Make a tag of a version, the newest for None; with `replaces` have one that is there mean that. The answer is nothing."""
 
     name: str
@@ -164,13 +164,13 @@ class TagPut(Question, frozen=True, kw_only=True):
     replaces: bool = False
 
 
-class TagDrop(Question, frozen=True, kw_only=True):
+class TagDrop(LanceQuestion, frozen=True, kw_only=True):
     """Delete a tag. The answer is nothing."""
 
     name: str
 
 
-class BranchMake(Question, frozen=True, kw_only=True):
+class BranchMake(LanceQuestion, frozen=True, kw_only=True):
     """Make a branch at a version, the newest for None. The answer is nothing."""
 
     name: str
@@ -178,13 +178,13 @@ class BranchMake(Question, frozen=True, kw_only=True):
     from_branch: str | None = None
 
 
-class BranchDrop(Question, frozen=True, kw_only=True):
+class BranchDrop(LanceQuestion, frozen=True, kw_only=True):
     """Delete a branch with its files. The answer is nothing."""
 
     name: str
 
 
-class Written(msgspec.Struct, frozen=True):
+class LanceWriteResult(msgspec.Struct, frozen=True):
     """What a change left: the table's version, its transaction, and how many rows it was about."""
 
     version: int
@@ -194,7 +194,7 @@ class Written(msgspec.Struct, frozen=True):
     deleted: int = 0
 
 
-class Merge(Question, frozen=True, kw_only=True):
+class Merge(LanceQuestion, frozen=True, kw_only=True):
     """Merge the rows that follow into the table by key columns: rows of a key that is there, that is not, and those that no row came for."""
 
     on: list[str]
@@ -208,24 +208,24 @@ class Merge(Question, frozen=True, kw_only=True):
     timeout_s: float | None = None
 
 
-class Update(Question, frozen=True, kw_only=True):
+class Update(LanceQuestion, frozen=True, kw_only=True):
     """Set columns to what expressions give, in the rows for which a predicate holds."""
 
     updates: dict[str, str]
     predicate: str | None = None
 
 
-class Delete(Question, frozen=True, kw_only=True):
+class Delete(LanceQuestion, frozen=True, kw_only=True):
     """Delete the rows for which a predicate holds."""
 
     predicate: str
 
 
-class Restore(Question, frozen=True):
+class Restore(LanceQuestion, frozen=True):
     """Make the version that is named the latest again."""
 
 
-class SchemaMetadata(Question, frozen=True, kw_only=True):
+class SchemaMetadata(LanceQuestion, frozen=True, kw_only=True):
     """Give the schema this metadata, in place of what it has. The answer is what it has then."""
 
     values: dict[str, str]
@@ -239,20 +239,20 @@ class FieldChange(msgspec.Struct, frozen=True):
     replace: bool = False
 
 
-class FieldMetadata(Question, frozen=True, kw_only=True):
+class FieldMetadata(LanceQuestion, frozen=True, kw_only=True):
     """Change the metadata of fields."""
 
     updates: list[FieldChange]
 
 
-class FieldsTold(msgspec.Struct, frozen=True):
+class FieldMetadataResult(msgspec.Struct, frozen=True):
     """The metadata that fields have, and the version since which they do."""
 
     version: int
     fields: dict[str, dict[str, str]]
 
 
-class AddColumns(Question, frozen=True, kw_only=True):
+class AddColumns(LanceQuestion, frozen=True, kw_only=True):
     """Add columns that have what expressions give."""
 
     columns: dict[str, str]
@@ -267,19 +267,19 @@ class ColumnChange(msgspec.Struct, frozen=True):
     data_type: dict[str, object] | str | None = None
 
 
-class AlterColumns(Question, frozen=True, kw_only=True):
+class AlterColumns(LanceQuestion, frozen=True, kw_only=True):
     """Change columns."""
 
     alterations: list[ColumnChange]
 
 
-class DropColumns(Question, frozen=True, kw_only=True):
+class DropColumns(LanceQuestion, frozen=True, kw_only=True):
     """Take columns away."""
 
     columns: list[str]
 
 
-class CreateIndex(Question, frozen=True, kw_only=True):
+class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
     """Build an index on a column; `details` are what its type is told, in Lance's words."""
 
     column: str
@@ -289,17 +289,17 @@ class CreateIndex(Question, frozen=True, kw_only=True):
     details: dict[str, object] = {}
 
 
-class DropIndex(Question, frozen=True, kw_only=True):
+class DropIndex(LanceQuestion, frozen=True, kw_only=True):
     """Take an index away."""
 
     name: str
 
 
-class ListIndices(Question, frozen=True):
+class ListIndices(LanceQuestion, frozen=True):
     """Tell of all indices."""
 
 
-class Index(msgspec.Struct, frozen=True):
+class LanceIndex(msgspec.Struct, frozen=True):
     """An index, as it is told."""
 
     index_name: str
@@ -317,13 +317,13 @@ class Index(msgspec.Struct, frozen=True):
     index_details: str
 
 
-class IndexStats(Question, frozen=True, kw_only=True):
+class IndexStats(LanceQuestion, frozen=True, kw_only=True):
     """Tell how far an index covers the rows."""
 
     name: str
 
 
-class IndexCovers(msgspec.Struct, frozen=True):
+class IndexCoverage(msgspec.Struct, frozen=True):
     """How far an index covers the rows."""
 
     index_type: str
@@ -333,11 +333,11 @@ class IndexCovers(msgspec.Struct, frozen=True):
     distance_type: str | None = None
 
 
-class Stats(Question, frozen=True):
+class Stats(LanceQuestion, frozen=True):
     """Tell how large the table is."""
 
 
-class Sized(msgspec.Struct, frozen=True):
+class TableSize(msgspec.Struct, frozen=True):
     """How large a table is; `fragments` are the rows of each of its fragments, summed up."""
 
     total_bytes: int
@@ -348,13 +348,13 @@ class Sized(msgspec.Struct, frozen=True):
     lengths: dict[str, int]
 
 
-class Transaction(Question, frozen=True, kw_only=True):
+class Transaction(LanceQuestion, frozen=True, kw_only=True):
     """Tell of a transaction by its uuid; NotFound where no version of the table that is kept was made by it."""
 
     uuid: str
 
 
-class TransactionTold(msgspec.Struct, frozen=True):
+class TransactionSummary(msgspec.Struct, frozen=True):
     """What a transaction did."""
 
     operation: str
@@ -363,7 +363,7 @@ class TransactionTold(msgspec.Struct, frozen=True):
     read_version: int
 
 
-def expressions_of(question: Question) -> list[str]:
+def expressions_of(question: LanceQuestion) -> list[str]:
     """Return the expressions of SQL in a question."""
     match question:
         case Count() | Delete():

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from limnos.model.errors import NotFound
-from limnos.sources.lance.failures import said
-from limnos.sources.lance.opening import opened_for_rows, opened_to_read
-from limnos.sources.lance.questions import Count, Describe, Described, Sized, Stats, Transaction, TransactionTold
+from limnos.sources.lance.library_errors import translate_library_errors
+from limnos.sources.lance.opening import open_for_reading, open_for_rows
+from limnos.sources.lance.questions import (
+    Count,
+    Describe,
+    LanceDescription,
+    Stats,
+    TableSize,
+    Transaction,
+    TransactionSummary,
+)
 from limnos.sources.lance.schemas import fields_of, logical_fields_of, texts_of
 
 if TYPE_CHECKING:
@@ -24,16 +32,16 @@ TRANSACTIONS_MAX: Final = 1000
 """How many versions back a transaction is looked for."""
 
 
-def describe(asked: Describe) -> Described | None:
+def describe(asked: Describe) -> LanceDescription | None:
     """Describe a table; None when nothing was written to its location yet.
 
     Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
     """
-    found = opened_to_read(asked, rows=False)
+    found = open_for_reading(asked, rows=False)
     if found is None:
         return None
     schema = found.schema
-    return Described(
+    return LanceDescription(
         version=found.version,
         fields=msgspec.Raw(msgspec.json.encode(fields_of(schema))),
         logical_fields=msgspec.Raw(msgspec.json.encode(logical_fields_of(schema))),
@@ -50,18 +58,18 @@ def _stats_of(found: lance.LanceDataset) -> dict[str, int]:
 
 def count(asked: Count) -> int:
     """Count rows. Raises NotFound (table, version, tag, branch, column), BadRequest."""
-    found = opened_for_rows(asked)
-    with said(asked.location):
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
         return int(found.count_rows(asked.predicate or None))
 
 
-def stats(asked: Stats) -> Sized:
+def stats(asked: Stats) -> TableSize:
     """Tell how large a table is. Raises NotFound (table, branch)."""
-    found = opened_for_rows(asked)
-    with said(asked.location):
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
         fields: Any = found.stats.data_stats().fields
         rows = sorted(each.metadata.num_rows for each in found.get_fragments())
-        return Sized(
+        return TableSize(
             total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=found.count_rows(),
             num_indices=len(found.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
             lengths=_lengths(rows),
@@ -76,12 +84,12 @@ def _lengths(rows: list[int]) -> dict[str, int]:
     return {"min": rows[0], "max": rows[-1], "mean": sum(rows) // len(rows), **told}
 
 
-def transaction(asked: Transaction) -> TransactionTold:
+def transaction(asked: Transaction) -> TransactionSummary:
     """Tell of a transaction. Raises NotFound."""
-    found = opened_for_rows(asked)
-    with said(asked.location):
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
         for back, each in enumerate(found.get_transactions(TRANSACTIONS_MAX)):
             if each is not None and each.uuid == asked.uuid:
                 operation = type(each.operation).__name__
-                return TransactionTold(operation, each.uuid, found.version - back, each.read_version)
+                return TransactionSummary(operation, each.uuid, found.version - back, each.read_version)
     raise NotFound(asked.uuid, kind="transaction")

@@ -10,14 +10,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import AlreadyExists, BadRequest, InUse, LimnosError, NotFound
-from limnos.sources.lance.failures import brief, said
-from limnos.sources.lance.opening import empty, opened
-from limnos.sources.lance.questions import BranchSeen, Referenced, TagSeen
+from limnos.sources.lance.library_errors import shorten_message, translate_library_errors
+from limnos.sources.lance.opening import no_data_error, open_latest
+from limnos.sources.lance.questions import BranchReference, TableReferences, TagReference
 
 if TYPE_CHECKING:
     import lance
 
-    from limnos.sources.lance.questions import BranchDrop, BranchMake, Question, TagDrop, TagPut
+    from limnos.sources.lance.questions import BranchDrop, BranchMake, LanceQuestion, TagDrop, TagPut
 
 _TAKEN: Final = re.compile(r"already exists", re.IGNORECASE)
 _MISSING: Final = re.compile(r"(?:does|do) not exist|not found|NotFound", re.IGNORECASE)
@@ -25,17 +25,17 @@ _HELD: Final = re.compile(r"is referenced by|can ?not delete|dependent", re.IGNO
 _NAME: Final = re.compile(r"[Ii]nvalid|must|characters|Ref is invalid")
 
 
-def references(asked: Question) -> Referenced:
+def references(asked: LanceQuestion) -> TableReferences:
     """List tags and branches; none of a table that holds no data yet."""
-    found = opened(asked.location, asked.options)
+    found = open_latest(asked.location, asked.options)
     if found is None:
-        return Referenced({}, {})
-    with said(asked.location):
+        return TableReferences({}, {})
+    with translate_library_errors(asked.location):
         tags, branches = found.tags.list(), found.branches.list()
-    return Referenced(
-        {name: TagSeen(tag["version"], tag.get("branch"), tag.get("manifest_size")) for name, tag in tags.items()},
+    return TableReferences(
+        {name: TagReference(tag["version"], tag.get("branch"), tag.get("manifest_size")) for name, tag in tags.items()},
         {
-            name: BranchSeen(
+            name: BranchReference(
                 branch["parent_version"], branch.get("parent_branch"), branch.get("create_at"), branch.get("manifest_size"),
                 dict(branch.get("metadata") or {}),
             )
@@ -46,7 +46,7 @@ def references(asked: Question) -> Referenced:
 
 def tag_put(asked: TagPut) -> None:
     """Make a tag, or with `replaces` have one mean another version. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest."""
-    found = _opened(asked)
+    found = _open(asked)
     there = found.tags.list()
     if asked.replaces and asked.name not in there:
         raise NotFound(asked.name, kind="tag")
@@ -56,7 +56,7 @@ def tag_put(asked: TagPut) -> None:
         raise NotFound(asked.at_branch, kind="branch")
     put = found.tags.update if asked.replaces else found.tags.create
     try:
-        with said(asked.location):
+        with translate_library_errors(asked.location):
             put(asked.name, (asked.at_branch, asked.at_version))
     except LimnosError as error:
         raise _why(error, name=asked.name, kind="tag", missing=str(asked.at_version)) from error
@@ -64,23 +64,23 @@ def tag_put(asked: TagPut) -> None:
 
 def tag_drop(asked: TagDrop) -> None:
     """Delete a tag. Raises NotFound."""
-    found = _opened(asked)
+    found = _open(asked)
     if asked.name not in found.tags.list():
         raise NotFound(asked.name, kind="tag")
-    with said(asked.location):
+    with translate_library_errors(asked.location):
         found.tags.delete(asked.name)
 
 
 def branch_make(asked: BranchMake) -> None:
     """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest."""
-    found = _opened(asked)
+    found = _open(asked)
     there = found.branches.list()
     if asked.name in there:
         raise AlreadyExists(asked.name, kind="branch")
     if asked.from_branch is not None and asked.from_branch not in there:
         raise NotFound(asked.from_branch, kind="branch")
     try:
-        with said(asked.location):
+        with translate_library_errors(asked.location):
             found.create_branch(asked.name, (asked.from_branch, asked.from_version))
     except LimnosError as error:
         raise _why(error, name=asked.name, kind="branch", missing=str(asked.from_version)) from error
@@ -88,20 +88,20 @@ def branch_make(asked: BranchMake) -> None:
 
 def branch_drop(asked: BranchDrop) -> None:
     """Delete a branch with its files. Raises NotFound, InUse where a tag or another branch rests on it."""
-    found = _opened(asked)
+    found = _open(asked)
     if asked.name not in found.branches.list():
         raise NotFound(asked.name, kind="branch")
     try:
-        with said(asked.location):
+        with translate_library_errors(asked.location):
             found.branches.delete(asked.name)
     except LimnosError as error:
         raise _why(error, name=asked.name, kind="branch", missing=asked.name) from error
 
 
-def _opened(asked: Question) -> lance.LanceDataset:
-    found = opened(asked.location, asked.options)
+def _open(asked: LanceQuestion) -> lance.LanceDataset:
+    found = open_latest(asked.location, asked.options)
     if found is None:
-        raise empty(asked)
+        raise no_data_error(asked)
     return found
 
 
@@ -110,10 +110,13 @@ def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosErr
     text = str(error.__cause__ or error)
     if _HELD.search(text):
         return InUse(
-            f"{kind.capitalize()} {name} is still needed ({brief(text)}): delete what rests on it first", kind=kind
+            f"{kind.capitalize()} {name} is still needed ({shorten_message(text)}): delete what rests on it first",
+            kind=kind,
         )
     if _TAKEN.search(text):
         return AlreadyExists(name, kind=kind)
     if _NAME.search(text):
-        return BadRequest(f"{name[:80]!r} is no name of a {kind} ({brief(text)}): letters, digits, '.', '-' and '_'")
+        return BadRequest(
+            f"{name[:80]!r} is no name of a {kind} ({shorten_message(text)}): letters, digits, '.', '-' and '_'"
+        )
     return NotFound(missing, kind="version") if _MISSING.search(text) else error

@@ -34,7 +34,7 @@ def texts_of(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
 
 
-def _named(field: pa.Field, told: Json) -> Json:
+def _field_json(field: pa.Field, told: Json) -> Json:
     found: Json = {"name": field.name, "nullable": field.nullable, "type": told}
     if field.metadata:
         found["metadata"] = texts_of(field.metadata)
@@ -42,7 +42,7 @@ def _named(field: pa.Field, told: Json) -> Json:
 
 
 def _field(field: pa.Field) -> Json:
-    return _named(field, _type(field.type))
+    return _field_json(field, _type(field.type))
 
 
 def _type(kind: pa.DataType) -> Json:
@@ -67,7 +67,7 @@ def _type(kind: pa.DataType) -> Json:
 
 
 def _logical_field(field: pa.Field) -> Json:
-    return _named(field, _logical_type(field.type))
+    return _field_json(field, _logical_type(field.type))
 
 
 def _logical_type(kind: pa.DataType) -> Json:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from limnos.formats.lance import is_local
-from limnos.model.errors import StorageFailed, Unsupported
+from limnos.model.errors import StorageFailed, UnsupportedOperation
 from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _S3: Final = {
 }  # fmt: skip
 
 
-class Storage:
+class DirectoryStorage:
     """What lies directly in a root, and in the folders of it."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
@@ -46,9 +46,9 @@ class Storage:
             return fsspec.filesystem(scheme, use_listings_cache=False, **({} if scheme == "file" else options))
         except ImportError as error:
             extra = extra_of(error.name or "") or SCHEME_EXTRAS.get(scheme, "s3")
-            raise Unsupported(missing_part(f"{self.root} needs", (extra,))) from error
+            raise UnsupportedOperation(missing_part(f"{self.root} needs", (extra,))) from error
         except ValueError as error:
-            raise Unsupported(f"{self.root} is in a store that cannot be read here: {error}") from error
+            raise UnsupportedOperation(f"{self.root} is in a store that cannot be read here: {error}") from error
 
     def folders(self) -> list[str]:
         """Return the names of the folders in the root; none when the root is not there."""
@@ -100,10 +100,12 @@ class Storage:
     def _said(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except Unsupported:
+        except UnsupportedOperation:
             raise
         except ModuleNotFoundError as error:
-            raise Unsupported(missing_part(f"{self.root} needs", (extra_of(error.name or "") or "server",))) from error
+            raise UnsupportedOperation(
+                missing_part(f"{self.root} needs", (extra_of(error.name or "") or "server",))
+            ) from error
         except Exception as error:  # each store has kinds of its own
             raise StorageFailed(
                 f"Cannot {verb} {self.root}: {str(error) or type(error).__name__}. Check it, and the credentials"

@@ -29,7 +29,7 @@ _ITEM: Final = "item"
 def type_of(told: Mapping[str, Any] | str) -> pa.DataType:
     """Return the type. Raises BadRequest for one that is none."""
     try:
-        found = _named(told, {}) if isinstance(told, str) else _named(told["type"], told)
+        found = _type_by_name(told, {}) if isinstance(told, str) else _type_by_name(told["type"], told)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
         found = None
     if found is None:
@@ -39,7 +39,7 @@ def type_of(told: Mapping[str, Any] | str) -> pa.DataType:
     return found
 
 
-def _named(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
+def _type_by_name(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
     if isinstance(name, Mapping):
         return type_of(name)
     word = str(name)
@@ -57,10 +57,10 @@ def _named(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
         return (pa.decimal128 if bits == 128 else pa.decimal256)(precision, scale)
     if (sized := _SIZED.fullmatch(word)) is not None:
         return pa.binary(int(sized[1]))
-    return _nested(word, told)
+    return _nested_type(word, told)
 
 
-def _nested(word: str, told: Mapping[str, Any]) -> pa.DataType | None:
+def _nested_type(word: str, told: Mapping[str, Any]) -> pa.DataType | None:
     """A type that has a length, or fields."""
     length = told.get("length")
     if word in ("decimal128", "decimal256") and length is not None:

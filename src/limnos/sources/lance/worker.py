@@ -14,7 +14,7 @@ import msgspec
 from limnos.formats.lance_expressions import check_expression
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
 from limnos.sources.lance import questions
-from limnos.sources.lance.calling import Line
+from limnos.sources.lance.callbacks import CallbackWire
 from limnos.sources.wire import die_with_parent, serve_on
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from limnos.sources.wire import Wire
 
 
-class Work(NamedTuple):
+class QuestionHandlers(NamedTuple):
     """What answers the questions there are, by their names: from the question alone, from what comes behind it too, or in pieces."""
 
     plain: dict[str, tuple[type, Callable[[Any], object]]]
@@ -32,12 +32,12 @@ class Work(NamedTuple):
 
 
 @cache
-def work() -> Work:
+def question_handlers() -> QuestionHandlers:
     """Load Lance's library, and say what can be done with it."""
     from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
-        changing,
         directories,
-        indexing,
+        indices,
+        mutations,
         querying,
         reading,
         references,
@@ -46,32 +46,32 @@ def work() -> Work:
 
     plain: tuple[tuple[type, Callable[[Any], object]], ...] = (
         (questions.Describe, reading.describe),
-        (questions.Contents, directories.listed),
+        (questions.Contents, directories.list_directory),
         (questions.Count, reading.count),
         (questions.Stats, reading.stats),
         (questions.Transaction, reading.transaction),
         (questions.Explain, querying.explain),
-        (questions.Update, changing.update),
-        (questions.Delete, changing.delete),
-        (questions.Restore, changing.restore),
-        (questions.SchemaMetadata, changing.schema_metadata),
-        (questions.FieldMetadata, changing.field_metadata),
-        (questions.AddColumns, changing.add_columns),
-        (questions.AlterColumns, changing.alter_columns),
-        (questions.DropColumns, changing.drop_columns),
-        (questions.CreateIndex, indexing.create),
-        (questions.DropIndex, indexing.drop),
-        (questions.ListIndices, indexing.listed),
-        (questions.IndexStats, indexing.stats),
+        (questions.Update, mutations.update),
+        (questions.Delete, mutations.delete),
+        (questions.Restore, mutations.restore),
+        (questions.SchemaMetadata, mutations.schema_metadata),
+        (questions.FieldMetadata, mutations.field_metadata),
+        (questions.AddColumns, mutations.add_columns),
+        (questions.AlterColumns, mutations.alter_columns),
+        (questions.DropColumns, mutations.drop_columns),
+        (questions.CreateIndex, indices.create),
+        (questions.DropIndex, indices.drop),
+        (questions.ListIndices, indices.list_indices),
+        (questions.IndexStats, indices.stats),
         (questions.References, references.references),
         (questions.TagPut, references.tag_put),
         (questions.TagDrop, references.tag_drop),
         (questions.BranchMake, references.branch_make),
         (questions.BranchDrop, references.branch_drop),
     )
-    return Work(
+    return QuestionHandlers(
         plain={shape.__name__: (shape, function) for shape, function in plain},
-        fed={"Write": (questions.Write, writing.write), "Merge": (questions.Merge, changing.merge)},
+        fed={"Write": (questions.Write, writing.write), "Merge": (questions.Merge, mutations.merge)},
         in_pieces={"Query": (questions.Query, querying.query)},
     )
 
@@ -79,52 +79,52 @@ def work() -> Work:
 def answer(wire: Wire) -> None:
     """Answer one question, and pass over what is left of what it was fed with."""
     name, text, *more = wire.receive()
-    Line.wire = wire
+    CallbackWire.wire = wire
     body = None
     if more:
-        from limnos.sources.lance.bodies import Body  # noqa: PLC0415 - it needs pyarrow, which comes with the extra
+        from limnos.sources.lance.bodies import BodyPieces  # noqa: PLC0415 - it needs pyarrow, which comes with the extra
 
-        body = Body(wire)
-    wire.send(_told(name.decode(), text, body=body, wire=wire))
+        body = BodyPieces(wire)
+    wire.send(_answer_of(name.decode(), text, body=body, wire=wire))
     if body is not None:
         body.drain()
 
 
-def _told(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
+def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
     """Answer with `done` and the answer, `refused` with a code and words, or `failed` with the words alone."""
     try:
-        return [b"done", msgspec.json.encode(_done(name, text, body=body, wire=wire))]
+        return [b"done", msgspec.json.encode(_run(name, text, body=body, wire=wire))]
     except LimnosError as error:
         return [b"refused", code_of(error).encode(), error.message.encode(errors="replace")]
     except ImportError as error:
         told = f"This server cannot work on Lance tables ({error}): install its extra lance"
         return [b"refused", b"unsupported", told.encode()]
     except BaseException as error:  # noqa: BLE001 - told to whoever asked, who logs it; what panics in Rust is no Exception
-        from limnos.sources.lance.failures import unfit  # noqa: PLC0415 - as the rest of the room, which is loaded with the library
+        from limnos.sources.lance.library_errors import unfit_value_error  # noqa: PLC0415 - as the rest of the room, which is loaded with the library
 
-        found = unfit(error)
+        found = unfit_value_error(error)
         if found is not None:
             return [b"refused", code_of(found).encode(), found.message.encode(errors="replace")]
         return [b"failed", f"{type(error).__name__}: {error}".encode(errors="replace")]
 
 
-def _done(name: str, text: bytes, *, body: object, wire: Wire) -> object:
-    known = work()
+def _run(name: str, text: bytes, *, body: object, wire: Wire) -> object:
+    known = question_handlers()
     if name == questions.START.decode():
         return None
     if name in known.fed:
         shape, fed = known.fed[name]
-        return fed(_asked(text, shape=shape), body)
+        return fed(_decode_question(text, shape=shape), body)
     if name in known.in_pieces:
         shape, in_pieces = known.in_pieces[name]
-        return in_pieces(_asked(text, shape=shape), wire.send)
+        return in_pieces(_decode_question(text, shape=shape), wire.send)
     shape, plain = known.plain[name]
-    return plain(_asked(text, shape=shape))
+    return plain(_decode_question(text, shape=shape))
 
 
-def _asked(text: bytes, *, shape: type) -> questions.Question:
+def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
     """Read a question. Raises BadRequest for an expression that would end this process."""
-    found: questions.Question = msgspec.json.decode(text, type=shape)
+    found: questions.LanceQuestion = msgspec.json.decode(text, type=shape)
     for each in questions.expressions_of(found):
         check_expression(each)
     return found

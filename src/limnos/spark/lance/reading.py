@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from limnos.spark.lance.home import Asked, Home
+    from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 
 _TASKS_MAX: Final = 1000
 _ROWS: Final = 8192
 
 
 @dataclass(frozen=True)
-class Files:
+class LanceTableFiles:
     """A table's files at one version, and what reaches them."""
 
     location: str
@@ -43,13 +43,13 @@ class Files:
 
 
 @dataclass
-class Share(InputPartition):
+class FragmentShare(InputPartition):
     """The fragments that one task reads."""
 
     fragments: tuple[int, ...]
 
 
-def files_of(home: Home, asked: Asked) -> Files:
+def files_of(home: ServerAccess, asked: LanceOptions) -> LanceTableFiles:
     """Ask the server where a table lies. Raises NotFound for one without data, and what the client raises."""
     with home.client() as client:
         found = asked.load(client)
@@ -57,10 +57,10 @@ def files_of(home: Home, asked: Asked) -> Files:
         raise NotFound(
             f"{asked.name} was declared, and nothing was written to it yet: write to it first", kind="version"
         )
-    return Files(found.location, found.version, found.storage_options)
+    return LanceTableFiles(found.location, found.version, found.storage_options)
 
 
-def columns_of(files: Files, asked: Asked) -> StructType:
+def columns_of(files: LanceTableFiles, asked: LanceOptions) -> StructType:
     """Return the columns that a read gives. Raises BadRequest for one that the table has not."""
     schema = files.open().schema
     for name in asked.columns or ():
@@ -73,7 +73,7 @@ def columns_of(files: Files, asked: Asked) -> StructType:
 class LanceReader(DataSourceReader):
     """Reads one version of a table."""
 
-    def __init__(self, files: Files, schema: StructType) -> None:
+    def __init__(self, files: LanceTableFiles, schema: StructType) -> None:
         self._files = files
         self._names = schema.fieldNames()
         self._schema = to_arrow_schema(schema, timestamp_utc=True)
@@ -88,15 +88,15 @@ class LanceReader(DataSourceReader):
             else:
                 self._filters.append(sql)
 
-    def partitions(self) -> list[Share]:
+    def partitions(self) -> list[FragmentShare]:
         """Share out the fragments."""
         found = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
         size = -(-len(found) // _TASKS_MAX) or 1
-        return [Share(tuple(found[start : start + size])) for start in range(0, len(found), size)]
+        return [FragmentShare(tuple(found[start : start + size])) for start in range(0, len(found), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task's fragments; a table without any has one task with nothing."""
-        if not isinstance(partition, Share):
+        if not isinstance(partition, FragmentShare):
             return
         found = self._files.open()
         fragments = [each for number in partition.fragments if (each := found.get_fragment(number)) is not None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource
 
 from limnos.model.errors import BadRequest
-from limnos.spark.lance.home import SOURCE, Home, asked_of
+from limnos.spark.lance.server_access import SOURCE, ServerAccess, lance_options_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class LanceSource(DataSource):
     """Lance tables of a server. A session has a source of its own, which knows the server and who asks."""
 
-    home: ClassVar[Home | None] = None
+    home: ClassVar[ServerAccess | None] = None
 
     @classmethod
     def name(cls) -> str:
@@ -34,28 +34,28 @@ class LanceSource(DataSource):
         """Return the columns of the table that is read."""
         from limnos.spark.lance.reading import columns_of, files_of  # noqa: PLC0415 - loads Lance's library
 
-        asked = asked_of(self.options)
+        asked = lance_options_of(self.options)
         return columns_of(files_of(self._home(), asked), asked)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return what reads the table's version of now, or the one that is asked for."""
         from limnos.spark.lance.reading import LanceReader, files_of  # noqa: PLC0415
 
-        return LanceReader(files_of(self._home(), asked_of(self.options)), schema)
+        return LanceReader(files_of(self._home(), lance_options_of(self.options)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - PySpark's signature
         """Return what writes the table; refuses what cannot be written before any task runs."""
         from limnos.spark.lance.writing import LanceWriter  # noqa: PLC0415
 
-        return LanceWriter(self._home(), asked_of(self.options), schema=schema, overwrite=overwrite)
+        return LanceWriter(self._home(), lance_options_of(self.options), schema=schema, overwrite=overwrite)
 
-    def _home(self) -> Home:
+    def _home(self) -> ServerAccess:
         if self.home is None:
             raise BadRequest("This source knows no server: make the session by limnos.spark.session")
         return self.home
 
 
-def source_of(home: Home) -> type[LanceSource]:
+def source_of(home: ServerAccess) -> type[LanceSource]:
     """Return a session's own source. Made here, it goes to other processes with what it knows."""
 
     class SessionSource(LanceSource):

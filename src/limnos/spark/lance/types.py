@@ -94,7 +94,7 @@ def _arrow_field(field: spark.StructField, *, size: int | None) -> pa.Field:
     )
 
 
-def appended(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
+def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
     """Return the table's schema if Spark's columns can be added to it. Raises BadRequest, naming the first column that cannot."""
     sent = {field.name: to_arrow_type(field.dataType, timestamp_utc=True) for field in schema.fields}
     for name, kind in sent.items():

@@ -16,8 +16,8 @@ from lance.fragment import FragmentMetadata, write_fragments
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from limnos.client import ConflictError
-from limnos.model.errors import BadRequest, Forbidden
-from limnos.spark.lance.types import appended, arrow_schema_of, as_schema
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.spark.lance.types import arrow_schema_of, as_schema, check_append
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from limnos.client import Client
     from limnos.client.values import LanceTable
-    from limnos.spark.lance.home import Asked, Home
+    from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class WrittenFragments(WriterCommitMessage):
     """The fragments that one task wrote, as JSON."""
 
     fragments: tuple[str, ...]
 
 
-class Target(NamedTuple):
+class LanceWriteTarget(NamedTuple):
     """Where a write goes: the table, whether this write gave it its name, and its version; None when it has no data."""
 
     location: str
@@ -46,22 +46,24 @@ class Target(NamedTuple):
     managed: bool
 
 
-def target_of(home: Home, asked: Asked) -> Target:
+def target_of(home: ServerAccess, asked: LanceOptions) -> LanceWriteTarget:
     """Find the table that is written, or take its name. Raises Forbidden for who may not write it, and what the client raises."""
     if asked.columns is not None or asked.version is not None or asked.tag is not None:
         raise BadRequest("The options columns, version and tag are for reading: leave them out of a write")
     with home.client() as client:
         found = asked.find(client)
         if found is None:
-            found = _declared(client, asked)
+            found = _declare(client, asked)
             if found is not None:
-                return Target(found.location, found.storage_options, None, is_new=True, managed=found.managed)
+                return LanceWriteTarget(found.location, found.storage_options, None, is_new=True, managed=found.managed)
             found = asked.load(client)
         _require_right(client, asked)
-        return Target(found.location, found.storage_options, found.version, is_new=False, managed=found.managed)
+        return LanceWriteTarget(
+            found.location, found.storage_options, found.version, is_new=False, managed=found.managed
+        )
 
 
-def _declared(client: Client, asked: Asked) -> LanceTable | None:
+def _declare(client: Client, asked: LanceOptions) -> LanceTable | None:
     """Take the name of a table that is not there; None when somebody else has just done so."""
     try:
         client.lance.declare(asked.path)
@@ -70,34 +72,34 @@ def _declared(client: Client, asked: Asked) -> LanceTable | None:
     return asked.load(client)
 
 
-def _require_right(client: Client, asked: Asked) -> None:
+def _require_right(client: Client, asked: LanceOptions) -> None:
     """Refuse who may read the table, and not write it: the files themselves do not ask."""
     decision = client.access.explain("table_commit", asked.path, kind="table").decision
     if not decision.allowed:
-        raise Forbidden(decision.message or f"{asked.name} may be read by you, and not written")
+        raise PermissionDenied(decision.message or f"{asked.name} may be read by you, and not written")
 
 
 class LanceWriter(DataSourceArrowWriter):
     """Appends to a table, or replaces what is in it."""
 
-    def __init__(self, home: Home, asked: Asked, *, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, home: ServerAccess, asked: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
         self._target = target = target_of(home, asked)
         self._home, self._asked, self._overwrite = home, asked, overwrite
         try:
             if target.version is None or overwrite:
                 self._schema = arrow_schema_of(schema, vectors=dict(asked.vectors))
             else:
-                self._schema = appended(schema, self._opened().schema)
+                self._schema = check_append(schema, self._opened().schema)
         except BaseException:
             self._let_go()
             raise
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFragments:
         """Write what one task has; nothing when it has no rows."""
         batches = (as_schema(batch, self._schema) for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
-            return Written(())
+            return WrittenFragments(())
 
         def rows() -> Iterator[pa.RecordBatch]:
             yield first
@@ -108,7 +110,7 @@ class LanceWriter(DataSourceArrowWriter):
             pa.RecordBatchReader.from_batches(self._schema, rows()), self._target.location, schema=self._schema, mode=mode,
             storage_options=self._target.options or None,
         )  # fmt: skip
-        return Written(tuple(json.dumps(each.to_json()) for each in fragments))
+        return WrittenFragments(tuple(json.dumps(each.to_json()) for each in fragments))
 
     @property
     def _appends(self) -> bool:
@@ -116,7 +118,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make one version of all that was written; an append of nothing makes none."""
-        written = [message for message in messages if isinstance(message, Written)]
+        written = [message for message in messages if isinstance(message, WrittenFragments)]
         fragments = [FragmentMetadata.from_json(each) for message in written for each in message.fragments]
         version = self._target.version
         if version is not None and self._overwrite:

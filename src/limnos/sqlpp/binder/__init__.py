@@ -1,6 +1,6 @@
 """Binds statements: from the syntax tree, where names are text, to plans, where nothing is left to be looked up.
 
-May import the tree, plans and the table of functions. Must not know a store: what there is it asks `Names`.
+May import the tree, plans and the table of functions. Must not know a store: what there is it asks `NameResolver`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.binder.names import Dataset, Names, NoNames, Synonym, UserFunction, View
+from limnos.sqlpp.binder.names import (
+    BoundDataset,
+    BoundSynonym,
+    BoundView,
+    EmptyNameResolver,
+    NameResolver,
+    UserFunction,
+)
 from limnos.sqlpp.binder.queries import QueryBinder
 from limnos.sqlpp.binder.resources import RESOURCES
-from limnos.sqlpp.binder.scope import Scope
+from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import too_deep
 
 if TYPE_CHECKING:
@@ -20,7 +27,17 @@ if TYPE_CHECKING:
     from limnos.sqlpp import tree
     from limnos.sqlpp.values.model import Value
 
-__all__ = ["RESOURCES", "BoundQuery", "Dataset", "Names", "NoNames", "Synonym", "UserFunction", "View", "bind"]
+__all__ = [
+    "RESOURCES",
+    "BoundDataset",
+    "BoundQuery",
+    "BoundSynonym",
+    "BoundView",
+    "EmptyNameResolver",
+    "NameResolver",
+    "UserFunction",
+    "bind",
+]
 
 
 class BoundQuery(NamedTuple):
@@ -40,7 +57,7 @@ class BoundQuery(NamedTuple):
 
 def bind(
     body: tree.Expression,
-    names: Names,
+    names: NameResolver,
     *,
     dataverse: tuple[str, ...] = ("Default",),
     parameters: Mapping[str | int, Value] | None = None,
@@ -71,9 +88,9 @@ def bind(
     return BoundQuery(expression, binder.slots.count, tuple(binder.read))
 
 
-def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> Scope:
+def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:
     """What is in scope before anything is read."""
     if not variables:
-        return Scope(None, sources=True)
+        return VariableScope(None, sources=True)
     named = {name: binder.slots.new() for name in variables}
-    return Scope(None, named, fields_of=tuple(named.items()))
+    return VariableScope(None, named, fields_of=tuple(named.items()))

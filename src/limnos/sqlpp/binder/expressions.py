@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from limnos.names.display import render as shown
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
-from limnos.sqlpp.binder.names import Dataset, Synonym, View
-from limnos.sqlpp.binder.scope import Scope, Slots
+from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
+from limnos.sqlpp.binder.scope import SlotCounter, VariableScope
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
-from limnos.sqlpp.functions import find, normal, unknown
+from limnos.sqlpp.functions import find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
+from limnos.sqlpp.tree_walk import outline
 from limnos.sqlpp.values.model import MISSING, Float, Value
-from limnos.sqlpp.walk import outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from limnos.sqlpp.binder.names import Dataverse, Names, UserFunction
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.binder.names import Dataverse, NameResolver, UserFunction
+    from limnos.sqlpp.errors import TextPosition
 
 NO_DATASET = 1077
 NO_DATAVERSE = 1063
@@ -35,17 +35,17 @@ NODES_MAX = 1_000_000
 """Most expressions that a statement comes to with its views and functions put in where they are named."""
 
 
-class Group:
+class GroupBinding:
     """What may be said of a group: keys by the outlines of their expressions, and how an aggregate's argument is bound."""
 
-    def __init__(self, keys: list[tuple[list[object], int, str]], inside: Scope) -> None:
+    def __init__(self, keys: list[tuple[list[object], int, str]], inside: VariableScope) -> None:
         self.keys = keys
         self.inside = inside
 
     def key_of(self, node: tree.Expression) -> tuple[int, str] | None:
         """The slot of the key that an expression is, if it is one."""
         if (
-            isinstance(node, (tree.Integer, tree.String, tree.Null, tree.Missing, tree.Boolean, tree.Decimal))
+            isinstance(node, (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal))
             or not self.keys
         ):
             return None
@@ -58,7 +58,7 @@ class ExpressionBinder(ABC):
 
     def __init__(
         self,
-        names: Names,
+        names: NameResolver,
         *,
         dataverse: Dataverse,
         parameters: Mapping[str | int, Value],
@@ -71,23 +71,23 @@ class ExpressionBinder(ABC):
         self.parameters = parameters
         self.moment = moment
         self.declared = {(one.name, None if one.parameters is None else len(one.parameters)): one for one in declared}
-        self.slots = Slots()
+        self.slots = SlotCounter()
         self.inlined: tuple[tuple[str, Dataverse, str, int], ...] = ()
         self.nodes_left = NODES_MAX if nodes_max is None else nodes_max
         self.is_metered = nodes_max is not None
-        self.group: Group | None = None
+        self.group: GroupBinding | None = None
         self.windows: list[plan.WindowCall] | None = None
         self.read: dict[tuple[Dataverse, str], None] = {}
 
     @abstractmethod
-    def query(self, node: tree.Query, scope: Scope) -> plan.Query:
+    def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
         """A query."""
 
     @abstractmethod
-    def window(self, node: tree.Call, scope: Scope) -> plan.Expression:
+    def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """A call with OVER."""
 
-    def expression(self, node: tree.Expression, scope: Scope) -> plan.Expression:
+    def expression(self, node: tree.Expression, scope: VariableScope) -> plan.Expression:
         """Any expression. Raises BudgetSpent where the statement comes to more than `nodes_max` expressions."""
         self.nodes_left -= 1
         if self.nodes_left < 0:
@@ -105,22 +105,22 @@ class ExpressionBinder(ABC):
             raise compilation(f"{type(node).__name__} can't be worked out", node.at)
         return handler(self, node, scope)
 
-    def all(self, nodes: tuple[tree.Expression, ...], scope: Scope) -> tuple[plan.Expression, ...]:
+    def all(self, nodes: tuple[tree.Expression, ...], scope: VariableScope) -> tuple[plan.Expression, ...]:
         """Several expressions."""
         return tuple(self.expression(node, scope) for node in nodes)
 
-    def maybe(self, node: tree.Expression | None, scope: Scope) -> plan.Expression | None:
+    def maybe(self, node: tree.Expression | None, scope: VariableScope) -> plan.Expression | None:
         """An expression, or none."""
         return None if node is None else self.expression(node, scope)
 
     # Identifiers.
 
-    def variable(self, node: tree.Variable, scope: Scope) -> plan.Expression:
+    def variable(self, node: tree.Variable, scope: VariableScope) -> plan.Expression:
         """An identifier by itself."""
         return self.named(node, (), scope=scope)[0]
 
     def named(
-        self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: Scope
+        self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
         """What an identifier and the steps after it begin with, and the steps that are left."""
         slot = scope.find(node.name)
@@ -129,14 +129,14 @@ class ExpressionBinder(ABC):
         if scope.sources:
             fields = []
             for step in steps:
-                if not isinstance(step, tree.Field):
+                if not isinstance(step, tree.FieldStep):
                     break
                 fields.append(step.name)
             return self.source((node.name, *fields), node.at), steps[len(fields) :]
         name, slot = scope.implied(node.name, node.at)
         return plan.FieldOf(node.at, plan.Local(node.at, slot, name), node.name), steps
 
-    def path(self, node: tree.Path, scope: Scope) -> plan.Expression:
+    def path(self, node: tree.PathExpression, scope: VariableScope) -> plan.Expression:
         """Steps into a value."""
         if isinstance(node.base, tree.Variable):
             base, steps = self._prefixed(node, node.base, scope=scope)
@@ -145,29 +145,29 @@ class ExpressionBinder(ABC):
         return self.stepped(base, steps, scope=scope)
 
     def _prefixed(
-        self, node: tree.Path, first: tree.Variable, *, scope: Scope
+        self, node: tree.PathExpression, first: tree.Variable, *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
         """The longest beginning of a path that is a key of the group, or what its identifier means."""
         if self.group is not None:
             for count in range(len(node.steps) - 1, -1, -1):
-                head = tree.Path(node.at, first, node.steps[:count]) if count else first
+                head = tree.PathExpression(node.at, first, node.steps[:count]) if count else first
                 key = self.group.key_of(head)
                 if key is not None:
                     return plan.Local(node.at, *key), node.steps[count:]
         return self.named(first, node.steps, scope=scope)
 
-    def stepped(self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: Scope) -> plan.Expression:
+    def stepped(self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: VariableScope) -> plan.Expression:
         """A value and the steps into it."""
         for at, step in enumerate(steps):
             match step:
-                case tree.Field(name=name):
+                case tree.FieldStep(name=name):
                     base = plan.FieldOf(step.at, base, name)
-                case tree.Element(index=index):
+                case tree.ElementStep(index=index):
                     base = plan.ElementOf(step.at, base, self.expression(index, scope))
-                case tree.Slice(start=start, end=end):
+                case tree.SliceStep(start=start, end=end):
                     first = plan.Constant(step.at, 0) if start is None else self.expression(start, scope)
                     base = plan.SliceOf(step.at, base, first, self.maybe(end, scope))
-                case tree.Items():
+                case tree.ItemsStep():
                     slot = self.slots.new()
                     item = self.stepped(plan.Local(step.at, slot, "*"), steps[at + 1 :], scope=scope)
                     return plan.Each(step.at, base, slot, item)
@@ -175,33 +175,35 @@ class ExpressionBinder(ABC):
 
     # Datasets, views, synonyms.
 
-    def source(self, parts: tuple[str, ...], at: Place) -> plan.Expression:
+    def source(self, parts: tuple[str, ...], at: TextPosition) -> plan.Expression:
         """What a name in the position of a source is: the whole of it, never a shorter beginning."""
         dataverse = parts[:-1] or self.dataverse
         if len(parts) > 1 and not self.names.has_dataverse(dataverse):
             raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
         found = self.names.resolve(dataverse, parts[-1])
         followed = {(dataverse, parts[-1])}
-        while isinstance(found, Synonym):
+        while isinstance(found, BoundSynonym):
             target = (found.dataverse, found.name)
             if target in followed:
                 raise compilation(f"Synonym {shown((*dataverse, parts[-1]))} leads back to itself", at)
             followed.add(target)
             found = self.names.resolve(*target)
-        if isinstance(found, Dataset):
+        if isinstance(found, BoundDataset):
             self.read[(found.dataverse, found.name)] = None
             return plan.Scan(at, found.dataverse, found.name)
-        if isinstance(found, View):
+        if isinstance(found, BoundView):
             return self.view(found, at)
         words = f"Cannot find dataset {shown(parts[-1:])} in dataverse {shown(dataverse)} nor an alias with name {shown(parts)}"
         raise SqlppError(NO_DATASET, words, at)
 
-    def view(self, found: View, at: Place) -> plan.Expression:
+    def view(self, found: BoundView, at: TextPosition) -> plan.Expression:
         """A view's body, in its own dataverse."""
-        return self._apart(("view", found.dataverse, found.name, 0), found.body, scope=Scope(None, sources=True), at=at)
+        return self._apart(
+            ("view", found.dataverse, found.name, 0), found.body, scope=VariableScope(None, sources=True), at=at
+        )
 
     def _apart(
-        self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: Scope, at: Place
+        self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: VariableScope, at: TextPosition
     ) -> plan.Expression:
         """A body that knows nothing of where it is put in."""
         kind, dataverse, name, _ = what
@@ -218,7 +220,7 @@ class ExpressionBinder(ABC):
 
     # Calls.
 
-    def call(self, node: tree.Call, scope: Scope) -> plan.Expression:
+    def call(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """A call: a function declared by the request, one of a dataverse, or one of the table, looked for in this order."""
         if node.library is not None:
             raise compilation("Functions of libraries can't be called", node.at)
@@ -232,12 +234,12 @@ class ExpressionBinder(ABC):
                 self._plain_only(node)
                 return self.inline(written, node, scope=scope)
         alone = len(node.function.parts) == 1
-        if alone and normal(name) in resources.FUNCTIONS:
-            dataverse, dataset = resources.source_of(self.names, node, function=normal(name))
+        if alone and normalize_name(name) in resources.FUNCTIONS:
+            dataverse, dataset = resources.source_of(self.names, node, function=normalize_name(name))
             self.read[dataverse, dataset] = None
             return plan.Scan(node.at, dataverse, dataset)
-        if alone and not node.arguments and not node.star and normal(name) in self.moment:
-            return plan.Constant(node.at, self.moment[normal(name)])
+        if alone and not node.arguments and not node.star and normalize_name(name) in self.moment:
+            return plan.Constant(node.at, self.moment[normalize_name(name)])
         entry = find(name) if alone else None
         if entry is None or not entry.takes(count) or (node.star and not entry.counts_rows):
             raise self.no_function(node, count)
@@ -253,13 +255,13 @@ class ExpressionBinder(ABC):
         dataverse = node.function.dataverse
         if dataverse and not self.names.has_dataverse(dataverse):
             return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
-        return unknown(shown(node.function.parts), count, place=node.at)
+        return unknown_function(shown(node.function.parts), count, place=node.at)
 
     def _plain_only(self, node: tree.Call) -> None:
         if node.distinct or node.filter is not None:
             raise compilation(f"DISTINCT and FILTER are for aggregates, and {node.function.last} is none", node.at)
 
-    def written(self, name: tree.Name, count: int) -> UserFunction | tree.DeclareFunction | None:
+    def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
         """The function in SQL++ that a call names."""
         if len(name.parts) == 1:
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
@@ -267,7 +269,9 @@ class ExpressionBinder(ABC):
                 return declared
         return self.names.function(name.dataverse or self.dataverse, name.last, arity=count)
 
-    def inline(self, found: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: Scope) -> plan.Expression:
+    def inline(
+        self, found: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: VariableScope
+    ) -> plan.Expression:
         """A function's body with its arguments as variables."""
         arguments = self.all(node.arguments, scope)
         if found.parameters is None:
@@ -276,18 +280,18 @@ class ExpressionBinder(ABC):
         else:
             named = {name: self.slots.new() for name in found.parameters}
             lets = tuple(zip(named.values(), arguments, strict=True))
-        inside = Scope(Scope(None, sources=True), named, sources=True)
+        inside = VariableScope(VariableScope(None, sources=True), named, sources=True)
         dataverse = self.dataverse if isinstance(found, tree.DeclareFunction) else found.dataverse
         what = ("function", dataverse, found.name, len(arguments))
         return plan.LetIn(node.at, lets, self._apart(what, found.body, scope=inside, at=node.at))
 
-    def aggregate(self, node: tree.Call, scope: Scope) -> plan.Expression:
+    def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """An aggregate over the group at hand; where there is none, it is over nothing and refused."""
         entry = find(node.function.last)
         if self.group is None or entry is None:
             raise compilation(
                 f"Aggregate function {node.function.last} needs a group: use it in SELECT, HAVING or ORDER BY of a query, or "
-                f"array_{normal(node.function.last)} for an array",
+                f"array_{normalize_name(node.function.last)} for an array",
                 node.at,
             )
         group, inside = self.group, self.group.inside
@@ -301,20 +305,20 @@ class ExpressionBinder(ABC):
 
     # The rest.
 
-    def given(self, node: tree.Parameter, _scope: Scope) -> plan.Expression:
+    def given(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
         """A parameter of the request."""
         if node.name not in self.parameters:
             spelled = f"${node.name}"
             raise SqlppError(NO_PARAMETER, f"No value for parameter: {spelled}", node.at)
         return plan.Constant(node.at, self.parameters[node.name])
 
-    def operation(self, node: tree.Operation, scope: Scope) -> plan.Expression:
+    def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
         """Operators of one level."""
         if "~=" in node.operators:
             raise compilation("Operator ~= (similarity) can't be worked out", node.at)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
 
-    def unary(self, node: tree.Unary, scope: Scope) -> plan.Expression:
+    def unary(self, node: tree.UnaryOperation, scope: VariableScope) -> plan.Expression:
         """An operator before its operand."""
         operand = self.expression(node.operand, scope)
         if node.operator == "not":
@@ -323,7 +327,7 @@ class ExpressionBinder(ABC):
             return plan.Exists(node.at, operand)
         return plan.SignOf(node.at, node.operator == "-", operand)
 
-    def quantified(self, node: tree.Quantified, scope: Scope) -> plan.Expression:
+    def quantified(self, node: tree.QuantifiedExpression, scope: VariableScope) -> plan.Expression:
         """SOME and EVERY; each source sees the variables before it."""
         bindings = []
         for binding in node.bindings:
@@ -333,15 +337,15 @@ class ExpressionBinder(ABC):
             scope = scope.with_({binding.name: slot})
         return plan.Quantified(node.at, node.kind, tuple(bindings), self.expression(node.condition, scope))
 
-    def between(self, node: tree.Between, scope: Scope) -> plan.Expression:
+    def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:
         """BETWEEN."""
         return plan.Between(node.at, node.negated, *self.all((node.value, node.low, node.high), scope))
 
-    def is_test(self, node: tree.Is, scope: Scope) -> plan.Expression:
+    def is_test(self, node: tree.IsExpression, scope: VariableScope) -> plan.Expression:
         """IS NULL and its kin."""
         return plan.IsTest(node.at, node.negated, self.expression(node.value, scope), node.test)
 
-    def case(self, node: tree.Case, scope: Scope) -> plan.Expression:
+    def case(self, node: tree.Case, scope: VariableScope) -> plan.Expression:
         """CASE."""
         branches = tuple(
             (self.expression(branch.condition, scope), self.expression(branch.result, scope))
@@ -349,15 +353,15 @@ class ExpressionBinder(ABC):
         )
         return plan.CaseOf(node.at, self.maybe(node.subject, scope), branches, self.maybe(node.otherwise, scope))
 
-    def array(self, node: tree.Array, scope: Scope) -> plan.Expression:
+    def array(self, node: tree.Array, scope: VariableScope) -> plan.Expression:
         """An array."""
         return plan.ArrayOf(node.at, self.all(node.items, scope))
 
-    def bag(self, node: tree.Bag, scope: Scope) -> plan.Expression:
+    def bag(self, node: tree.Bag, scope: VariableScope) -> plan.Expression:
         """A multiset."""
         return plan.BagOf(node.at, self.all(node.items, scope))
 
-    def object(self, node: tree.Object, scope: Scope) -> plan.Expression:
+    def object(self, node: tree.Object, scope: VariableScope) -> plan.Expression:
         """An object."""
         pairs = tuple((self.expression(pair.name, scope), self.expression(pair.value, scope)) for pair in node.pairs)
         names = [name.value for name, _ in pairs if isinstance(name, plan.Constant)]
@@ -366,7 +370,7 @@ class ExpressionBinder(ABC):
             raise compilation(f"Duplicate field name {double!r} in an object", node.at)
         return plan.ObjectOf(node.at, pairs)
 
-    def subquery(self, node: tree.Query, scope: Scope) -> plan.Expression:
+    def subquery(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Expression:
         """A query as a value: it sees what is around it, and has rows and groups of its own."""
         kept = self.group, self.windows
         self.group, self.windows = None, None
@@ -384,7 +388,7 @@ def _decimal(text: str) -> Value:
 
 
 _HANDLERS: dict[type, Callable[..., plan.Expression]] = {
-    tree.Missing: lambda _, node, __: plan.Constant(node.at, MISSING),
+    tree.MissingLiteral: lambda _, node, __: plan.Constant(node.at, MISSING),
     tree.Null: lambda _, node, __: plan.Constant(node.at, None),
     tree.Boolean: lambda _, node, __: plan.Constant(node.at, node.value),
     tree.Integer: lambda _, node, __: plan.Constant(node.at, node.value),
@@ -392,16 +396,16 @@ _HANDLERS: dict[type, Callable[..., plan.Expression]] = {
     tree.String: lambda _, node, __: plan.Constant(node.at, node.value),
     tree.Parameter: ExpressionBinder.given,
     tree.Variable: ExpressionBinder.variable,
-    tree.Path: ExpressionBinder.path,
+    tree.PathExpression: ExpressionBinder.path,
     tree.Call: ExpressionBinder.call,
-    tree.Unary: ExpressionBinder.unary,
-    tree.Operation: ExpressionBinder.operation,
-    tree.Between: ExpressionBinder.between,
-    tree.Is: ExpressionBinder.is_test,
+    tree.UnaryOperation: ExpressionBinder.unary,
+    tree.OperationChain: ExpressionBinder.operation,
+    tree.BetweenExpression: ExpressionBinder.between,
+    tree.IsExpression: ExpressionBinder.is_test,
     tree.Case: ExpressionBinder.case,
-    tree.Quantified: ExpressionBinder.quantified,
+    tree.QuantifiedExpression: ExpressionBinder.quantified,
     tree.Array: ExpressionBinder.array,
     tree.Bag: ExpressionBinder.bag,
     tree.Object: ExpressionBinder.object,
-    tree.Query: ExpressionBinder.subquery,
+    tree.QueryExpression: ExpressionBinder.subquery,
 }

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 Dataverse = tuple[str, ...]
 
 
-class Dataset(Struct, frozen=True):
+class BoundDataset(Struct, frozen=True):
     """A dataset, under its own name."""
 
     dataverse: Dataverse
     name: str
 
 
-class View(Struct, frozen=True):
+class BoundView(Struct, frozen=True):
     """A view: its body is bound in the view's own dataverse."""
 
     dataverse: Dataverse
@@ -31,7 +31,7 @@ class View(Struct, frozen=True):
     body: Expression
 
 
-class Synonym(Struct, frozen=True):
+class BoundSynonym(Struct, frozen=True):
     """Another name for something."""
 
     dataverse: Dataverse
@@ -47,14 +47,14 @@ class UserFunction(Struct, frozen=True):
     body: Expression
 
 
-class Names(Protocol):
+class NameResolver(Protocol):
     """What there is."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
         """Whether there is such a dataverse."""
         ...
 
-    def resolve(self, dataverse: Dataverse, name: str) -> Dataset | View | Synonym | None:
+    def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """What a name in a dataverse is, before synonyms are followed; a dataset or a view goes before a synonym."""
         ...
 
@@ -63,7 +63,7 @@ class Names(Protocol):
         ...
 
 
-class NoNames:
+class EmptyNameResolver:
     """A world of the builtin dataverse alone, with nothing in it: for constant expressions."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:

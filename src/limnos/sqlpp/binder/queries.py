@@ -12,27 +12,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.expressions import ExpressionBinder, Group
-from limnos.sqlpp.binder.scope import Scope
+from limnos.sqlpp.binder.expressions import ExpressionBinder, GroupBinding
+from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions import find, normal
+from limnos.sqlpp.functions import find, normalize_name
 from limnos.sqlpp.plan.queries import Frame, FrameBound, SourceKind
-from limnos.sqlpp.walk import children, outline
+from limnos.sqlpp.tree_walk import children, outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.errors import TextPosition
 
-Named = tuple[tuple[str, int], ...]
+NamedSlots = tuple[tuple[str, int], ...]
 SETS_MAX = 256
 """Most grouping sets of one GROUP BY."""
 
 
-class Rows:
+class BoundRows:
     """What a block has bound by its FROM and LET: the scope of its clauses, and the variables of FROM in their order."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: VariableScope) -> None:
         self.scope = scope
         self.variables: list[tuple[str, int]] = []
         self.others: list[tuple[str, int]] = []
@@ -41,10 +41,10 @@ class Rows:
         """Add variables; the one that iterates is one of FROM's."""
         for name, slot in more.items():
             (self.variables if name == iterates else self.others).append((name, slot))
-        self.scope = Scope(self.scope, more, fields_of=tuple(self.variables))
+        self.scope = VariableScope(self.scope, more, fields_of=tuple(self.variables))
 
     @property
-    def everything(self) -> Named:
+    def everything(self) -> NamedSlots:
         """All variables of the block."""
         return (*self.variables, *self.others)
 
@@ -52,9 +52,9 @@ class Rows:
 class QueryBinder(ExpressionBinder):
     """Binds queries of one statement."""
 
-    def query(self, node: tree.Query, scope: Scope) -> plan.Query:
+    def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
         """A query: its WITH, its arms, then order and limits, which see no row."""
-        lets, inside = self.lets(node.lets, Scope(scope, fields_of=None))
+        lets, inside = self.lets(node.lets, VariableScope(scope, fields_of=None))
         whole = bool(node.arms)
         distinct = node.block.select.distinct
         order_inside = not whole and not distinct
@@ -68,20 +68,22 @@ class QueryBinder(ExpressionBinder):
         limit, offset = self.maybe(node.limit, inside), self.maybe(node.offset, inside)
         return plan.Query(node.at, lets, tuple(arms), order, output, limit, offset)
 
-    def arm(self, node: tree.SetArm, scope: Scope) -> plan.Block | plan.Query:
+    def arm(self, node: tree.SetArm, scope: VariableScope) -> plan.Block | plan.Query:
         """What a set operation adds; UNION ALL is the only one there is, as in AsterixDB."""
         if node.operator != "union" or not node.all:
             word = node.operator.upper() + ("" if node.all else " without ALL")
             raise compilation(f"Operation {word} is not supported: UNION ALL is", node.at)
-        if isinstance(node.input, tree.Query):
+        if isinstance(node.input, tree.QueryExpression):
             return self.query(node.input, scope)
         return self.block(node.input, scope, order=())[0]
 
-    def order_of_output(self, items: tuple[tree.OrderItem, ...], scope: Scope, *, slot: int) -> tuple[plan.Order, ...]:
+    def order_of_output(
+        self, items: tuple[tree.OrderItem, ...], scope: VariableScope, *, slot: int
+    ) -> tuple[plan.Order, ...]:
         """ORDER BY where only the result is left to be seen: an identifier is one of its fields."""
-        return self.orders(items, Scope(scope, fields_of=(("$", slot),)))
+        return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
-    def lets(self, nodes: tuple[tree.Let, ...], scope: Scope) -> tuple[tuple[plan.Let, ...], Scope]:
+    def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
         """LET or WITH, each seeing those before it."""
         made = []
         for node in nodes:
@@ -94,7 +96,7 @@ class QueryBinder(ExpressionBinder):
     # Blocks.
 
     def block(
-        self, node: tree.Block, scope: Scope, *, order: tuple[tree.OrderItem, ...]
+        self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
         """One block, and the ORDER BY of its query where that sees its rows."""
         kept = self.group, self.windows
@@ -105,9 +107,9 @@ class QueryBinder(ExpressionBinder):
             self.group, self.windows = kept
 
     def _block(
-        self, node: tree.Block, scope: Scope, *, order: tuple[tree.OrderItem, ...]
+        self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
-        rows = Rows(Scope(scope, fields_of=()))
+        rows = BoundRows(VariableScope(scope, fields_of=()))
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
         lets = self.block_lets(node.lets, rows)
         where = self.maybe(node.where, rows.scope)
@@ -120,7 +122,7 @@ class QueryBinder(ExpressionBinder):
         windows, self.windows = tuple(self.windows), None
         return plan.Block(node.at, sources, lets, where, group, group_lets, having, windows, select), ordered
 
-    def block_lets(self, nodes: tuple[tree.Let, ...], rows: Rows) -> tuple[plan.Let, ...]:
+    def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> tuple[plan.Let, ...]:
         """LET of a block: its variables are no rows, so no identifier is a field of them."""
         made = []
         for node in nodes:
@@ -130,7 +132,7 @@ class QueryBinder(ExpressionBinder):
             rows.bind({node.name: slot})
         return tuple(made)
 
-    def term(self, node: tree.Term, rows: Rows) -> Iterator[plan.ForEach]:
+    def term(self, node: tree.Term, rows: BoundRows) -> Iterator[plan.ForEach]:
         """One of FROM's: it sees the terms before it; what is joined to it does not see it, but the condition does."""
         before = rows.scope
         left: list[int] = []
@@ -144,13 +146,13 @@ class QueryBinder(ExpressionBinder):
 
     def source_of(
         self,
-        at: Place,
+        at: TextPosition,
         kind: SourceKind,
         *,
         node: tree.Term | tree.Join | tree.Unnest,
-        rows: Rows,
+        rows: BoundRows,
         left: list[int],
-        sees: Scope,
+        sees: VariableScope,
     ) -> plan.ForEach:
         """A source of rows and its variables."""
         value = self.expression(node.source, sees.as_source())
@@ -170,25 +172,25 @@ class QueryBinder(ExpressionBinder):
     # Groups.
 
     def grouping(
-        self, node: tree.Block, rows: Rows, *, outer: Scope, order: tuple[tree.OrderItem, ...]
-    ) -> tuple[plan.Group | None, tuple[plan.Let, ...], Scope]:
+        self, node: tree.Block, rows: BoundRows, *, outer: VariableScope, order: tuple[tree.OrderItem, ...]
+    ) -> tuple[plan.Group | None, tuple[plan.Let, ...], VariableScope]:
         """GROUP BY with its LET, and the scope after it. Sets `group`, so that aggregates know where they are."""
         if node.group is None:
             if not self.aggregates(node, order):
                 return None, (), rows.scope
-            self.group = Group([], rows.scope)
-            return plan.Group(node.at, (), ((),), None, ()), (), Scope(outer, fields_of=())
+            self.group = GroupBinding([], rows.scope)
+            return plan.Group(node.at, (), ((),), None, ()), (), VariableScope(outer, fields_of=())
         keys, named = self.keys(node.group, rows)
         sets = self.sets(node.group, [key[0] for key in keys])
         after = dict(named)
         slot: int | None = None
-        members: Named = ()
+        members: NamedSlots = ()
         if node.group.variable is not None:
             slot = self.slots.new()
             members = self.members(node.group.variable, rows)
             after[node.group.variable.name] = slot
-        self.group = Group(keys, rows.scope)
-        seen = Scope(outer, after, fields_of=())
+        self.group = GroupBinding(keys, rows.scope)
+        seen = VariableScope(outer, after, fields_of=())
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
         group = plan.Group(node.group.at, bound, sets, slot, members)
         lets = []
@@ -199,7 +201,7 @@ class QueryBinder(ExpressionBinder):
             seen = seen.with_({let.name: let_slot})
         return group, tuple(lets), seen
 
-    def keys(self, node: tree.GroupBy, rows: Rows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
+    def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
         """The keys, each once however many sets name it, and the variables that they are."""
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
@@ -225,7 +227,7 @@ class QueryBinder(ExpressionBinder):
                 raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
         return tuple(made)
 
-    def members(self, node: tree.GroupVariable, rows: Rows) -> Named:
+    def members(self, node: tree.GroupVariable, rows: BoundRows) -> NamedSlots:
         """What each item of GROUP AS has: the variables that were named, or all of the block."""
         bound = dict(rows.everything)
         if node.fields is None:
@@ -238,17 +240,17 @@ class QueryBinder(ExpressionBinder):
 
     def aggregates(self, node: tree.Block, order: tuple[tree.OrderItem, ...]) -> bool:
         """Whether what the block gives has an aggregate of this very block, which makes its rows one group."""
-        parts: list[tree.Node] = [node.select, *order]
+        parts: list[tree.SyntaxNode] = [node.select, *order]
         if node.having is not None:
             parts.append(node.having)
         return any(self.has_aggregate(part) for part in parts)
 
-    def has_aggregate(self, node: tree.Node) -> bool:
+    def has_aggregate(self, node: tree.SyntaxNode) -> bool:
         """Whether there is an aggregate in a node, outside of queries in it and of windows."""
         waiting = [node]
         while waiting:
             one = waiting.pop()
-            if isinstance(one, tree.Query):
+            if isinstance(one, tree.QueryExpression):
                 continue
             if isinstance(one, tree.Call) and one.window is None and self.is_aggregate(one):
                 return True
@@ -264,7 +266,9 @@ class QueryBinder(ExpressionBinder):
 
     # SELECT and ORDER BY.
 
-    def select(self, node: tree.Select, rows: Rows, *, group: plan.Group | None, scope: Scope) -> plan.Select:
+    def select(
+        self, node: tree.Select, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
+    ) -> plan.Select:
         """SELECT: values with names, those without one numbered."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
@@ -286,7 +290,9 @@ class QueryBinder(ExpressionBinder):
             raise compilation(f"Duplicate field name {double!r} in SELECT", node.at)
         return plan.Select(node.at, node.distinct, None, tuple(made), node.exclude)
 
-    def star(self, at: Place, rows: Rows, *, group: plan.Group | None, scope: Scope) -> Iterator[plan.Projection]:
+    def star(
+        self, at: TextPosition, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
+    ) -> Iterator[plan.Projection]:
         """`*`: a field for each variable of FROM, or after GROUP BY for each that is left."""
         named = rows.variables if group is None else sorted(scope.variables.items(), key=lambda one: one[1])
         if not named:
@@ -299,21 +305,21 @@ class QueryBinder(ExpressionBinder):
         return {one.name: one.value for one in node.projections if one.name and one.value is not None and not one.every}
 
     def order_item(
-        self, item: tree.OrderItem, aliases: Mapping[str, tree.Expression], *, scope: Scope
+        self, item: tree.OrderItem, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
     ) -> tree.OrderItem:
         """An expression of ORDER BY, an alias replaced."""
         value = self.with_aliases(item.value, aliases, scope=scope)
         return tree.OrderItem(item.at, value or item.value, item.descending, item.nulls)
 
     def with_aliases(
-        self, node: tree.Expression | None, aliases: Mapping[str, tree.Expression], *, scope: Scope
+        self, node: tree.Expression | None, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
     ) -> tree.Expression | None:
         """An expression whose identifiers that SELECT names are what they name there."""
         if node is None or not aliases:
             return node
-        return replaced(node, {name: value for name, value in aliases.items() if scope.find(name) is None})
+        return replace_identifiers(node, {name: value for name, value in aliases.items() if scope.find(name) is None})
 
-    def orders(self, items: tuple[tree.OrderItem, ...], scope: Scope) -> tuple[plan.Order, ...]:
+    def orders(self, items: tuple[tree.OrderItem, ...], scope: VariableScope) -> tuple[plan.Order, ...]:
         """ORDER BY."""
         return tuple(
             plan.Order(
@@ -327,7 +333,7 @@ class QueryBinder(ExpressionBinder):
 
     # Windows.
 
-    def window(self, node: tree.Call, scope: Scope) -> plan.Expression:
+    def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """A call with OVER: a variable that the rows have before SELECT is worked out."""
         window = node.window
         count = 1 if node.star else len(node.arguments)
@@ -358,9 +364,9 @@ class QueryBinder(ExpressionBinder):
         finally:
             self.windows = collected
         self.windows.append(call)
-        return plan.Local(node.at, call.slot, normal(node.function.last))
+        return plan.Local(node.at, call.slot, normalize_name(node.function.last))
 
-    def frame(self, node: tree.Frame | None, scope: Scope) -> Frame | None:
+    def frame(self, node: tree.Frame | None, scope: VariableScope) -> Frame | None:
         """A window's frame."""
         if node is None:
             return None
@@ -401,24 +407,24 @@ def _flat(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for part in parts for number in part))
 
 
-def replaced(node: tree.Expression, aliases: Mapping[str, tree.Expression]) -> tree.Expression:
+def replace_identifiers(node: tree.Expression, aliases: Mapping[str, tree.Expression]) -> tree.Expression:
     """A tree in which identifiers are replaced; queries inside stay as they are, having names of their own."""
     if isinstance(node, tree.Variable):
         return aliases.get(node.name, node)
-    return _rebuilt(node, aliases) if aliases and not isinstance(node, tree.Query) else node  # type: ignore[return-value]
+    return _rebuild_node(node, aliases) if aliases and not isinstance(node, tree.QueryExpression) else node  # type: ignore[return-value]
 
 
-def _rebuilt(node: tree.Node, aliases: Mapping[str, tree.Expression]) -> tree.Node:
+def _rebuild_node(node: tree.SyntaxNode, aliases: Mapping[str, tree.Expression]) -> tree.SyntaxNode:
     if isinstance(node, tree.Variable):
         return aliases.get(node.name, node)
-    if isinstance(node, tree.Query):
+    if isinstance(node, tree.QueryExpression):
         return node
     values = []
     for name in node.__struct_fields__:
         value = getattr(node, name)
-        if isinstance(value, tree.Node):
-            value = _rebuilt(value, aliases)
-        elif isinstance(value, tuple) and any(isinstance(item, tree.Node) for item in value):
-            value = tuple(_rebuilt(item, aliases) if isinstance(item, tree.Node) else item for item in value)
+        if isinstance(value, tree.SyntaxNode):
+            value = _rebuild_node(value, aliases)
+        elif isinstance(value, tuple) and any(isinstance(item, tree.SyntaxNode) for item in value):
+            value = tuple(_rebuild_node(item, aliases) if isinstance(item, tree.SyntaxNode) else item for item in value)
         values.append(value)
     return type(node)(*values)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.names.display import render as shown
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder.names import Dataset, Synonym
+from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym
 from limnos.sqlpp.errors import SqlppError, compilation
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.binder.names import Dataverse, Names
+    from limnos.sqlpp.binder.names import Dataverse, NameResolver
 
 RESOURCES: Final = ""
 """The first part of such a source's dataverse; behind it the function, and the parts of the dataset's own dataverse."""
@@ -25,7 +25,7 @@ NO_DATASET: Final = 1050
 NO_DATAVERSE: Final = 1063
 
 
-def source_of(names: Names, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
+def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
     """Name the source that a call is. Raises SqlppError for what is no constant, no name, or no dataset."""
     if len(node.arguments) != ARGUMENTS:
         raise compilation(f"{function} takes the name of a dataverse and the name of a dataset", node.at)
@@ -34,10 +34,10 @@ def source_of(names: Names, node: tree.Call, *, function: str) -> tuple[Datavers
         raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
     found = names.resolve(dataverse, name)
     for _ in range(64):
-        if not isinstance(found, Synonym):
+        if not isinstance(found, BoundSynonym):
             break
         found = names.resolve(found.dataverse, found.name)
-    if not isinstance(found, Dataset):
+    if not isinstance(found, BoundDataset):
         told = f"Cannot find dataset with name {shown((name,))} in dataverse {shown(dataverse)}"
         raise SqlppError(NO_DATASET, told, node.at)
     return (RESOURCES, function, *found.dataverse), found.name

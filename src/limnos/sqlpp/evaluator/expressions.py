@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import BudgetSpent, SqlppError
 from limnos.sqlpp.functions.collections import distinct, items
-from limnos.sqlpp.functions.costs import OPERATOR, Cost, compared, linear, matched, product
-from limnos.sqlpp.functions.times import shifted
+from limnos.sqlpp.functions.costs import OPERATOR, Cost, compare_cost, linear_cost, match_cost, product_cost
+from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.values import access, arithmetic, comparison, text
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of, type_name
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limnos.sqlpp.evaluator.budget import MeteredBudget
-    from limnos.sqlpp.evaluator.working import Row, Working
+    from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 
 
 NOT_A_COLLECTION = 4
 
 
-def _added(left: Value, right: Value) -> Value:
+def _add_values(left: Value, right: Value) -> Value:
     found = arithmetic.add(left, right)
-    return shifted(left, right, sign=1) if found is None and left is not None and right is not None else found
+    return shift_time(left, right, sign=1) if found is None and left is not None and right is not None else found
 
 
-def _subtracted(left: Value, right: Value) -> Value:
+def _subtract_values(left: Value, right: Value) -> Value:
     found = arithmetic.subtract(left, right)
-    return shifted(left, right, sign=-1) if found is None and left is not None and right is not None else found
+    return shift_time(left, right, sign=-1) if found is None and left is not None and right is not None else found
 
 
 OPERATOR_COSTS: dict[str, Cost] = {
-    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"), compared),
-    **dict.fromkeys(("in", "not in"), matched),
-    **dict.fromkeys(("like", "not like"), product),
-    **dict.fromkeys(("||", "+", "-", "*", "/", "div", "mod", "^"), linear),
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"), compare_cost),
+    **dict.fromkeys(("in", "not in"), match_cost),
+    **dict.fromkeys(("like", "not like"), product_cost),
+    **dict.fromkeys(("||", "+", "-", "*", "/", "div", "mod", "^"), linear_cost),
 }
 """What an operator costs beside its operands."""
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
@@ -57,8 +57,8 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "like": text.like,
     "not like": lambda left, right: comparison.negated(text.like(left, right)),
     "||": text.concatenate,
-    "+": _added,
-    "-": _subtracted,
+    "+": _add_values,
+    "-": _subtract_values,
     "*": arithmetic.multiply,
     "/": arithmetic.divide,
     "div": arithmetic.div,
@@ -67,7 +67,7 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
-def work_of(node: plan.Expression, working: Working) -> Callable[[Row], Value]:
+def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
     """The function that works an expression out; with a meter each call of it is charged."""
     made = _WORKS[type(node)](node, working)
     meter = working.meter
@@ -83,22 +83,22 @@ def work_of(node: plan.Expression, working: Working) -> Callable[[Row], Value]:
     return charged
 
 
-def works_of(nodes: tuple[plan.Expression, ...], working: Working) -> list[Callable[[Row], Value]]:
+def works_of(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
     """The functions of several."""
     return [work_of(node, working) for node in nodes]
 
 
-def _constant(node: plan.Constant, _: Working) -> Callable[[Row], Value]:
+def _constant(node: plan.Constant, _: EvaluationContext) -> Callable[[Row], Value]:
     value = node.value
     return lambda _: value
 
 
-def _local(node: plan.Local, _: Working) -> Callable[[Row], Value]:
+def _local(node: plan.Local, _: EvaluationContext) -> Callable[[Row], Value]:
     slot = node.slot
     return lambda row: row[slot]
 
 
-def _scan(node: plan.Scan, working: Working) -> Callable[[Row], Value]:
+def _scan(node: plan.Scan, working: EvaluationContext) -> Callable[[Row], Value]:
     held: tuple[Value, ...] | None = None
 
     def work(_: Row) -> Value:
@@ -113,25 +113,25 @@ def _scan(node: plan.Scan, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _field(node: plan.FieldOf, working: Working) -> Callable[[Row], Value]:
+def _field(node: plan.FieldOf, working: EvaluationContext) -> Callable[[Row], Value]:
     base, name = work_of(node.base, working), node.name
     return lambda row: access.field(base(row), name)
 
 
-def _element(node: plan.ElementOf, working: Working) -> Callable[[Row], Value]:
+def _element(node: plan.ElementOf, working: EvaluationContext) -> Callable[[Row], Value]:
     base, index = work_of(node.base, working), work_of(node.index, working)
     return lambda row: access.element(base(row), index(row))
 
 
-def _slice(node: plan.SliceOf, working: Working) -> Callable[[Row], Value]:
-    base, start = _walked(work_of(node.base, working), working), work_of(node.start, working)
+def _slice(node: plan.SliceOf, working: EvaluationContext) -> Callable[[Row], Value]:
+    base, start = _charge_result(work_of(node.base, working), working), work_of(node.start, working)
     if node.end is None:
         return lambda row: access.part_from(base(row), start(row))
     end = work_of(node.end, working)
     return lambda row: access.part(base(row), start(row), end(row))
 
 
-def _walked(work: Callable[[Row], Value], working: Working) -> Callable[[Row], Value]:
+def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> Callable[[Row], Value]:
     """The same function; with a meter the size of its value is charged, as whoever asks copies it."""
     meter = working.meter
     if meter is None:
@@ -145,7 +145,7 @@ def _walked(work: Callable[[Row], Value], working: Working) -> Callable[[Row], V
     return charged
 
 
-def _each(node: plan.Each, working: Working) -> Callable[[Row], Value]:
+def _each(node: plan.Each, working: EvaluationContext) -> Callable[[Row], Value]:
     base, item, slot = work_of(node.base, working), work_of(node.item, working), node.slot
 
     def work(row: Row) -> Value:
@@ -163,7 +163,7 @@ def _each(node: plan.Each, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _call(node: plan.FunctionCall, working: Working) -> Callable[[Row], Value]:
+def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row], Value]:
     run, arguments = node.function.run, works_of(node.arguments, working)
     meter = working.meter
     if meter is not None:
@@ -182,7 +182,10 @@ def _call(node: plan.FunctionCall, working: Working) -> Callable[[Row], Value]:
 
 
 def aggregate_of(
-    node: plan.Aggregate | plan.queries.WindowCall, argument: Callable[[Row], Value] | None, *, working: Working
+    node: plan.Aggregate | plan.queries.WindowCall,
+    argument: Callable[[Row], Value] | None,
+    *,
+    working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
     """The function that works an aggregate out over rows."""
     run, kept = node.function.run, None if node.filter is None else work_of(node.filter, working)
@@ -195,13 +198,13 @@ def aggregate_of(
             return len(rows)
         values = [argument(row) for row in rows]
         if meter is not None:
-            meter.charge(compared if once else cost, values)
+            meter.charge(compare_cost if once else cost, values)
         return run(distinct(values) if once else values)
 
     return work
 
 
-def _aggregate(node: plan.Aggregate, working: Working) -> Callable[[Row], Value]:
+def _aggregate(node: plan.Aggregate, working: EvaluationContext) -> Callable[[Row], Value]:
     argument = None if node.argument is None else work_of(node.argument, working)
     over = aggregate_of(node, argument, working=working)
     group = working.group_slot
@@ -212,7 +215,7 @@ def _aggregate(node: plan.Aggregate, working: Working) -> Callable[[Row], Value]
     return work
 
 
-def _operate(node: plan.Operate, working: Working) -> Callable[[Row], Value]:
+def _operate(node: plan.Operate, working: EvaluationContext) -> Callable[[Row], Value]:
     operands = works_of(node.operands, working)
     first = node.operators[0]
     if first in ("and", "or"):
@@ -279,12 +282,12 @@ def _or(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
     return work
 
 
-def _negated(node: plan.Negated, working: Working) -> Callable[[Row], Value]:
+def _negated(node: plan.Negated, working: EvaluationContext) -> Callable[[Row], Value]:
     operand = work_of(node.operand, working)
     return lambda row: comparison.negated(operand(row))
 
 
-def _sign(node: plan.SignOf, working: Working) -> Callable[[Row], Value]:
+def _sign(node: plan.SignOf, working: EvaluationContext) -> Callable[[Row], Value]:
     operand = work_of(node.operand, working)
     if node.minus:
         return lambda row: arithmetic.negate(operand(row))
@@ -296,7 +299,7 @@ def _sign(node: plan.SignOf, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _exists(node: plan.Exists, working: Working) -> Callable[[Row], Value]:
+def _exists(node: plan.Exists, working: EvaluationContext) -> Callable[[Row], Value]:
     operand = work_of(node.operand, working)
 
     def work(row: Row) -> Value:
@@ -306,21 +309,21 @@ def _exists(node: plan.Exists, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _between(node: plan.Between, working: Working) -> Callable[[Row], Value]:
+def _between(node: plan.Between, working: EvaluationContext) -> Callable[[Row], Value]:
     value, low, high = works_of((node.value, node.low, node.high), working)
     negated, meter = node.negated, working.meter
 
     def work(row: Row) -> Value:
         found, least, most = value(row), low(row), high(row)
         if meter is not None:
-            meter.charge(compared, (found, found, least, most), base=OPERATOR)
+            meter.charge(compare_cost, (found, found, least, most), base=OPERATOR)
         told = comparison.both(comparison.less_or_equal(least, found), comparison.less_or_equal(found, most))
         return comparison.negated(told) if negated else told
 
     return work
 
 
-def _is(node: plan.IsTest, working: Working) -> Callable[[Row], Value]:
+def _is(node: plan.IsTest, working: EvaluationContext) -> Callable[[Row], Value]:
     value, negated = work_of(node.value, working), node.negated
     if node.test == "missing":
         return lambda row: (value(row) is MISSING) is not negated
@@ -334,7 +337,7 @@ def _is(node: plan.IsTest, working: Working) -> Callable[[Row], Value]:
     return null
 
 
-def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
+def _case(node: plan.CaseOf, working: EvaluationContext) -> Callable[[Row], Value]:
     subject = None if node.subject is None else work_of(node.subject, working)
     branches = [(work_of(condition, working), work_of(result, working)) for condition, result in node.branches]
     otherwise = None if node.otherwise is None else work_of(node.otherwise, working)
@@ -342,7 +345,7 @@ def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
 
     def is_met(value: Value, wanted: Value) -> Value:
         if meter is not None:
-            meter.charge(compared, (value, wanted), base=OPERATOR)
+            meter.charge(compare_cost, (value, wanted), base=OPERATOR)
         return comparison.equal(value, wanted)
 
     def work(row: Row) -> Value:
@@ -356,7 +359,7 @@ def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _quantified(node: plan.Quantified, working: Working) -> Callable[[Row], Value]:
+def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[Row], Value]:
     bindings = [(slot, work_of(source, working)) for slot, source in node.bindings]
     condition = work_of(node.condition, working)
     wants = node.kind == "some"
@@ -385,17 +388,17 @@ def _quantified(node: plan.Quantified, working: Working) -> Callable[[Row], Valu
     return work
 
 
-def _array(node: plan.ArrayOf, working: Working) -> Callable[[Row], Value]:
+def _array(node: plan.ArrayOf, working: EvaluationContext) -> Callable[[Row], Value]:
     works = works_of(node.items, working)
     return lambda row: tuple([work(row) for work in works])
 
 
-def _bag(node: plan.BagOf, working: Working) -> Callable[[Row], Value]:
+def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]:
     works = works_of(node.items, working)
     return lambda row: Bag([work(row) for work in works])
 
 
-def _object(node: plan.ObjectOf, working: Working) -> Callable[[Row], Value]:
+def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
     pairs = [(work_of(name, working), work_of(value, working)) for name, value in node.pairs]
 
     def work(row: Row) -> Value:
@@ -409,7 +412,7 @@ def _object(node: plan.ObjectOf, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _let(node: plan.LetIn, working: Working) -> Callable[[Row], Value]:
+def _let(node: plan.LetIn, working: EvaluationContext) -> Callable[[Row], Value]:
     lets = [(slot, work_of(value, working)) for slot, value in node.lets]
     body = work_of(node.body, working)
 
@@ -421,12 +424,12 @@ def _let(node: plan.LetIn, working: Working) -> Callable[[Row], Value]:
     return work
 
 
-def _subquery(node: plan.Subquery, working: Working) -> Callable[[Row], Value]:
+def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row], Value]:
     run = working.query(node.query)
     return lambda row: tuple(run(row))
 
 
-def scanned(value: Value, node: plan.Bound) -> tuple[Value, ...]:
+def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
     """What a source of rows has: its items; nothing where it is unknown. Raises SqlppError (ASX0004) for what is no collection."""
     held = items(value)
     if held is not None:

@@ -17,31 +17,31 @@ from limnos.sqlpp.values.model import is_unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from limnos.sqlpp.evaluator.working import Row, Working
+    from limnos.sqlpp.evaluator.context import EvaluationContext, Row
     from limnos.sqlpp.values.model import Value
 
 
-class Around(NamedTuple):
+class SurroundingSlots(NamedTuple):
     """The slots of a block as a source sees them: those filled before it, and those that are filled after it."""
 
     earlier: frozenset[int]
     later: frozenset[int]
 
 
-class Keys(NamedTuple):
+class JoinKeys(NamedTuple):
     """What must be equal: worked out in a row of earlier sources, and in a row that has the item."""
 
     left: tuple[Callable[[Row], Value], ...]
     right: tuple[Callable[[Row], Value], ...]
 
 
-def arounds_of(node: plan.Block) -> list[Around | None]:
+def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
     """For each source of a block what is before it and after it; None for the first, which meets a single row and needs no keys."""
     if len(node.sources) < 2:
         return [None] * len(node.sources)
     own = [own_slots(source) for source in node.sources]
     last = frozenset(let.slot for let in node.lets)
-    others = [Around(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(1, len(own))]
+    others = [SurroundingSlots(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(1, len(own))]
     return [None, *others]
 
 
@@ -50,20 +50,22 @@ def own_slots(node: plan.ForEach) -> frozenset[int]:
     return frozenset({node.slot} if node.position is None else {node.slot, node.position})
 
 
-def is_apart(node: plan.ForEach, around: Around) -> bool:
+def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
     """Say whether a source is the same for all rows of earlier sources."""
     read = slots_in(node.source)
     return read is not None and not read & around.earlier
 
 
-def keys_of(node: plan.ForEach, where: plan.Expression | None, *, around: Around, working: Working) -> Keys | None:
+def keys_of(
+    node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
+) -> JoinKeys | None:
     """The equalities between a source and what is before it, from its own condition or from WHERE; None where there are none."""
     own = own_slots(node)
     found = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
     if not found:
         return None
     lefts, rights = zip(*found, strict=True)
-    return Keys(tuple(work_of(each, working) for each in lefts), tuple(work_of(each, working) for each in rights))
+    return JoinKeys(tuple(work_of(each, working) for each in lefts), tuple(work_of(each, working) for each in rights))
 
 
 def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
@@ -78,7 +80,7 @@ def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
 
 
 def _sides(
-    node: plan.Expression, own: frozenset[int], *, around: Around
+    node: plan.Expression, own: frozenset[int], *, around: SurroundingSlots
 ) -> tuple[plan.Expression, plan.Expression] | None:
     """The operands of an equality of which one is about earlier sources and the other about this one; None for what is no such."""
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
@@ -93,7 +95,7 @@ def _sides(
     return None
 
 
-def slots_in(node: plan.Bound) -> frozenset[int] | None:
+def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
     """The variables that an expression reads, its own among them; None where it may have another value each time."""
     waiting: list[object] = [node]
     found = set()
@@ -105,16 +107,21 @@ def slots_in(node: plan.Bound) -> frozenset[int] | None:
             return None
         elif isinstance(item, tuple):
             waiting.extend(item)
-        if isinstance(item, plan.Bound) and not isinstance(item, plan.Constant):
+        if isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
             waiting.extend(getattr(item, name) for name in item.__struct_fields__)
     return frozenset(found)
 
 
-class Partners:
+class JoinPartners:
     """The items of a source, and by their keys once a second row asks."""
 
     def __init__(
-        self, held: Sequence[Value], keys: Keys | None, *, put: Callable[[Row, Value, int], Row], working: Working
+        self,
+        held: Sequence[Value],
+        keys: JoinKeys | None,
+        *,
+        put: Callable[[Row, Value, int], Row],
+        working: EvaluationContext,
     ) -> None:
         self.held = held
         self._keys = keys
@@ -157,7 +164,7 @@ class Partners:
         return index
 
 
-def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: Working) -> bytes | None:
+def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: EvaluationContext) -> bytes | None:
     """The key of some values together; None where one is unknown, which is equal to nothing."""
     parts = []
     for work in works:

@@ -11,26 +11,28 @@ from typing import TYPE_CHECKING, cast
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator.budget import Budget
-from limnos.sqlpp.evaluator.expressions import scanned, work_of
-from limnos.sqlpp.evaluator.joins import Partners, arounds_of, is_apart, keys_of
+from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
+from limnos.sqlpp.evaluator.expressions import source_items, work_of
+from limnos.sqlpp.evaluator.joins import JoinPartners, is_uncorrelated, keys_of, surrounding_slots_of
 from limnos.sqlpp.evaluator.windows import windows_of
-from limnos.sqlpp.evaluator.working import Key, Row, Working
-from limnos.sqlpp.functions.costs import linear
+from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from limnos.sqlpp.evaluator.joins import Around, Keys
+    from limnos.sqlpp.evaluator.joins import JoinKeys, SurroundingSlots
 
 
-def working_of(rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int) -> Working:
+def working_of(
+    rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int
+) -> EvaluationContext:
     """Return what the functions of one statement share; `rows` gives the objects of a dataset."""
-    return Working(rows, budget=budget, slots=slots, queries=query_of)
+    return EvaluationContext(rows, budget=budget, slots=slots, queries=query_of)
 
 
-def query_of(node: plan.Query, working: Working) -> Callable[[Row], Iterator[Value]]:
+def query_of(node: plan.Query, working: EvaluationContext) -> Callable[[Row], Iterator[Value]]:
     """A whole query."""
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     order = ordering_of(node.order, working)
@@ -52,7 +54,7 @@ def query_of(node: plan.Query, working: Working) -> Callable[[Row], Iterator[Val
 
 
 def _arm(
-    node: plan.Block | plan.Query, order: Callable[[Row], Key] | None, *, working: Working
+    node: plan.Block | plan.Query, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
     return query_of(node, working) if isinstance(node, plan.Query) else block_of(node, order, working=working)
 
@@ -86,7 +88,7 @@ def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterato
 # Order.
 
 
-class _Descending(bytes):
+class _DescendingKey(bytes):
     """A key that is greater the less it is."""
 
     __slots__ = ()
@@ -98,7 +100,7 @@ class _Descending(bytes):
         return bytes.__lt__(self, other)
 
 
-def ordering_of(items: tuple[plan.Order, ...], working: Working) -> Callable[[Row], Key] | None:
+def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Callable[[Row], Key] | None:
     """The function that gives a row's place among others; None where none was asked for."""
     if not items:
         return None
@@ -110,14 +112,14 @@ def ordering_of(items: tuple[plan.Order, ...], working: Working) -> Callable[[Ro
             value = work(row)
             aside = 0 if nulls_first is None or not is_unknown(value) else -1 if nulls_first else 1
             found = working.key(value)
-            made.append((aside, _Descending(found) if descending else found))
+            made.append((aside, _DescendingKey(found) if descending else found))
         return made
 
     return place
 
 
 def _ordered_output(
-    results: Iterator[Value], row: Row, *, slot: int, order: Callable[[Row], Key], working: Working
+    results: Iterator[Value], row: Row, *, slot: int, order: Callable[[Row], Key], working: EvaluationContext
 ) -> list[Value]:
     placed: list[tuple[Key, Value]] = []
     for value in results:
@@ -132,12 +134,12 @@ def _ordered_output(
 
 
 def block_of(
-    node: plan.Block, order: Callable[[Row], Key] | None, *, working: Working
+    node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
     """One block, with the ORDER BY of its query where that sees its rows."""
     sources = [
         _source_of(source, None if node.lets else node.where, around=around, working=working)
-        for source, around in zip(node.sources, arounds_of(node), strict=True)
+        for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
     ]
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     where = None if node.where is None else work_of(node.where, working)
@@ -169,14 +171,14 @@ def block_of(
         if windows is not None:
             found = iter(windows(found))
         if order is not None:
-            found = iter(_sorted(found, order, working=working))
+            found = iter(_sort_rows(found, order, working=working))
         results = map(select, found)
-        return _once(results, working) if node.select.distinct else results
+        return _distinct_values(results, working) if node.select.distinct else results
 
     return run
 
 
-def _sorted(rows: Iterator[Row], order: Callable[[Row], Key], *, working: Working) -> list[Row]:
+def _sort_rows(rows: Iterator[Row], order: Callable[[Row], Key], *, working: EvaluationContext) -> list[Row]:
     kept = []
     for row in rows:
         working.budget.keep()
@@ -185,7 +187,7 @@ def _sorted(rows: Iterator[Row], order: Callable[[Row], Key], *, working: Workin
     return kept
 
 
-def _once(results: Iterable[Value], working: Working) -> Iterator[Value]:
+def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> Iterator[Value]:
     seen: set[bytes] = set()
     for value in results:
         found = working.key(value)
@@ -195,7 +197,7 @@ def _once(results: Iterable[Value], working: Working) -> Iterator[Value]:
             yield value
 
 
-def _select_of(node: plan.Select, working: Working) -> Callable[[Row], Value]:
+def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
     if node.value is not None:
         return work_of(node.value, working)
     projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
@@ -214,7 +216,7 @@ def _select_of(node: plan.Select, working: Working) -> Callable[[Row], Value]:
         made: Value = object_of(pairs)
         for path in exclude:
             if working.meter is not None:
-                working.meter.charge(linear, (made,))
+                working.meter.charge(linear_cost, (made,))
             made = without(made, path)
         return made
 
@@ -236,7 +238,7 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 
 
 def _source_of(
-    node: plan.ForEach, where: plan.Expression | None, *, around: Around | None, working: Working
+    node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots | None, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """The function that takes rows of earlier sources on with each item of this one; `where` is what all rows must meet in the end.
 
@@ -245,14 +247,14 @@ def _source_of(
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
-    apart = around is None or node.kind in ("inner", "left", "cross") or is_apart(node, around)
+    apart = around is None or node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
     joined = None if keeps or node.kind == "right" else where
     keys = None if around is None else keys_of(node, joined, around=around, working=working)
     if node.kind == "right":
         return _right(node, source, condition=condition, keys=keys, working=working)
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
-        partners: Partners | None = None
+        partners: JoinPartners | None = None
         for row in rows:
             if partners is None or not apart:
                 partners = _partners(node, source(row), keys=keys if apart else None, working=working)
@@ -269,9 +271,9 @@ def _source_of(
     return run
 
 
-def _partners(node: plan.ForEach, value: Value, *, keys: Keys | None, working: Working) -> Partners:
-    return Partners(
-        scanned(value, node), keys, put=lambda row, item, at: _with(row, node, item=item, at=at), working=working
+def _partners(node: plan.ForEach, value: Value, *, keys: JoinKeys | None, working: EvaluationContext) -> JoinPartners:
+    return JoinPartners(
+        source_items(value, node), keys, put=lambda row, item, at: _with(row, node, item=item, at=at), working=working
     )
 
 
@@ -288,8 +290,8 @@ def _right(
     source: Callable[[Row], Value],
     *,
     condition: Callable[[Row], Value] | None,
-    keys: Keys | None,
-    working: Working,
+    keys: JoinKeys | None,
+    working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """A right join: what has no partner on the left comes last, the left side MISSING. It starts anew for each row of earlier terms."""
 
@@ -322,7 +324,7 @@ def _right(
 # Groups.
 
 
-def _group_of(node: plan.Group, working: Working) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
+def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
 

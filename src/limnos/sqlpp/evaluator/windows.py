@@ -12,7 +12,7 @@ from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
-from limnos.sqlpp.functions.times import shifted
+from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.values import arithmetic, comparison
 from limnos.sqlpp.values.model import Value, is_unknown
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from limnos.sqlpp import plan
-    from limnos.sqlpp.evaluator.working import Key, Row, Working
+    from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
     from limnos.sqlpp.plan.queries import Frame, FrameBound
 
 
-class Partition:
+class WindowPartition:
     """The rows of one partition in the window's order, and where each run of equal ones begins and ends."""
 
     __slots__ = ("begins", "ends", "rows")
@@ -43,14 +43,14 @@ class Partition:
 
 def windows_of(
     calls: tuple[plan.WindowCall, ...],
-    working: Working,
+    working: EvaluationContext,
     *,
-    ordering: Callable[[tuple[plan.Order, ...], Working], Callable[[Row], Key] | None],
+    ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[Iterable[Row]], list[Row]] | None:
     """The function that fills the slots of a block's window functions; None where there are none."""
     if not calls:
         return None
-    filled = [_filled(call, working, ordering=ordering) for call in calls]
+    filled = [_window_filler(call, working, ordering=ordering) for call in calls]
 
     def run(rows: Iterable[Row]) -> list[Row]:
         kept = []
@@ -64,11 +64,11 @@ def windows_of(
     return run
 
 
-def _filled(
+def _window_filler(
     call: plan.WindowCall,
-    working: Working,
+    working: EvaluationContext,
     *,
-    ordering: Callable[[tuple[plan.Order, ...], Working], Callable[[Row], Key] | None],
+    ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[list[Row]], None]:
     partition = works_of(call.partition, working)
     order = ordering(call.order, working)
@@ -83,32 +83,32 @@ def _filled(
             if order is not None:
                 placed = sorted(((order(row), row) for row in part), key=lambda one: one[0])
                 places, part[:] = [place for place, _ in placed], [row for _, row in placed]
-            for row, value in zip(part, values(Partition(part, places)), strict=True):
+            for row, value in zip(part, values(WindowPartition(part, places)), strict=True):
                 row[call.slot] = value
 
     return fill
 
 
-def _values_of(call: plan.WindowCall, working: Working) -> Callable[[Partition], list[Value]]:
+def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[WindowPartition], list[Value]]:
     """The function that gives the values of a partition's rows."""
     name = call.function.name
     if call.function.kind == "aggregate":
         argument = work_of(call.arguments[0], working) if call.arguments else None
         over = aggregate_of(call, argument, working=working)
-        return _framed(call, working, value=lambda rows, _: over(rows))
+        return _frame_values(call, working, value=lambda rows, _: over(rows))
     arguments = works_of(call.arguments, working)
     if name in _BY_PLACE:
         return _BY_PLACE[name]
     if name == "ntile":
         return _ntile(arguments[0])
     if name in ("lag", "lead"):
-        return _beside(call, arguments, side=1 if name == "lead" else -1)
+        return _neighbour_values(call, arguments, side=1 if name == "lead" else -1)
     if name == "ratio_to_report":
         return _ratio(arguments[0])
-    return _framed(call, working, value=_chosen(call, arguments))
+    return _frame_values(call, working, value=_select_row(call, arguments))
 
 
-def _dense(part: Partition) -> list[Value]:
+def _dense(part: WindowPartition) -> list[Value]:
     made: list[Value] = []
     rank = 0
     for at, begin in enumerate(part.begins):
@@ -117,7 +117,7 @@ def _dense(part: Partition) -> list[Value]:
     return made
 
 
-_BY_PLACE: dict[str, Callable[[Partition], list[Value]]] = {
+_BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
     "row_number": lambda part: [at + 1 for at in range(len(part.rows))],
     "rank": lambda part: [at + 1 for at in part.begins],
     "dense_rank": _dense,
@@ -126,8 +126,8 @@ _BY_PLACE: dict[str, Callable[[Partition], list[Value]]] = {
 }
 
 
-def _ntile(count: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
-    def values(part: Partition) -> list[Value]:
+def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
+    def values(part: WindowPartition) -> list[Value]:
         tiles = whole(count(part.rows[0]))
         if tiles is None or tiles < 1:
             raise compilation("ntile takes a whole number of at least 1")
@@ -138,10 +138,10 @@ def _ntile(count: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
     return values
 
 
-def _beside(
+def _neighbour_values(
     call: plan.WindowCall, arguments: list[Callable[[Row], Value]], *, side: int
-) -> Callable[[Partition], list[Value]]:
-    def values(part: Partition) -> list[Value]:
+) -> Callable[[WindowPartition], list[Value]]:
+    def values(part: WindowPartition) -> list[Value]:
         made: list[Value] = []
         for at, row in enumerate(part.rows):
             by = 1 if len(arguments) < 2 else whole(arguments[1](row))
@@ -155,7 +155,7 @@ def _beside(
 
 
 def _at_distance(
-    part: Partition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
+    part: WindowPartition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
 ) -> tuple[Value, ...]:
     """The value so many rows away, alone in a tuple; nothing beyond the edge. Unknown ones are passed over when they are ignored."""
     if not ignore:
@@ -170,8 +170,8 @@ def _at_distance(
     return (work(part.rows[there]),)
 
 
-def _ratio(work: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
-    def values(part: Partition) -> list[Value]:
+def _ratio(work: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
+    def values(part: WindowPartition) -> list[Value]:
         held = [number(work(row)) for row in part.rows]
         total = sum(value for value in held if value is not None)
         return [None if value is None or not total else value / total for value in held]
@@ -179,7 +179,7 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
     return values
 
 
-def _chosen(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
+def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
     """first_value, last_value, nth_value: one of the frame's rows."""
     name, ignore = call.function.name, call.ignore_nulls
 
@@ -201,14 +201,14 @@ def _chosen(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> C
 # Frames.
 
 
-def _framed(
-    call: plan.WindowCall, working: Working, *, value: Callable[[list[Row], Row], Value]
-) -> Callable[[Partition], list[Value]]:
+def _frame_values(
+    call: plan.WindowCall, working: EvaluationContext, *, value: Callable[[list[Row], Row], Value]
+) -> Callable[[WindowPartition], list[Value]]:
     frame = call.frame
     edges = None if frame is None else _edges_of(frame, call, working=working)
     by_value = frame is not None and frame.mode == "range"
 
-    def values(part: Partition) -> list[Value]:
+    def values(part: WindowPartition) -> list[Value]:
         made: list[Value] = []
         for at, row in enumerate(part.rows):
             working.budget.step()
@@ -221,7 +221,7 @@ def _framed(
     return values
 
 
-def _without(part: Partition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
+def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
     """The rows of a frame, less those that EXCLUDE names."""
     if frame is None or frame.exclude == "no others":
         return part.rows[begin:end]
@@ -234,12 +234,14 @@ def _without(part: Partition, frame: Frame | None, *, at: int, begin: int, end: 
     return [part.rows[one] for one in range(begin, end) if one not in left_out]
 
 
-def _edges_of(frame: Frame, call: plan.WindowCall, *, working: Working) -> Callable[[Partition, int], tuple[int, int]]:
+def _edges_of(
+    frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
+) -> Callable[[WindowPartition, int], tuple[int, int]]:
     start, end = _bound(frame.start, working), _bound(frame.end, working)
     if frame.mode == "range" and any(bound.value is not None for bound in (frame.start, frame.end)):
         return _range_edges(frame, call, working=working)
 
-    def edges(part: Partition, at: int) -> tuple[int, int]:
+    def edges(part: WindowPartition, at: int) -> tuple[int, int]:
         row = part.rows[at]
         if frame.mode == "rows":
             return start(row, (at, 0)), end(row, (at, len(part.rows) - 1)) + 1
@@ -262,7 +264,7 @@ def _edges_of(frame: Frame, call: plan.WindowCall, *, working: Working) -> Calla
     return edges
 
 
-def _bound(bound: FrameBound, working: Working) -> Callable[[Row, tuple[int, int]], int]:
+def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
     """The function from a row, where it stands and where everything ends on this side, to the edge."""
     work = None if bound.value is None else work_of(bound.value, working)
 
@@ -281,8 +283,8 @@ def _bound(bound: FrameBound, working: Working) -> Callable[[Row, tuple[int, int
 
 
 def _range_edges(
-    frame: Frame, call: plan.WindowCall, *, working: Working
-) -> Callable[[Partition, int], tuple[int, int]]:
+    frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
+) -> Callable[[WindowPartition, int], tuple[int, int]]:
     """Edges by value: rows whose one ORDER BY value is within a distance."""
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
@@ -296,9 +298,9 @@ def _range_edges(
         later = (bound.side == "following") is not descending
         by = distance(row)
         moved = arithmetic.add(value, by) if later else arithmetic.subtract(value, by)
-        return shifted(value, by, sign=1 if later else -1) if moved is None else moved
+        return shift_time(value, by, sign=1 if later else -1) if moved is None else moved
 
-    def edges(part: Partition, at: int) -> tuple[int, int]:
+    def edges(part: WindowPartition, at: int) -> tuple[int, int]:
         row = part.rows[at]
         if is_unknown(of_row(row)):
             return part.begins[at], part.ends[at]
@@ -309,19 +311,19 @@ def _range_edges(
         inside = [
             one
             for one, other in enumerate(part.rows)
-            if (_open(frame.start) or _reached(of_row(other), low, descending=descending))
-            and (_open(frame.end) or _reached(high, of_row(other), descending=descending))
+            if (_is_unbounded(frame.start) or _has_reached(of_row(other), low, descending=descending))
+            and (_is_unbounded(frame.end) or _has_reached(high, of_row(other), descending=descending))
         ]
         return (inside[0], inside[-1] + 1) if inside else (begin, begin if end else 0)
 
     return edges
 
 
-def _open(bound: FrameBound) -> bool:
+def _is_unbounded(bound: FrameBound) -> bool:
     return bound.value is None and bound.side != "current row"
 
 
-def _reached(later: Value, earlier: Value, *, descending: bool) -> bool:
+def _has_reached(later: Value, earlier: Value, *, descending: bool) -> bool:
     """Whether one value does not stand before another in the order."""
     pair = (later, earlier) if descending else (earlier, later)
     return comparison.less_or_equal(*pair) is True

@@ -20,7 +20,7 @@ from limnos.sqlpp.functions import (
     vectors,
     windows,
 )
-from limnos.sqlpp.functions.table import ANY_NUMBER, FUNCTIONS, Function, find, normal, unknown
+from limnos.sqlpp.functions.table import ANY_NUMBER, FUNCTIONS, Function, find, normalize_name, unknown_function
 
 __all__ = [
     "ANY_NUMBER",
@@ -33,7 +33,7 @@ __all__ = [
     "find",
     "formats",
     "names",
-    "normal",
+    "normalize_name",
     "numbers",
     "objects",
     "patterns",
@@ -41,7 +41,7 @@ __all__ = [
     "strings",
     "times",
     "types",
-    "unknown",
+    "unknown_function",
     "vectors",
     "windows",
 ]

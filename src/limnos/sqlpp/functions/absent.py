@@ -176,6 +176,6 @@ ABSENT: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def about(name: str) -> str | None:
+def absent_function_subject(name: str) -> str | None:
     """What a function that is not here is about; None for a name that AsterixDB does not have either."""
     return next((family for family, names in ABSENT.items() if name in names), None)

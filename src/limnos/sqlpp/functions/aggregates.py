@@ -11,7 +11,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import distinct, items
-from limnos.sqlpp.functions.costs import compared, linear
+from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
@@ -163,7 +163,7 @@ def _known(values: Items | list[Value]) -> list[Value]:
 
 
 def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ...]) -> None:
-    cost = compared if name in ("min", "max", "sum") else linear
+    cost = compare_cost if name in ("min", "max", "sum") else linear_cost
     aggregate(name, *more, counts_rows=name == "count", cost=cost)(lambda values: work(_known(values)))
 
     def over_array(value: Value) -> Value:
@@ -184,7 +184,7 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
 for _name, (_work, _more) in _WORKS.items():
     _put(_name, _work, more=_more)
 
-aggregate("array_agg", "arrayagg", cost=linear)(gathered)
+aggregate("array_agg", "arrayagg", cost=linear_cost)(gathered)
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:

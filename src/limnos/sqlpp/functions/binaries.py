@@ -10,7 +10,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import characters
+from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 
-@scalar("parse_binary", least=2, cost=characters)
+@scalar("parse_binary", least=2, cost=character_cost)
 def parse_binary(text: Value, form: Value) -> Value:
     """The binary of a text in `hex` or `base64`."""
     if not isinstance(text, str) or not isinstance(form, str):
@@ -31,7 +31,7 @@ def parse_binary(text: Value, form: Value) -> Value:
         return None
 
 
-@scalar("print_binary", least=2, cost=characters)
+@scalar("print_binary", least=2, cost=character_cost)
 def print_binary(value: Value, form: Value) -> Value:
     """A binary as a text in `hex` or `base64`."""
     if not isinstance(value, bytes) or not isinstance(form, str):
@@ -41,13 +41,13 @@ def print_binary(value: Value, form: Value) -> Value:
     return base64.b64encode(value).decode() if form.lower() == "base64" else None
 
 
-@scalar("binary_length", least=1, cost=characters)
+@scalar("binary_length", least=1, cost=character_cost)
 def binary_length(value: Value) -> Value:
     """How many bytes it has."""
     return len(value) if isinstance(value, bytes) else None
 
 
-@scalar("sub_binary", least=2, most=3, cost=characters)
+@scalar("sub_binary", least=2, most=3, cost=character_cost)
 def sub_binary(value: Value, first: Value, *length: Value) -> Value:
     """A part of it, from a byte counted from 0, to its end or of so many bytes; places outside are left out."""
     start, count = whole(first), whole(length[0]) if length else None
@@ -57,7 +57,7 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
     return value[max(start, 0) : max(stop, 0)]
 
 
-@scalar("binary_concat", least=1, cost=characters)
+@scalar("binary_concat", least=1, cost=character_cost)
 def binary_concat(values: Value) -> Value:
     """The binaries of an array one after the other; NULL where one of its items is none."""
     found = items(values)

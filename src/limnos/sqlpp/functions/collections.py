@@ -11,7 +11,15 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions.costs import compared, free, linear, matched, ranged, repeated, squared
+from limnos.sqlpp.functions.costs import (
+    compare_cost,
+    linear_cost,
+    match_cost,
+    quadratic_cost,
+    range_cost,
+    repeat_cost,
+    unit_cost,
+)
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
@@ -32,7 +40,7 @@ def items(value: Value) -> Items | None:
     return value if type(value) is tuple or isinstance(value, Bag) else None
 
 
-def like(model: Value, found: Items | list[Value]) -> Value:
+def as_collection_like(model: Value, found: Items | list[Value]) -> Value:
     """These items as an array, or as a multiset when the model is one."""
     return Bag(found) if isinstance(model, Bag) else tuple(found)
 
@@ -45,27 +53,27 @@ def distinct(values: Items | list[Value]) -> list[Value]:
     return list(seen.values())
 
 
-@scalar("array_length", "len", least=1, cost=free)
+@scalar("array_length", "len", least=1, cost=unit_cost)
 def length(value: Value) -> Value:
     """How many items there are; of an object how many fields, of a string how many characters."""
     return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
 
 
-@scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear)
+@scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def append(value: Value, *more: Value) -> Value:
     """The items, then the others."""
     found = _unknown(value, *more)
     held = items(value)
-    return found if found is not True else None if held is None else like(value, (*held, *more))
+    return found if found is not True else None if held is None else as_collection_like(value, (*held, *more))
 
 
-@scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear)
+@scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
     """The other values, then the items of the array, which comes last."""
     *more, value = values
     found = _unknown(value, *more)
     held = items(value)
-    return found if found is not True else None if held is None else like(value, (*more, *held))
+    return found if found is not True else None if held is None else as_collection_like(value, (*more, *held))
 
 
 def _unknown(value: Value, *more: Value) -> Value:
@@ -75,24 +83,24 @@ def _unknown(value: Value, *more: Value) -> Value:
     return None if value is None else True
 
 
-@scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear)
+@scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The items of all."""
     held = [items(value) for value in values]
     known = [one for one in held if one is not None]
     if len(known) != len(values):
         return None
-    return like(values[0], tuple(item for one in known for item in one))
+    return as_collection_like(values[0], tuple(item for one in known for item in one))
 
 
-@scalar("array_contains", least=2, cost=matched)
+@scalar("array_contains", least=2, cost=match_cost)
 def contains(value: Value, wanted: Value) -> Value:
     """Whether an item is equal to a value."""
     held = items(value)
     return None if held is None else any(comparison.equal(item, wanted) is True for item in held)
 
 
-@scalar("array_position", least=2, cost=matched)
+@scalar("array_position", least=2, cost=match_cost)
 def position(value: Value, wanted: Value) -> Value:
     """Where the first equal item is, counted from 0; -1 if none is."""
     held = items(value)
@@ -101,28 +109,28 @@ def position(value: Value, wanted: Value) -> Value:
     return next((at for at, item in enumerate(held) if comparison.equal(item, wanted) is True), -1)
 
 
-@scalar("array_distinct", least=1, cost=compared)
+@scalar("array_distinct", least=1, cost=compare_cost)
 def array_distinct(value: Value) -> Value:
     """Each item once."""
     held = items(value)
-    return None if held is None else like(value, distinct(held))
+    return None if held is None else as_collection_like(value, distinct(held))
 
 
-@scalar("array_reverse", least=1, cost=linear)
+@scalar("array_reverse", least=1, cost=linear_cost)
 def reverse(value: Value) -> Value:
     """The items from the last to the first."""
     held = items(value)
-    return None if held is None else like(value, held[::-1])
+    return None if held is None else as_collection_like(value, held[::-1])
 
 
-@scalar("array_sort", least=1, cost=compared)
+@scalar("array_sort", least=1, cost=compare_cost)
 def sort(value: Value) -> Value:
     """The items in the order of values."""
     held = items(value)
-    return None if held is None else like(value, sorted(held, key=key))
+    return None if held is None else as_collection_like(value, sorted(held, key=key))
 
 
-@scalar("array_flatten", least=2, cost=compared)
+@scalar("array_flatten", least=2, cost=compare_cost)
 def flatten(value: Value, depth: Value) -> Value:
     """Collections inside opened, so many levels of them; a negative depth opens all."""
     held, levels = items(value), whole(depth)
@@ -137,17 +145,17 @@ def flatten(value: Value, depth: Value) -> Value:
             made.append(item)
         else:
             waiting.extend((one, left - 1) for one in reversed(inner))
-    return like(value, made)
+    return as_collection_like(value, made)
 
 
-@scalar("array_ifnull", least=1, cost=linear)
+@scalar("array_ifnull", least=1, cost=linear_cost)
 def first_known(value: Value) -> Value:
     """The first item that is not unknown."""
     held = items(value)
     return None if held is None else next((item for item in held if not is_unknown(item)), None)
 
 
-@scalar("array_insert", least=3, most=ANY_NUMBER, strict=False, cost=linear)
+@scalar("array_insert", least=3, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def insert(value: Value, at: Value, *more: Value) -> Value:
     """Values put before the item at a position, counted from the end when it is negative."""
     found = _unknown(value, at, *more)
@@ -157,10 +165,10 @@ def insert(value: Value, at: Value, *more: Value) -> Value:
     place += len(held) if place < 0 else 0
     if not 0 <= place <= len(held):
         return None
-    return like(value, (*held[:place], *more, *held[place:]))
+    return as_collection_like(value, (*held[:place], *more, *held[place:]))
 
 
-@scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=matched)
+@scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=match_cost)
 def put(value: Value, *more: Value) -> Value:
     """Values appended that are not there yet."""
     found = _unknown(value, *more)
@@ -171,19 +179,21 @@ def put(value: Value, *more: Value) -> Value:
     for one in more:
         if not is_unknown(one) and not any(comparison.equal(item, one) is True for item in made):
             made.append(one)
-    return like(value, made)
+    return as_collection_like(value, made)
 
 
-@scalar("array_remove", least=2, most=ANY_NUMBER, cost=matched)
+@scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
 def remove(value: Value, *unwanted: Value) -> Value:
     """The items that are equal to none of the values."""
     held = items(value)
     if held is None:
         return None
-    return like(value, [item for item in held if not any(comparison.equal(item, one) is True for one in unwanted)])
+    return as_collection_like(
+        value, [item for item in held if not any(comparison.equal(item, one) is True for one in unwanted)]
+    )
 
 
-@scalar("array_replace", least=3, most=4, strict=False, cost=matched)
+@scalar("array_replace", least=3, most=4, strict=False, cost=match_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Items that are equal to a value replaced, the first so many."""
     found = _unknown(value, old, new, limit)
@@ -195,21 +205,21 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
         hit = left != 0 and comparison.equal(item, old) is True
         made.append(new if hit else item)
         left -= hit
-    return like(value, made)
+    return as_collection_like(value, made)
 
 
-@scalar("array_repeat", least=2, strict=False, cost=repeated(1))
+@scalar("array_repeat", least=2, strict=False, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
     """An array of a value so many times."""
     found = _unknown(count, value)
     times = whole(count)
     if found is not True or times is None or times < 0:
         return None if found is True else found
-    _fits(times)
+    _require_item_count(times)
     return (value,) * times
 
 
-@scalar("array_range", least=2, most=3, cost=ranged)
+@scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     """Numbers from a start up to an end that is not included."""
     first, last, by = number(start), number(end), number(step)
@@ -217,7 +227,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
         return None
     if by == 0 or not all(map(math.isfinite, (first, last, by))):
         return ()
-    _fits(max(0, int((last - first) / by)))
+    _require_item_count(max(0, int((last - first) / by)))
     made: list[Value] = []
     value = first
     while value < last if by > 0 else value > last:
@@ -226,22 +236,22 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     return tuple(made)
 
 
-@scalar("range", least=2, cost=ranged)
+@scalar("range", least=2, cost=range_cost)
 def whole_range(start: Value, end: Value) -> Value:
     """Whole numbers from a start to an end, both included."""
     first, last = whole(start), whole(end)
     if first is None or last is None:
         return None
-    _fits(last - first + 1)
+    _require_item_count(last - first + 1)
     return tuple(range(first, last + 1))
 
 
-def _fits(count: int) -> None:
+def _require_item_count(count: int) -> None:
     if count > ITEMS_MAX:
         raise compilation(f"A function would make an array of more than {ITEMS_MAX} items")
 
 
-@scalar("array_slice", least=2, most=3, cost=linear)
+@scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
     """The items from a position up to another, which is not included; NULL where they are outside."""
     held, first = items(value), whole(start)
@@ -250,7 +260,7 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
         return None
     first += len(held) if first < 0 else 0
     last += len(held) if last < 0 else 0
-    return like(value, held[first:last]) if 0 <= first < last <= len(held) else None
+    return as_collection_like(value, held[first:last]) if 0 <= first < last <= len(held) else None
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
@@ -264,33 +274,33 @@ def _sets(values: Items) -> list[dict[bytes, Value]] | None:
     return made
 
 
-@scalar("array_union", least=2, most=ANY_NUMBER, cost=compared)
+@scalar("array_union", least=2, most=ANY_NUMBER, cost=compare_cost)
 def union(*values: Value) -> Value:
     """Each item of any of them, once."""
     joined = concat(*values)
     return None if joined is None else array_distinct(joined)
 
 
-@scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compared)
+@scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
 def intersect(*values: Value) -> Value:
     """Each item that all of them have, once."""
     sets = _sets(values)
     held = items(values[0])
     if sets is None or held is None:
         return None
-    return like(values[0], [item for item in distinct(held) if all(key(item) in one for one in sets[1:])])
+    return as_collection_like(values[0], [item for item in distinct(held) if all(key(item) in one for one in sets[1:])])
 
 
-@scalar("array_except", least=2, cost=compared)
+@scalar("array_except", least=2, cost=compare_cost)
 def difference(value: Value, other: Value) -> Value:
     """The items that the other does not have."""
     held, sets = items(value), _sets((other,))
     if held is None or sets is None:
         return None
-    return like(value, [item for item in held if key(item) not in sets[0]])
+    return as_collection_like(value, [item for item in held if key(item) not in sets[0]])
 
 
-def _shared(values: Items) -> list[list[Value]] | None:
+def _matching_items(values: Items) -> list[list[Value]] | None:
     """Each item with its likes, one for each collection that has it; None if one is no collection."""
     sets = _sets(values)
     if sets is None:
@@ -302,18 +312,18 @@ def _shared(values: Items) -> list[list[Value]] | None:
     return list(found.values())
 
 
-@scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compared)
+@scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compare_cost)
 def symmetric_difference(*values: Value) -> Value:
     """Each item that exactly one of them has."""
-    shared = _shared(values)
-    return None if shared is None else like(values[0], [same[0] for same in shared if len(same) == 1])
+    shared = _matching_items(values)
+    return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) == 1])
 
 
-@scalar("array_symdiffn", least=2, most=ANY_NUMBER, cost=compared)
+@scalar("array_symdiffn", least=2, most=ANY_NUMBER, cost=compare_cost)
 def odd_difference(*values: Value) -> Value:
     """Each item that an odd number of them has."""
-    shared = _shared(values)
-    return None if shared is None else like(values[0], [same[0] for same in shared if len(same) % 2])
+    shared = _matching_items(values)
+    return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) % 2])
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
@@ -328,9 +338,9 @@ def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> 
             return None
         made = list(held)
         work(made, (one, other))
-        return like(value, made)
+        return as_collection_like(value, made)
 
-    scalar(name, least=3, cost=linear)(run)
+    scalar(name, least=3, cost=linear_cost)(run)
 
 
 def _move(held: list[Value], places: tuple[int, int]) -> None:
@@ -346,7 +356,7 @@ _moving("array_move", _move)
 _moving("array_swap", _swap)
 
 
-@scalar("array_binary_search", least=2, cost=compared)
+@scalar("array_binary_search", least=2, cost=compare_cost)
 def binary_search(value: Value, wanted: Value) -> Value:
     """The first position of a value in an array that is in order; -1 where it is not."""
     held = items(value)
@@ -356,7 +366,7 @@ def binary_search(value: Value, wanted: Value) -> Value:
     return at if at < len(held) and key(held[at]) == key(wanted) else -1
 
 
-@scalar("array_star", least=1, cost=squared)
+@scalar("array_star", least=1, cost=quadratic_cost)
 def star(value: Value) -> Value:
     """An array of objects as an object of arrays: for each field what every object has there, NULL where it has none."""
     held = items(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.functions.costs import compared, free
+from limnos.sqlpp.functions.costs import compare_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
@@ -31,7 +31,7 @@ def _first(
                 return value
         return None
 
-    scalar(name, *more, least=2, most=ANY_NUMBER, strict=False, cost=free)(run)
+    scalar(name, *more, least=2, most=ANY_NUMBER, strict=False, cost=unit_cost)(run)
 
 
 def _is_nan(value: Value) -> bool:
@@ -59,7 +59,7 @@ def _when_equal(name: str, then: Value, *more: str) -> None:
             return then
         return value if told is False else told
 
-    scalar(name, *more, least=2, strict=False, cost=compared)(run)
+    scalar(name, *more, least=2, strict=False, cost=compare_cost)(run)
 
 
 _when_equal("null_if", None, "nullif")
@@ -69,25 +69,25 @@ _when_equal("posinf_if", math.inf, "posinfif")
 _when_equal("neginf_if", -math.inf, "neginfif")
 
 
-@scalar("nvl", least=2, strict=False, cost=free)
+@scalar("nvl", least=2, strict=False, cost=unit_cost)
 def nvl(value: Value, other: Value) -> Value:
     """The other value if the first is unknown."""
     return other if is_unknown(value) else value
 
 
-@scalar("nvl2", least=3, strict=False, cost=free)
+@scalar("nvl2", least=3, strict=False, cost=unit_cost)
 def nvl2(value: Value, known: Value, unknown: Value) -> Value:
     """One value if the first is known, another if not."""
     return unknown if is_unknown(value) else known
 
 
-@scalar("greatest", least=1, most=ANY_NUMBER, cost=compared)
+@scalar("greatest", least=1, most=ANY_NUMBER, cost=compare_cost)
 def greatest(*values: Value) -> Value:
     """The greatest of values that can be compared; NULL where two can't."""
     return _extreme(values, greatest=True)
 
 
-@scalar("least", least=1, most=ANY_NUMBER, cost=compared)
+@scalar("least", least=1, most=ANY_NUMBER, cost=compare_cost)
 def least(*values: Value) -> Value:
     """The least of values that can be compared; NULL where two can't."""
     return _extreme(values, greatest=False)
@@ -104,7 +104,7 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
     return best
 
 
-@scalar("switch_case", least=3, most=ANY_NUMBER, strict=False, cost=compared)
+@scalar("switch_case", least=3, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def switch_case(value: Value, *more: Value) -> Value:
     """Of pairs of a value and a result the result of the first that is equal; what stands after the pairs where none is, or NULL."""
     for at in range(0, len(more) - 1, 2):
@@ -113,13 +113,13 @@ def switch_case(value: Value, *more: Value) -> Value:
     return more[-1] if len(more) % 2 else None
 
 
-@scalar("deep_equal", least=2, cost=compared)
+@scalar("deep_equal", least=2, cost=compare_cost)
 def deep_equal(value: Value, other: Value) -> Value:
     """Whether two values are the same all the way down, unknown parts included."""
     return not comparison.distinct(value, other)
 
 
-@scalar("is_nan", "isnan", least=1, cost=free)
+@scalar("is_nan", "isnan", least=1, cost=unit_cost)
 def is_nan(value: Value) -> Value:
     """Whether a number is NaN."""
     return None if number(value) is None else _is_nan(value)

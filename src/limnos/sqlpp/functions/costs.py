@@ -58,49 +58,49 @@ def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
     return total
 
 
-def free(_arguments: Sequence[Value], _most: int) -> int:
+def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
     """One unit: the arguments are passed on or their type is looked at."""
     return 1
 
 
-def linear(arguments: Sequence[Value], most: int) -> int:
+def linear_cost(arguments: Sequence[Value], most: int) -> int:
     """Each argument is walked once, or a result of that size is made."""
     return _sum(arguments, most)
 
 
-def characters(arguments: Sequence[Value], most: int) -> int:
+def character_cost(arguments: Sequence[Value], most: int) -> int:
     """Each character of a string is looked at by itself."""
     return _sum(arguments, most, shift=0)
 
 
-def printed(arguments: Sequence[Value], most: int) -> int:
+def print_cost(arguments: Sequence[Value], most: int) -> int:
     """Arguments are written as text."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 
-def compared(arguments: Sequence[Value], most: int) -> int:
+def compare_cost(arguments: Sequence[Value], most: int) -> int:
     """Keys are made of all items, to compare, sort or look them up."""
     return COMPARED_EACH * _sum(arguments, most // COMPARED_EACH)
 
 
-def product(arguments: Sequence[Value], most: int) -> int:
+def product_cost(arguments: Sequence[Value], most: int) -> int:
     """Each item or character of the first argument meets each of the others."""
     first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
-def squared(arguments: Sequence[Value], most: int) -> int:
+def quadratic_cost(arguments: Sequence[Value], most: int) -> int:
     """Each item of the arguments meets each other one."""
     total = _sum(arguments, most)
     return total * total
 
 
-def matched(arguments: Sequence[Value], most: int) -> int:
+def match_cost(arguments: Sequence[Value], most: int) -> int:
     """Each item of the first argument is compared with each of the others."""
-    return COMPARED_EACH * product(arguments, most // COMPARED_EACH)
+    return COMPARED_EACH * product_cost(arguments, most // COMPARED_EACH)
 
 
-def repeated(at: int) -> Cost:
+def repeat_cost(at: int) -> Cost:
     """The cost of making the other arguments as often as the argument `at` says."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
@@ -114,7 +114,7 @@ def repeated(at: int) -> Cost:
     return cost
 
 
-def ranged(arguments: Sequence[Value], most: int) -> int:
+def range_cost(arguments: Sequence[Value], most: int) -> int:
     """Numbers from the first argument to the second, in steps of the third."""
     numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
     if len(numbers) != len(arguments) or len(numbers) < 2:
@@ -124,6 +124,6 @@ def ranged(arguments: Sequence[Value], most: int) -> int:
     return 1 + int(width / step) if step and width / step <= most else most + 1 if step else 1
 
 
-def unbounded(_arguments: Sequence[Value], _most: int) -> int:
+def unbounded_cost(_arguments: Sequence[Value], _most: int) -> int:
     """More than may be done at once, whatever the arguments: regular expressions."""
     return UNBOUNDED

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from limnos.sqlpp.functions.costs import characters
+from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, civil, date_of
 from limnos.sqlpp.values.model import Date, DateTime, Time
@@ -84,7 +84,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
     return next((found for each in pattern.split("|") if (found := _read(text, each)) is not None), None)
 
 
-@scalar("parse_date", least=2, cost=characters)
+@scalar("parse_date", least=2, cost=character_cost)
 def parse_date(text: Value, pattern: Value) -> Value:
     """A date that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -92,7 +92,7 @@ def parse_date(text: Value, pattern: Value) -> Value:
     return None if days is None else Date(days)
 
 
-@scalar("parse_time", least=2, cost=characters)
+@scalar("parse_time", least=2, cost=character_cost)
 def parse_time(text: Value, pattern: Value) -> Value:
     """A time of day that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -100,7 +100,7 @@ def parse_time(text: Value, pattern: Value) -> Value:
     return None if found is None else Time(found)
 
 
-@scalar("parse_datetime", least=2, cost=characters)
+@scalar("parse_datetime", least=2, cost=character_cost)
 def parse_datetime(text: Value, pattern: Value) -> Value:
     """A date and a time that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -110,7 +110,7 @@ def parse_datetime(text: Value, pattern: Value) -> Value:
     return None if days is None or of_day is None else DateTime(days * DAY_MS + of_day)
 
 
-def _written(pattern: Value, days: int | None, *, of_day: int | None) -> str | None:
+def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> str | None:
     """A moment by a pattern; None for a pattern with parts that it does not have."""
     if not isinstance(pattern, str):
         return None
@@ -151,22 +151,22 @@ def _piece(run: str, known: Parts, *, twelve: bool) -> str:
     return f"{value:0{len(run)}d}"
 
 
-@scalar("print_date", least=2, cost=characters)
+@scalar("print_date", least=2, cost=character_cost)
 def print_date(value: Value, pattern: Value) -> Value:
     """A date by a pattern."""
-    return _written(pattern, value.days, of_day=None) if isinstance(value, Date) else None
+    return _format_moment(pattern, value.days, of_day=None) if isinstance(value, Date) else None
 
 
-@scalar("print_time", least=2, cost=characters)
+@scalar("print_time", least=2, cost=character_cost)
 def print_time(value: Value, pattern: Value) -> Value:
     """A time of day by a pattern."""
-    return _written(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
+    return _format_moment(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
 
 
-@scalar("print_datetime", least=2, cost=characters)
+@scalar("print_datetime", least=2, cost=character_cost)
 def print_datetime(value: Value, pattern: Value) -> Value:
     """A date and a time by a pattern."""
     if not isinstance(value, DateTime):
         return None
     days, of_day = divmod(value.ms, DAY_MS)
-    return _written(pattern, days, of_day=of_day)
+    return _format_moment(pattern, days, of_day=of_day)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from limnos.names.dataverse import DataverseName
 from limnos.names.errors import InvalidName
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import characters
+from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
 
 
-@scalar("decode_dataverse_name", least=1, cost=characters)
+@scalar("decode_dataverse_name", least=1, cost=character_cost)
 def decode(value: Value) -> Value:
     """The parts of a canonical form, always an array; NULL for what is none."""
     if not isinstance(value, str):
@@ -25,7 +25,7 @@ def decode(value: Value) -> Value:
         return None
 
 
-@scalar("encode_dataverse_name", least=1, cost=characters)
+@scalar("encode_dataverse_name", least=1, cost=character_cost)
 def encode(value: Value) -> Value:
     """The canonical form of a name; NULL for what is none."""
     parts = (value,) if isinstance(value, str) else items(value)

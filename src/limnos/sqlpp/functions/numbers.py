@@ -10,7 +10,7 @@ import math
 import random
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.functions.costs import linear
+from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.arithmetic import negate, power
 from limnos.sqlpp.values.model import Float, Value
@@ -34,21 +34,21 @@ def whole(value: Value) -> int | None:
     return None if found is None else int(found)
 
 
-@scalar("abs", least=1, cost=linear)
+@scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
     """The value without its sign, in its type."""
     found = number(value)
     return None if found is None else negate(value) if found < 0 or math.copysign(1, found) < 0 else value
 
 
-@scalar("sign", least=1, cost=linear)
+@scalar("sign", least=1, cost=linear_cost)
 def sign(value: Value) -> Value:
     """-1, 0 or 1."""
     found = number(value)
     return None if found is None else (found > 0) - (found < 0)
 
 
-def _rounded(value: Value, how: Callable[[float], float]) -> Value:
+def _round_value(value: Value, how: Callable[[float], float]) -> Value:
     """A double or a float rounded, in its type; whole numbers are what they are."""
     found = number(value)
     if not isinstance(found, float) or not math.isfinite(found):
@@ -56,16 +56,16 @@ def _rounded(value: Value, how: Callable[[float], float]) -> Value:
     return type(found)(how(found))
 
 
-@scalar("ceil", "ceiling", least=1, cost=linear)
+@scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
     """The least whole number that is not less."""
-    return _rounded(value, lambda found: float(math.ceil(found)))
+    return _round_value(value, lambda found: float(math.ceil(found)))
 
 
-@scalar("floor", least=1, cost=linear)
+@scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
     """The greatest whole number that is not greater."""
-    return _rounded(value, lambda found: float(math.floor(found)))
+    return _round_value(value, lambda found: float(math.floor(found)))
 
 
 def half_up(value: float) -> float:
@@ -73,25 +73,25 @@ def half_up(value: float) -> float:
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
-@scalar("round_half_up", least=2, cost=linear)
+@scalar("round_half_up", least=2, cost=linear_cost)
 def rounded_half_up(value: Value, digits: Value) -> Value:
     """To so many digits after the point; halves go away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
-@scalar("round", least=1, most=2, cost=linear)
+@scalar("round", least=1, most=2, cost=linear_cost)
 def rounded(value: Value, digits: Value = 0) -> Value:
     """To so many digits after the point; halves go away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
-@scalar("trunc", "truncate", least=1, most=2, cost=linear)
+@scalar("trunc", "truncate", least=1, most=2, cost=linear_cost)
 def truncated(value: Value, digits: Value = 0) -> Value:
     """Cut to so many digits after the point."""
     return _to_digits(value, digits, how=lambda found: float(math.trunc(found)))
 
 
-@scalar("round_half_to_even", least=1, most=2, cost=linear)
+@scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
     """To so many digits; halves go to the even neighbour."""
     return _to_digits(value, digits, how=lambda found: float(round(found)))
@@ -128,7 +128,7 @@ def _of_double(name: str, work: Callable[[float], float]) -> None:
             result = math.inf
         return Float(result) if isinstance(found, Float) else result
 
-    scalar(name, least=1, cost=linear)(run)
+    scalar(name, least=1, cost=linear_cost)(run)
 
 
 def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
@@ -155,32 +155,32 @@ for _name, _work in {
     _of_double(_name, _work)
 
 
-@scalar("atan2", least=2, cost=linear)
+@scalar("atan2", least=2, cost=linear_cost)
 def atan2(y: Value, x: Value) -> Value:
     """The angle of a point."""
     up, right = number(y), number(x)
     return None if up is None or right is None else math.atan2(up, right)
 
 
-@scalar("power", least=2, cost=linear)
+@scalar("power", least=2, cost=linear_cost)
 def raised(base: Value, exponent: Value) -> Value:
     """`base ^ exponent`"""  # noqa: D415
     return power(base, exponent)
 
 
-@scalar("pi", least=0, cost=linear)
+@scalar("pi", least=0, cost=linear_cost)
 def pi() -> Value:
     """The ratio of a circle's circumference to its diameter."""
     return math.pi
 
 
-@scalar("e", least=0, cost=linear)
+@scalar("e", least=0, cost=linear_cost)
 def euler() -> Value:
     """The base of natural logarithms."""
     return math.e
 
 
-@scalar("random", least=0, most=1, settled=False, cost=linear)
+@scalar("random", least=0, most=1, settled=False, cost=linear_cost)
 def chance(seed: Value = None) -> Value:
     """A double of at least 0 and less than 1; the same for the same seed."""
     if seed is None:
@@ -194,12 +194,12 @@ def _bits(value: Value) -> int | None:
     return found if found is not None and -(1 << 63) <= found < 1 << 63 else None
 
 
-def _wrapped(value: int) -> int:
+def _wrap_int64(value: int) -> int:
     """A whole number cut to 64 bits with sign."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _folded(name: str, work: Callable[[int, int], int]) -> None:
+def _register_bit_fold(name: str, work: Callable[[int, int], int]) -> None:
     def run(*values: Value) -> Value:
         total: int | None = None
         for value in values:
@@ -209,29 +209,29 @@ def _folded(name: str, work: Callable[[int, int], int]) -> None:
             total = found if total is None else work(total, found)
         return total
 
-    scalar(name, least=2, most=-1, cost=linear)(run)
+    scalar(name, least=2, most=-1, cost=linear_cost)(run)
 
 
-_folded("bitand", int.__and__)
-_folded("bitor", int.__or__)
-_folded("bitxor", int.__xor__)
+_register_bit_fold("bitand", int.__and__)
+_register_bit_fold("bitor", int.__or__)
+_register_bit_fold("bitxor", int.__xor__)
 
 
-@scalar("bitnot", least=1, cost=linear)
+@scalar("bitnot", least=1, cost=linear_cost)
 def bit_not(value: Value) -> Value:
     """Every bit turned over."""
     found = _bits(value)
     return None if found is None else ~found
 
 
-@scalar("bitcount", least=1, cost=linear)
+@scalar("bitcount", least=1, cost=linear_cost)
 def bit_count(value: Value) -> Value:
     """How many of the 64 bits are set."""
     found = _bits(value)
     return None if found is None else (found % (1 << 64)).bit_count()
 
 
-@scalar("bitshift", least=2, most=3, cost=linear)
+@scalar("bitshift", least=2, most=3, cost=linear_cost)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     """Shifted to the left, or to the right by a negative count; what is shifted out comes back when it rotates."""
     found, by = _bits(value), whole(count)
@@ -240,13 +240,13 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     if rotate and rotate[0]:
         by %= 64
         bits = found % (1 << 64)
-        return _wrapped((bits << by) | (bits >> (64 - by)))
+        return _wrap_int64((bits << by) | (bits >> (64 - by)))
     if abs(by) > 64:
         return 0
-    return _wrapped(found << by) if by >= 0 else _wrapped((found % (1 << 64)) >> -by)
+    return _wrap_int64(found << by) if by >= 0 else _wrap_int64((found % (1 << 64)) >> -by)
 
 
-@scalar("bittest", "isbitset", least=2, most=3, cost=linear)
+@scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     """Whether one of the bits, counted from 1, is set; or all of them."""
     found = _bits(value)
@@ -261,7 +261,7 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     return all(set_) if every and every[0] else any(set_)
 
 
-def _changed(value: Value, positions: Value, *, sets: bool) -> Value:
+def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
     """A number with bits, counted from 1, set or cleared."""
     found = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
@@ -271,16 +271,16 @@ def _changed(value: Value, positions: Value, *, sets: bool) -> Value:
     mask = 0
     for place in places:
         mask |= 1 << ((place or 1) - 1)
-    return _wrapped(found | mask if sets else found & ~mask)
+    return _wrap_int64(found | mask if sets else found & ~mask)
 
 
-@scalar("bitset", least=2, cost=linear)
+@scalar("bitset", least=2, cost=linear_cost)
 def bit_set(value: Value, positions: Value) -> Value:
     """The number with these bits set, counted from 1."""
-    return _changed(value, positions, sets=True)
+    return _change_bits(value, positions, sets=True)
 
 
-@scalar("bitclear", least=2, cost=linear)
+@scalar("bitclear", least=2, cost=linear_cost)
 def bit_clear(value: Value, positions: Value) -> Value:
     """The number with these bits cleared, counted from 1."""
-    return _changed(value, positions, sets=False)
+    return _change_bits(value, positions, sets=False)

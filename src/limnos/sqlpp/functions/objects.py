@@ -6,24 +6,24 @@ May import the table and `values`. What is no object gives NULL. A field that wo
 from __future__ import annotations
 
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import compared, linear
+from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values.model import MISSING, Value, object_of
 
 
-@scalar("object_names", "get_object_field_names", least=1, cost=linear)
+@scalar("object_names", "get_object_field_names", least=1, cost=linear_cost)
 def names(value: Value) -> Value:
     """The names of its fields."""
     return tuple(value) if isinstance(value, dict) else None
 
 
-@scalar("object_values", least=1, cost=linear)
+@scalar("object_values", least=1, cost=linear_cost)
 def values(value: Value) -> Value:
     """The values of its fields."""
     return tuple(value.values()) if isinstance(value, dict) else None
 
 
-@scalar("object_pairs", least=1, cost=linear)
+@scalar("object_pairs", least=1, cost=linear_cost)
 def pairs(value: Value) -> Value:
     """Each field as an object of its `name` and `value`."""
     if not isinstance(value, dict):
@@ -31,13 +31,13 @@ def pairs(value: Value) -> Value:
     return tuple({"name": name, "value": held} for name, held in value.items())
 
 
-@scalar("object_length", least=1, cost=linear)
+@scalar("object_length", least=1, cost=linear_cost)
 def length(value: Value) -> Value:
     """How many fields it has."""
     return len(value) if isinstance(value, dict) else None
 
 
-@scalar("object_add", least=3, strict=False, cost=linear)
+@scalar("object_add", least=3, strict=False, cost=linear_cost)
 def add(value: Value, name: Value, added: Value) -> Value:
     """With another field; one that is there stays."""
     if not isinstance(value, dict) or not isinstance(name, str):
@@ -45,7 +45,7 @@ def add(value: Value, name: Value, added: Value) -> Value:
     return value if name in value or added is MISSING else {**value, name: added}
 
 
-@scalar("object_put", least=3, strict=False, cost=linear)
+@scalar("object_put", least=3, strict=False, cost=linear_cost)
 def put(value: Value, name: Value, added: Value) -> Value:
     """With a field set; without it when the value is MISSING."""
     if not isinstance(value, dict) or not isinstance(name, str):
@@ -55,7 +55,7 @@ def put(value: Value, name: Value, added: Value) -> Value:
     return {**value, name: added}
 
 
-@scalar("object_replace", least=3, strict=False, cost=compared)
+@scalar("object_replace", least=3, strict=False, cost=compare_cost)
 def replace(value: Value, old: Value, new: Value) -> Value:
     """Fields whose value is equal to the old one have the new one."""
     if not isinstance(value, dict) or old is MISSING or old is None or new is MISSING:
@@ -69,7 +69,7 @@ def _unknown(*values: Value) -> Value:
     return MISSING if MISSING in values else None
 
 
-@scalar("object_remove", least=2, cost=linear)
+@scalar("object_remove", least=2, cost=linear_cost)
 def remove(value: Value, name: Value) -> Value:
     """Without a field."""
     if not isinstance(value, dict) or not isinstance(name, str):
@@ -77,7 +77,7 @@ def remove(value: Value, name: Value) -> Value:
     return {key: held for key, held in value.items() if key != name}
 
 
-@scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear)
+@scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear_cost)
 def remove_fields(value: Value, unwanted: Value) -> Value:
     """Without the fields of these names."""
     held = items(unwanted)
@@ -86,7 +86,7 @@ def remove_fields(value: Value, unwanted: Value) -> Value:
     return {key: kept for key, kept in value.items() if key not in held}
 
 
-@scalar("object_rename", least=3, cost=linear)
+@scalar("object_rename", least=3, cost=linear_cost)
 def rename(value: Value, old: Value, new: Value) -> Value:
     """With a field under another name, which no other field may have."""
     if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)) or (new != old and new in value):
@@ -94,7 +94,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
     return {new if key == old else key: held for key, held in value.items()}
 
 
-@scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER, cost=linear)
+@scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The fields of all; of two with one name, the last."""
     made: dict[str, Value] = {}
@@ -105,7 +105,7 @@ def concat(*values: Value) -> Value:
     return made
 
 
-@scalar("object_merge", "record_merge", least=2, cost=linear)
+@scalar("object_merge", "record_merge", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
     """The fields of both; of two with one name, the first, and objects among them are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
@@ -125,13 +125,13 @@ def merge(value: Value, other: Value) -> Value:
     return made
 
 
-@scalar("object_unwrap", least=1, cost=linear)
+@scalar("object_unwrap", least=1, cost=linear_cost)
 def unwrap(value: Value) -> Value:
     """The value of the only field."""
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
 
 
-@scalar("object_add_fields", "record_add_fields", least=2, cost=linear)
+@scalar("object_add_fields", "record_add_fields", least=2, cost=linear_cost)
 def add_fields(value: Value, added: Value) -> Value:
     """With more fields, given as objects of `name` and `value`; those that are there stay."""
     held = items(added)

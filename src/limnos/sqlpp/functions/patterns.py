@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from limnos.sqlpp.errors import compilation, cut, visible
-from limnos.sqlpp.functions.costs import unbounded
+from limnos.sqlpp.errors import compilation, shorten, visible
+from limnos.sqlpp.functions.costs import unbounded_cost
 from limnos.sqlpp.functions.numbers import whole
-from limnos.sqlpp.functions.strings import fits
+from limnos.sqlpp.functions.strings import require_length
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
 
@@ -44,12 +44,12 @@ class _Pattern(Protocol):
 
 
 @lru_cache(PATTERNS_KEPT)
-def compiled(pattern: str, flags: str) -> _Pattern:
+def compile_pattern(pattern: str, flags: str) -> _Pattern:
     """A pattern ready to be matched. Raises SqlppError for one that is none."""
     import re2  # noqa: PLC0415 - whoever only reads statements needs none
 
     if not set(flags) <= FLAGS:
-        raise compilation(f"Invalid flags '{visible(cut(flags))}': they are letters of ims")
+        raise compilation(f"Invalid flags '{visible(shorten(flags))}': they are letters of ims")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY_MAX
@@ -59,7 +59,7 @@ def compiled(pattern: str, flags: str) -> _Pattern:
     except re2.error as error:
         told = error.args[0] if error.args else ""
         why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
-        raise compilation(f"Invalid pattern '{visible(cut(pattern))}': {visible(cut(why))}") from None
+        raise compilation(f"Invalid pattern '{visible(shorten(pattern))}': {visible(shorten(why))}") from None
 
 
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
@@ -69,9 +69,9 @@ def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
         flags = more[0] if more else ""
         if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(flags, str)):
             return None
-        return run(compiled(pattern, flags), text)
+        return run(compile_pattern(pattern, flags), text)
 
-    scalar(*names, least=2, most=3, cost=unbounded)(work)
+    scalar(*names, least=2, most=3, cost=unbounded_cost)(work)
 
 
 def _contains(pattern: _Pattern, text: str) -> Value:
@@ -118,7 +118,7 @@ _function("regexp_matches", "regex_matches", run=_matches)
 _function("regexp_split", "regex_split", run=_split)
 
 
-@scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded)
+@scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded_cost)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     r"""Every match replaced, or the first so many where a number is given; else `more` are flags. In `new` `$1` is a group, `\$` a dollar."""
     new, more = rest[0], rest[1] if len(rest) > 1 else ""
@@ -127,7 +127,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     most = whole(more)
     if most is None and not isinstance(more, str):
         return None
-    found = compiled(pattern, more if isinstance(more, str) else "")
+    found = compile_pattern(pattern, more if isinstance(more, str) else "")
     pieces = _pieces(new, found)
     made, at, length = [], 0, 0
     for count, match in enumerate(found.finditer(text)):
@@ -136,9 +136,9 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
         put = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
         made += [text[at : match.start()], put]
         length += len(made[-2]) + len(put)
-        fits(length)
+        require_length(length)
         at = match.end()
-    fits(length + len(text) - at)
+    require_length(length + len(text) - at)
     return "".join((*made, text[at:]))
 
 
@@ -153,7 +153,7 @@ def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
             at += 2
         elif char == "$" and following.isdecimal() and following.isascii():
             if int(following) > pattern.groups:
-                raise compilation(f"Invalid replacement '{visible(cut(new))}': there is no group {following}")
+                raise compilation(f"Invalid replacement '{visible(shorten(new))}': there is no group {following}")
             pieces.append(int(following))
             at += 2
         else:

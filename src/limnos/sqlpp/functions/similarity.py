@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import matched
+from limnos.sqlpp.functions.costs import match_cost
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.order import key
@@ -47,13 +47,13 @@ def _distance(left: Value, right: Value) -> int | None:
     return before[-1]
 
 
-@scalar("edit_distance", least=2, cost=matched)
+@scalar("edit_distance", least=2, cost=match_cost)
 def edit_distance(left: Value, right: Value) -> Value:
     """The fewest insertions, deletions and replacements that make one string, or one array, the other."""
     return _distance(left, right)
 
 
-@scalar("edit_distance_check", least=3, cost=matched)
+@scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
     """Whether the distance is at most that, and the distance; 0 for one that is more."""
     limit, found = whole(most), _distance(left, right)
@@ -72,13 +72,13 @@ def _jaccard(left: Value, right: Value) -> float | None:
     return sum((first & second).values()) / together if together else 0.0
 
 
-@scalar("similarity_jaccard", least=2, cost=matched)
+@scalar("similarity_jaccard", least=2, cost=match_cost)
 def similarity_jaccard(left: Value, right: Value) -> Value:
     """Jaccard's similarity of two arrays or multisets, from 0 to 1."""
     return _jaccard(left, right)
 
 
-@scalar("similarity_jaccard_check", least=3, cost=matched)
+@scalar("similarity_jaccard_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
     """Whether the similarity is at least that, and the similarity; 0 for one that is less."""
     limit, found = number(least), _jaccard(left, right)

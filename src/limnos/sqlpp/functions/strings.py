@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions.costs import characters, linear, product, repeated
+from limnos.sqlpp.functions.costs import character_cost, linear_cost, product_cost, repeat_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import text
@@ -24,14 +24,14 @@ LENGTH_MAX = 16 << 20
 """Longest string, in code points, that a function makes."""
 
 
-def fits(length: int) -> None:
+def require_length(length: int) -> None:
     """Refuse what would be longer than LENGTH_MAX."""
     if length > LENGTH_MAX:
         raise compilation(f"A function would make a string longer than {LENGTH_MAX} characters")
 
 
 def _of_string(name: str, work: Callable[[str], Value], *more: str) -> None:
-    scalar(name, *more, least=1, cost=characters)(lambda value: work(value) if isinstance(value, str) else None)
+    scalar(name, *more, least=1, cost=character_cost)(lambda value: work(value) if isinstance(value, str) else None)
 
 
 _of_string("length", len, "string_length", "char_length", "character_length")
@@ -41,7 +41,7 @@ _of_string("reverse", lambda value: value[::-1])
 _of_string("string_to_codepoint", lambda value: tuple(ord(char) for char in value))
 
 
-def _of_two(name: str, work: Callable[[str, str], Value], *more: str, cost: Cost = characters) -> None:
+def _of_two(name: str, work: Callable[[str, str], Value], *more: str, cost: Cost = character_cost) -> None:
     def run(value: Value, other: Value) -> Value:
         return work(value, other) if isinstance(value, str) and isinstance(other, str) else None
 
@@ -56,10 +56,10 @@ _of_two("position1", lambda value, other: value.find(other) + 1, "pos1")
 _of_two("substring_before", lambda value, other: value.partition(other)[0] if other and other in value else "")
 _of_two("substring_after", lambda value, other: value.partition(other)[2] if other else value)
 _of_two("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
-_of_two("like", text.like, cost=product)
+_of_two("like", text.like, cost=product_cost)
 
 
-@scalar("initcap", "title", least=1, cost=characters)
+@scalar("initcap", "title", least=1, cost=character_cost)
 def title(value: Value) -> Value:
     """The first letter of each word in upper case, the others in lower case."""
     if not isinstance(value, str):
@@ -71,18 +71,18 @@ def title(value: Value) -> Value:
     return "".join(made)
 
 
-def _trimmed(name: str, cut: Callable[[str, str | None], str]) -> None:
+def _register_trim(name: str, cut: Callable[[str, str | None], str]) -> None:
     def run(value: Value, characters: Value = "") -> Value:
         if not isinstance(value, str) or not isinstance(characters, str):
             return None
         return cut(value, characters or None)
 
-    scalar(name, least=1, most=2, cost=product)(run)
+    scalar(name, least=1, most=2, cost=product_cost)(run)
 
 
-_trimmed("trim", str.strip)
-_trimmed("ltrim", str.lstrip)
-_trimmed("rtrim", str.rstrip)
+_register_trim("trim", str.strip)
+_register_trim("ltrim", str.lstrip)
+_register_trim("rtrim", str.rstrip)
 
 
 def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int) -> Value:
@@ -97,46 +97,46 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
     return value[start : start + count] if 0 <= start <= len(value) else None
 
 
-@scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear)
+@scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear_cost)
 def substr(value: Value, offset: Value, *length: Value) -> Value:
     """A part of a string, counted from 0."""
     return _part(value, offset, length=length, first=0)
 
 
-@scalar("substr1", "substring1", least=2, most=3, cost=linear)
+@scalar("substr1", "substring1", least=2, most=3, cost=linear_cost)
 def substr1(value: Value, offset: Value, *length: Value) -> Value:
     """A part of a string, counted from 1."""
     return _part(value, offset, length=length, first=1)
 
 
-@scalar("repeat", least=2, cost=repeated(1))
+@scalar("repeat", least=2, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
     """The string so many times."""
     times = whole(count)
     if not isinstance(value, str) or times is None or times < 0:
         return None
-    fits(len(value) * times)
+    require_length(len(value) * times)
     return value * times
 
 
-def _padded(name: str, join: Callable[[str, str], str]) -> None:
+def _register_pad(name: str, join: Callable[[str, str], str]) -> None:
     def run(value: Value, *more: Value) -> Value:
         length, fill = more
         size = whole(length)
         if not isinstance(value, str) or not isinstance(fill, str) or size is None or size < 0:
             return None
-        fits(size)
+        require_length(size)
         room = size - len(value)
         return value[:size] if room <= 0 or not fill else join(value, (fill * (room // len(fill) + 1))[:room])
 
-    scalar(name, least=3, cost=repeated(1))(run)
+    scalar(name, least=3, cost=repeat_cost(1))(run)
 
 
-_padded("lpad", lambda value, fill: fill + value)
-_padded("rpad", lambda value, fill: value + fill)
+_register_pad("lpad", lambda value, fill: fill + value)
+_register_pad("rpad", lambda value, fill: value + fill)
 
 
-@scalar("replace", least=3, most=4, cost=product)
+@scalar("replace", least=3, most=4, cost=product_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Every occurrence replaced, or the first so many."""
     times = whole(limit)
@@ -145,37 +145,37 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     if not old:
         return value
     count = value.count(old) if times < 0 else min(times, value.count(old))
-    fits(len(value) + count * (len(new) - len(old)))
+    require_length(len(value) + count * (len(new) - len(old)))
     return value.replace(old, new, count)
 
 
-@scalar("concat", least=1, most=ANY_NUMBER, cost=linear)
+@scalar("concat", least=1, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The strings one after the other."""
-    return _joined(values, "")
+    return _join_strings(values, "")
 
 
-@scalar("string_concat", least=1, cost=linear)
+@scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
     """The strings of an array one after the other."""
-    return _joined(values, "") if isinstance(values, tuple) else None
+    return _join_strings(values, "") if isinstance(values, tuple) else None
 
 
-@scalar("string_join", least=2, cost=linear)
+@scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
     """The strings of an array with a separator between them."""
-    return _joined(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
+    return _join_strings(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
 
 
-def _joined(values: tuple[Value, ...], separator: str) -> Value:
+def _join_strings(values: tuple[Value, ...], separator: str) -> Value:
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) != len(values):
         return None
-    fits(sum(map(len, texts)) + len(separator) * len(texts))
+    require_length(sum(map(len, texts)) + len(separator) * len(texts))
     return separator.join(texts)
 
 
-@scalar("codepoint_to_string", least=1, cost=characters)
+@scalar("codepoint_to_string", least=1, cost=character_cost)
 def from_codepoints(values: Value) -> Value:
     """The string of these code points."""
     if not isinstance(values, tuple):

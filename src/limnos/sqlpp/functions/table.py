@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.functions.absent import about
-from limnos.sqlpp.functions.costs import Cost, linear
+from limnos.sqlpp.functions.absent import absent_function_subject
+from limnos.sqlpp.functions.costs import Cost, linear_cost
 from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.errors import TextPosition
 
 UNKNOWN_FUNCTION = 1081
 ANY_NUMBER: Literal[-1] = -1
 """In place of the most arguments: no limit."""
 
-Run = "Callable[..., Value]"
+FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
 
 
@@ -57,20 +57,20 @@ FUNCTIONS: dict[str, Function] = {}
 """By their names, other spellings included."""
 
 
-def normal(name: str) -> str:
+def normalize_name(name: str) -> str:
     """A name as the table has it."""
     return name.lower().replace("-", "_")
 
 
 def find(name: str) -> Function | None:
     """The function of a name, if there is one."""
-    return FUNCTIONS.get(normal(name))
+    return FUNCTIONS.get(normalize_name(name))
 
 
-def unknown(name: str, count: int, *, place: Place | None) -> SqlppError:
+def unknown_function(name: str, count: int, *, place: TextPosition | None) -> SqlppError:
     """A call of what there is not, or not with so many arguments."""
     arguments = f"{count} argument" + ("" if count == 1 else "s")
-    family = about(normal(name).replace("`", ""))
+    family = absent_function_subject(normalize_name(name).replace("`", ""))
     more = "" if family is None else f": functions about {family} are not built in here"
     return SqlppError(UNKNOWN_FUNCTION, f"Cannot find function with signature {name}({arguments}){more}", place)
 
@@ -113,7 +113,7 @@ def aggregate(
 
 def window(name: str, *, least: int, most: int) -> None:
     """Put a window function into the table."""
-    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear)
+    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear_cost)
 
 
 def _never(*_: Value) -> Value:

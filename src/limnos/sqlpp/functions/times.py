@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.functions.costs import characters
+from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import (
@@ -114,7 +114,7 @@ def duration_of(text: str) -> Duration | None:
     return Duration(sign * (years * 12 + months), sign * ms)
 
 
-def shown(value: Value) -> str | None:
+def time_text(value: Value) -> str | None:
     """The text of a value of time; None for what is none."""
     match value:
         case Date(days):
@@ -156,14 +156,14 @@ def _duration_text(months: int, ms: int) -> str:
     return f"{sign}P{date}{'T' + time if time else ''}" if date or time else "PT0S"
 
 
-def shifted(value: Value, by: Value, *, sign: int) -> Value:
+def shift_time(value: Value, by: Value, *, sign: int) -> Value:
     """A time moved by a duration, a duration by a duration of its kind; NULL for what can't be moved so."""
     if isinstance(by, (YearMonthDuration, DayTimeDuration, Duration)):
         months = sign * (0 if isinstance(by, DayTimeDuration) else by.months)
         ms = sign * (0 if isinstance(by, YearMonthDuration) else by.ms)
-        return _moved(value, months, ms=ms)
+        return _move_date(value, months, ms=ms)
     if sign == 1 and isinstance(value, (YearMonthDuration, DayTimeDuration, Duration)):
-        return shifted(by, value, sign=1)
+        return shift_time(by, value, sign=1)
     return _between(value, by) if sign == -1 else None
 
 
@@ -178,7 +178,7 @@ def _between(value: Value, other: Value) -> Value:
     return None
 
 
-def _moved(value: Value, months: int, *, ms: int) -> Value:
+def _move_date(value: Value, months: int, *, ms: int) -> Value:
     match value:
         case Date(days):
             moved = _by_months(days, months)
@@ -222,7 +222,7 @@ def _parts(value: Value) -> dict[str, int]:
 
 
 def _part(name: str) -> None:
-    scalar(f"get_{name}", name, least=1, cost=characters)(lambda value: _parts(value).get(name))
+    scalar(f"get_{name}", name, least=1, cost=character_cost)(lambda value: _parts(value).get(name))
 
 
 for _name in ("year", "month", "day", "hour", "minute", "second", "millisecond"):
@@ -238,13 +238,13 @@ def _of_day(name: str, work: Callable[[int], Value]) -> None:
         days = _day(value)
         return None if days is None else work(days)
 
-    scalar(name, least=1, cost=characters)(run)
+    scalar(name, least=1, cost=character_cost)(run)
 
 
 WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 
 
-@scalar("week_of_year", least=1, most=2, cost=characters)
+@scalar("week_of_year", least=1, most=2, cost=character_cost)
 def week_of_year(value: Value, start: Value = 1) -> Value:
     """The week of its year, of which the first is the one that has 1 January; weeks begin on Sunday, or on the day that is told by its name or number."""
     days, first = _day(value), _weekday(start)
@@ -272,43 +272,43 @@ _of_day("unix_time_from_date_in_days", lambda days: days)
 _of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 
-@scalar("get_time_from_datetime", least=1, cost=characters)
+@scalar("get_time_from_datetime", least=1, cost=character_cost)
 def time_of_datetime(value: Value) -> Value:
     """The time of day of a moment."""
     return Time(value.ms % DAY_MS) if isinstance(value, DateTime) else None
 
 
-@scalar("datetime_from_date_time", least=2, cost=characters)
-def joined(date: Value, time: Value) -> Value:
+@scalar("datetime_from_date_time", least=2, cost=character_cost)
+def join_date_time(date: Value, time: Value) -> Value:
     """The moment of a day and a time."""
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
-@scalar("unix_time_from_datetime_in_ms", least=1, cost=characters)
+@scalar("unix_time_from_datetime_in_ms", least=1, cost=character_cost)
 def unix_ms(value: Value) -> Value:
     """Milliseconds from 1970."""
     return value.ms if isinstance(value, DateTime) else None
 
 
-@scalar("unix_time_from_datetime_in_secs", least=1, cost=characters)
+@scalar("unix_time_from_datetime_in_secs", least=1, cost=character_cost)
 def unix_seconds(value: Value) -> Value:
     """Seconds from 1970."""
     return value.ms // 1000 if isinstance(value, DateTime) else None
 
 
-@scalar("datetime_from_unix_time_in_ms", least=1, cost=characters)
+@scalar("datetime_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_unix_ms(value: Value) -> Value:
     """The moment so many milliseconds from 1970."""
     return _moment(whole(value), 1)
 
 
-@scalar("datetime_from_unix_time_in_secs", least=1, cost=characters)
+@scalar("datetime_from_unix_time_in_secs", least=1, cost=character_cost)
 def from_unix_seconds(value: Value) -> Value:
     """The moment so many seconds from 1970."""
     return _moment(whole(value), 1000)
 
 
-@scalar("date_from_unix_time_in_days", least=1, cost=characters)
+@scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
     """The day so many days from 1970."""
     found = _moment(whole(value), DAY_MS)
@@ -320,52 +320,52 @@ def _moment(count: int | None, unit_ms: int) -> DateTime | None:
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
 
 
-@scalar("unix_time_from_time_in_ms", least=1, cost=characters)
+@scalar("unix_time_from_time_in_ms", least=1, cost=character_cost)
 def time_ms(value: Value) -> Value:
     """Milliseconds from midnight."""
     return value.ms if isinstance(value, Time) else None
 
 
-@scalar("time_from_unix_time_in_ms", least=1, cost=characters)
+@scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
     """The time of day so many milliseconds from midnight."""
     found = whole(value)
     return None if found is None or not 0 <= found < DAY_MS else Time(found)
 
 
-@scalar("duration_from_ms", least=1, cost=characters)
+@scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
     """The duration of so many milliseconds."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 63 else Duration(0, found)
 
 
-@scalar("duration_from_months", least=1, cost=characters)
+@scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
     """The duration of so many months."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 31 else Duration(found, 0)
 
 
-@scalar("get_year_month_duration", least=1, cost=characters)
+@scalar("get_year_month_duration", least=1, cost=character_cost)
 def year_month_part(value: Value) -> Value:
     """The months of a duration."""
     return YearMonthDuration(value.months) if isinstance(value, Duration) else None
 
 
-@scalar("get_day_time_duration", least=1, cost=characters)
+@scalar("get_day_time_duration", least=1, cost=character_cost)
 def day_time_part(value: Value) -> Value:
     """What a duration has beside its months."""
     return DayTimeDuration(value.ms) if isinstance(value, Duration) else None
 
 
-@scalar("months_from_year_month_duration", least=1, cost=characters)
+@scalar("months_from_year_month_duration", least=1, cost=character_cost)
 def months_of(value: Value) -> Value:
     """How many months it is."""
     return value.months if isinstance(value, YearMonthDuration) else None
 
 
-@scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=characters)
+@scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=character_cost)
 def ms_of(value: Value) -> Value:
     """How many milliseconds it is."""
     return value.ms if isinstance(value, DayTimeDuration) else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions import times
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import characters, free, printed
+from limnos.sqlpp.functions.costs import character_cost, print_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import (
@@ -53,25 +53,25 @@ _MADE: dict[TypeName, Callable[[int], int]] = {
 DURATIONS: tuple[TypeName, ...] = ("duration", "year-month-duration", "day-time-duration")
 
 
-def _is(name: str, *types: TypeName, also: tuple[str, ...] = ()) -> None:
+def _register_type_test(name: str, *types: TypeName, also: tuple[str, ...] = ()) -> None:
     wanted = frozenset(types)
-    scalar(f"is_{name}", f"is{name}", *also, least=1, cost=free)(lambda value: type_name(value) in wanted)
+    scalar(f"is_{name}", f"is{name}", *also, least=1, cost=unit_cost)(lambda value: type_name(value) in wanted)
 
 
-_is("array", "array")
-_is("multiset", "multiset")
-_is("object", "object", also=("is_obj", "isobj"))
-_is("string", "string", also=("is_str", "isstr"))
-_is("boolean", "boolean", also=("is_bool", "isbool"))
-_is("number", *NUMERIC, also=("is_num", "isnum"))
-_is("binary", "binary", also=("is_bin", "isbin"))
-_is("uuid", "uuid")
-_is("date", "date")
-_is("time", "time")
-_is("datetime", "datetime", also=("is_timestamp", "istimestamp"))
-_is("duration", *DURATIONS)
-_is("temporal", *DURATIONS, "date", "time", "datetime", also=("istemporal",))
-_is(
+_register_type_test("array", "array")
+_register_type_test("multiset", "multiset")
+_register_type_test("object", "object", also=("is_obj", "isobj"))
+_register_type_test("string", "string", also=("is_str", "isstr"))
+_register_type_test("boolean", "boolean", also=("is_bool", "isbool"))
+_register_type_test("number", *NUMERIC, also=("is_num", "isnum"))
+_register_type_test("binary", "binary", also=("is_bin", "isbin"))
+_register_type_test("uuid", "uuid")
+_register_type_test("date", "date")
+_register_type_test("time", "time")
+_register_type_test("datetime", "datetime", also=("is_timestamp", "istimestamp"))
+_register_type_test("duration", *DURATIONS)
+_register_type_test("temporal", *DURATIONS, "date", "time", "datetime", also=("istemporal",))
+_register_type_test(
     "atomic",
     *NUMERIC,
     "string",
@@ -87,12 +87,14 @@ _is(
     also=("is_atom", "isatom"),
 )
 
-scalar("is_null", "isnull", least=1, strict=False, cost=free)(
+scalar("is_null", "isnull", least=1, strict=False, cost=unit_cost)(
     lambda value: MISSING if value is MISSING else value is None
 )
-scalar("is_missing", "ismissing", least=1, strict=False, cost=free)(lambda value: value is MISSING)
-scalar("is_unknown", "isunknown", least=1, strict=False, cost=free)(lambda value: value is None or value is MISSING)
-scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=free)(type_name)
+scalar("is_missing", "ismissing", least=1, strict=False, cost=unit_cost)(lambda value: value is MISSING)
+scalar("is_unknown", "isunknown", least=1, strict=False, cost=unit_cost)(
+    lambda value: value is None or value is MISSING
+)
+scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=unit_cost)(type_name)
 
 
 def json_text(value: Value) -> str:
@@ -127,7 +129,7 @@ def text_of(value: Value) -> str:
         return str(int(value))
     if isinstance(value, bytes):
         return value.hex().upper()
-    return times.shown(value) or (str(value) if isinstance(value, uuid.UUID) else json_text(value))
+    return times.time_text(value) or (str(value) if isinstance(value, uuid.UUID) else json_text(value))
 
 
 def _real_text(value: float) -> str:
@@ -169,24 +171,24 @@ def _real(value: Value) -> float | None:
 
 
 def _wholes(kind: TypeName, *names: str) -> None:
-    scalar(*names, least=1, cost=characters)(lambda value: whole_of(value, kind))
+    scalar(*names, least=1, cost=character_cost)(lambda value: whole_of(value, kind))
 
 
 _wholes("tinyint", "tinyint", "int8", "to_tinyint")
 _wholes("smallint", "smallint", "int16", "to_smallint")
 _wholes("integer", "integer", "int32", "to_integer")
 _wholes("bigint", "bigint", "int", "int64", "to_bigint", "tobigint")
-scalar("double", "to_double", "todouble", least=1, cost=characters)(_real)
+scalar("double", "to_double", "todouble", least=1, cost=character_cost)(_real)
 
 
-@scalar("float", "to_float", least=1, cost=characters)
+@scalar("float", "to_float", least=1, cost=character_cost)
 def single(value: Value) -> Value:
     """A number of single precision."""
     found = _real(value)
     return None if found is None else Float(found)
 
 
-@scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=characters)
+@scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
 def to_number(value: Value) -> Value:
     """A number from text, a boolean, or itself."""
     if number(value) is not None:
@@ -195,13 +197,13 @@ def to_number(value: Value) -> Value:
     return _real(value) if whole is None else whole
 
 
-@scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=printed)
+@scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
     """Its text."""
     return text_of(value)
 
 
-@scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=characters)
+@scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=character_cost)
 def to_boolean(value: Value) -> Value:
     """False for false, zero, NaN, and what is empty; else true."""
     if isinstance(value, float) and math.isnan(value):
@@ -209,7 +211,7 @@ def to_boolean(value: Value) -> Value:
     return bool(value) if isinstance(value, (bool, int, float, str, tuple, dict)) else True
 
 
-@scalar("boolean", least=1, cost=characters)
+@scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
     """From `true` and `false`, in any case, or a number."""
     if isinstance(value, str):
@@ -217,21 +219,21 @@ def boolean(value: Value) -> Value:
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
 
 
-@scalar("to_array", "toarray", least=1, cost=characters)
+@scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
     """An array of the value alone, unless it is one; of a multiset its items."""
     held = items(value)
     return (value,) if held is None else tuple(held)
 
 
-@scalar("to_multiset", least=1, cost=characters)
+@scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
     """A multiset of the value alone, or of an array's items."""
     held = items(value)
     return Bag((value,)) if held is None else Bag(held)
 
 
-@scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=characters)
+@scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
     """The only item of an array, the value of the only field of an object, and so on; NULL where there are more."""
     while not isinstance(value, (str, int, float, bool)):
@@ -244,7 +246,7 @@ def to_atomic(value: Value) -> Value:
     return value
 
 
-@scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=characters)
+@scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=character_cost)
 def to_object(value: Value) -> Value:
     """An object as it is; what is none is an empty one."""
     return value if isinstance(value, dict) else {}
@@ -256,7 +258,7 @@ def _from_text(name: str, read: Callable[[str], Value], *, kind: TypeName) -> No
             return read(value.strip())
         return value if type_name(value) == kind else None
 
-    scalar(name, least=1, cost=characters)(run)
+    scalar(name, least=1, cost=character_cost)(run)
 
 
 def _year_month(text: str) -> Value:
@@ -275,7 +277,7 @@ _from_text("year_month_duration", _year_month, kind="year-month-duration")
 _from_text("day_time_duration", _day_time, kind="day-time-duration")
 
 
-@scalar("date", least=1, cost=characters)
+@scalar("date", least=1, cost=character_cost)
 def date(value: Value) -> Value:
     """A day from its text, or of a moment."""
     if isinstance(value, str):
@@ -285,7 +287,7 @@ def date(value: Value) -> Value:
     return value if isinstance(value, Date) else None
 
 
-@scalar("datetime", least=1, cost=characters)
+@scalar("datetime", least=1, cost=character_cost)
 def datetime(value: Value) -> Value:
     """A moment from its text; a day is its midnight."""
     if isinstance(value, str):
@@ -295,7 +297,7 @@ def datetime(value: Value) -> Value:
     return value if isinstance(value, DateTime) else None
 
 
-@scalar("uuid", least=0, most=1, settled=False, cost=characters)
+@scalar("uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*given: Value) -> Value:
     """A new one, or one from its text."""
     if not given:

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import linear
+from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
@@ -30,14 +30,14 @@ def _of_two(*names: str, work: Callable[[list[float], list[float]], float | None
         left, right = _vector(value), _vector(other)
         return work(left, right) if left and right and len(left) == len(right) else None
 
-    scalar(*names, least=2, cost=linear)(run)
+    scalar(*names, least=2, cost=linear_cost)(run)
 
 
 def _dot(left: list[float], right: list[float]) -> float:
     return math.fsum(one * other for one, other in zip(left, right, strict=True))
 
 
-def _squared(left: list[float], right: list[float]) -> float:
+def _squared_distance(left: list[float], right: list[float]) -> float:
     return math.fsum((one - other) ** 2 for one, other in zip(left, right, strict=True))
 
 
@@ -50,4 +50,4 @@ def _cosine(left: list[float], right: list[float]) -> float | None:
 _of_two("dot_product", work=_dot)
 _of_two("cosine_similarity", work=_cosine)
 _of_two("euclidean_distance", "l2_distance", work=math.dist)
-_of_two("euclidean_squared_distance", "l2_squared_distance", work=_squared)
+_of_two("euclidean_squared_distance", "l2_squared_distance", work=_squared_distance)

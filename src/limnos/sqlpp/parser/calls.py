@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.errors import Place, syntax, unexpected
+from limnos.sqlpp.errors import TextPosition, syntax, unexpected_word
 from limnos.sqlpp.parser.expressions import ExpressionParser
 from limnos.sqlpp.tokens import IDENTIFIER
-from limnos.sqlpp.tree import Bound, Call, Expression, Frame, GroupVariable, Name, NamedField, OrderItem, Window
+from limnos.sqlpp.tree import (
+    Call,
+    DottedName,
+    Expression,
+    Frame,
+    FrameEdge,
+    GroupVariable,
+    NamedField,
+    OrderItem,
+    Window,
+)
 
 _MODES: dict[str, Literal["range", "rows", "groups"]] = {"range": "range", "rows": "rows", "groups": "groups"}
 _SIDES: dict[str, Literal["preceding", "following"]] = {"preceding": "preceding", "following": "following"}
@@ -19,7 +29,7 @@ _SIDES: dict[str, Literal["preceding", "following"]] = {"preceding": "preceding"
 class CallParser(ExpressionParser):
     """Reads calls."""
 
-    def call(self, names: list[str], library: str | None, *, at: Place) -> Call:
+    def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
         """A call, whose name has been read and whose parenthesis is next."""
         self.expect("(")
         distinct, star = False, False
@@ -32,7 +42,7 @@ class CallParser(ExpressionParser):
         self.expect(")")
         kept = self.call_filter()
         window = self.window() if self.kind in ("OVER", "FROM", IDENTIFIER) else None
-        return Call(at, Name(at, tuple(names)), library, arguments, distinct, star, kept, window)
+        return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, kept, window)
 
     def star(self, function: str) -> bool:
         """Go past a `*` in the place of an argument; say whether there was one."""
@@ -138,14 +148,14 @@ class CallParser(ExpressionParser):
             start = self.bound()
         return Frame(at, mode, start, end, self.exclusion())
 
-    def bound(self) -> Bound:
+    def bound(self) -> FrameEdge:
         """An edge of a frame."""
         at = self.at
         if self.accept_soft("CURRENT"):
             self.expect_soft("ROW")
-            return Bound(at, "current row", None)
+            return FrameEdge(at, "current row", None)
         value = None if self.accept_soft("UNBOUNDED") else self.expression()
-        return Bound(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
+        return FrameEdge(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
 
     def exclusion(self) -> Literal["current row", "group", "ties", "no others"] | None:
         """What a frame leaves out."""
@@ -156,7 +166,7 @@ class CallParser(ExpressionParser):
             return "group"
         word = self.token.soft
         if word not in ("TIES", "CURRENT", "NO"):
-            raise unexpected(self.token.image, self.at) if self.kind == IDENTIFIER else self.error()
+            raise unexpected_word(self.token.image, self.at) if self.kind == IDENTIFIER else self.error()
         self.advance()
         if word == "TIES":
             return "ties"

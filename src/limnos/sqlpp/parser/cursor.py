@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from limnos.sqlpp.errors import Place, SqlppError, compilation, encountered, syntax, unexpected
-from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp.errors import SqlppError, TextPosition, compilation, syntax, unexpected_token, unexpected_word
+from limnos.sqlpp.lexer import TokenizedText
 from limnos.sqlpp.tokens import IDENTIFIER, INTEGER, QUOTED, STRING, Token
-from limnos.sqlpp.tree import Name
+from limnos.sqlpp.tree import DottedName
 
 T = TypeVar("T")
 
@@ -26,10 +26,10 @@ _INTEGER_DIGITS_MAX = 19
 _INTEGER_MAX = 2**63 - 1
 
 
-class Cursor:
+class TokenCursor:
     """Reads tokens one after the other. `kind` is the next token's, for it is asked for most."""
 
-    def __init__(self, lexed: Lexed) -> None:
+    def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
         self.tokens = lexed.tokens
         self.index = 0
@@ -39,12 +39,12 @@ class Cursor:
         self.parameters = 0
 
     @property
-    def at(self) -> Place:
+    def at(self) -> TextPosition:
         """The place of the next token."""
         return self.token.place
 
     @property
-    def before(self) -> Place:
+    def before(self) -> TextPosition:
         """The place of the token that was read last."""
         return self.tokens[max(0, self.index - 1)].place
 
@@ -86,13 +86,13 @@ class Cursor:
         if self.kind != IDENTIFIER:
             raise self.error()
         if self.token.soft not in words:
-            raise unexpected(self.token.image, self.at)
+            raise unexpected_word(self.token.image, self.at)
         return self.advance().image.lower()
 
     def error(self) -> SqlppError:
         """The next token does not belong where it stands."""
         place = self.at
-        return encountered(self.lexed.line(place.line), self.token.shown, place)
+        return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
 
     def enter(self) -> None:
         """Go one level deeper. Raises SqlppError beyond DEPTH_MAX; nobody needs to come back up after an error."""
@@ -122,9 +122,9 @@ class Cursor:
             parts.append(self.identifier())
         return tuple(parts)
 
-    def name(self) -> Name:
+    def name(self) -> DottedName:
         """A name with dots."""
-        return Name(self.at, self.path())
+        return DottedName(self.at, self.path())
 
     def string(self) -> str:
         """A string. Raises SqlppError for two of them side by side, too."""

@@ -5,7 +5,7 @@ May import `types` and the tree. Must not know what a definition does. IF [NOT] 
 
 from __future__ import annotations
 
-from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.types import TypeParser
 from limnos.sqlpp.tokens import INTEGER, QUOTED, STRING
 from limnos.sqlpp.tree import (
@@ -18,11 +18,11 @@ from limnos.sqlpp.tree import (
     ForeignKey,
     Object,
     Option,
-    Path,
+    PathExpression,
     Variable,
     ViewSchema,
 )
-from limnos.sqlpp.tree.expressions import Field, Step
+from limnos.sqlpp.tree.expressions import FieldStep, Step
 from limnos.sqlpp.tree.statements import Kind
 
 
@@ -46,14 +46,14 @@ class DefinitionParser(TypeParser):
         self.expect("EXISTS")
         return True
 
-    def create_dataverse(self, at: Place) -> CreateDataverse:
+    def create_dataverse(self, at: TextPosition) -> CreateDataverse:
         """CREATE DATAVERSE, after its first word."""
         self.expect("DATAVERSE")
         told = self.if_not_exists()
         name = self.name()
         return CreateDataverse(at, name, self.if_not_exists(told=told))
 
-    def create_type(self, at: Place) -> CreateType:
+    def create_type(self, at: TextPosition) -> CreateType:
         """CREATE TYPE."""
         self.expect("TYPE")
         told = self.if_not_exists()
@@ -62,7 +62,7 @@ class DefinitionParser(TypeParser):
         self.expect("AS")
         return CreateType(at, name, told, self.record())
 
-    def create_synonym(self, at: Place) -> CreateSynonym:
+    def create_synonym(self, at: TextPosition) -> CreateSynonym:
         """CREATE SYNONYM."""
         self.expect("SYNONYM")
         told = self.if_not_exists()
@@ -71,7 +71,7 @@ class DefinitionParser(TypeParser):
         self.expect("FOR")
         return CreateSynonym(at, name, told, self.name())
 
-    def create_view(self, at: Place, *, or_replace: bool) -> CreateView:
+    def create_view(self, at: TextPosition, *, or_replace: bool) -> CreateView:
         """CREATE [OR REPLACE] VIEW."""
         self.expect("VIEW")
         told = self.if_not_exists()
@@ -91,8 +91,8 @@ class DefinitionParser(TypeParser):
             steps: list[Step] = []
             while self.kind == ".":
                 dot = self.advance().place
-                steps.append(Field(dot, self.identifier()))
-            return Path(at, variable, tuple(steps)) if steps else variable
+                steps.append(FieldStep(dot, self.identifier()))
+            return PathExpression(at, variable, tuple(steps)) if steps else variable
         return self.query()
 
     def view_schema(self) -> ViewSchema:
@@ -136,7 +136,7 @@ class DefinitionParser(TypeParser):
         self.expect("NOT")
         self.expect("ENFORCED")
 
-    def drop_named(self, at: Place, kind: Kind) -> Drop:
+    def drop_named(self, at: TextPosition, kind: Kind) -> Drop:
         """DROP of what a name alone tells; its kind's word is next."""
         self.advance()
         told = self.if_exists()

@@ -10,39 +10,39 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
-from limnos.sqlpp.errors import Place, syntax
-from limnos.sqlpp.parser.cursor import Cursor
+from limnos.sqlpp.errors import TextPosition, syntax
+from limnos.sqlpp.parser.cursor import TokenCursor
 from limnos.sqlpp.tokens import DOUBLE, FLOAT, IDENTIFIER, INTEGER, NUMBERED, PARAMETER, QUOTED, STRING, Token
 from limnos.sqlpp.tree import (
     Array,
     Bag,
-    Between,
-    Binding,
+    BetweenExpression,
     Boolean,
     Call,
     Case,
+    CaseBranch,
     Decimal,
-    Element,
+    ElementStep,
     Expression,
-    Field,
+    FieldStep,
     Integer,
-    Is,
-    Items,
-    Missing,
+    IsExpression,
+    ItemsStep,
+    MissingLiteral,
     Null,
     Object,
-    Operation,
-    Pair,
+    ObjectPair,
+    OperationChain,
     Parameter,
-    Path,
-    Quantified,
-    Query,
-    Slice,
+    PathExpression,
+    QuantifiedExpression,
+    QuantifierBinding,
+    QueryExpression,
+    SliceStep,
     Step,
     String,
-    Unary,
+    UnaryOperation,
     Variable,
-    When,
 )
 from limnos.sqlpp.tree.expressions import BETWEEN, CHAINED, IS, LEVELS, NOT, PRIMARY
 
@@ -71,12 +71,12 @@ _OPERATORS = {
 } | {sign: sign for sign in LEVELS if not sign[0].isalpha()}
 
 
-class _Open:
+class _OpenOperator:
     """An operator that waits for its right operand, with what stands before it."""
 
     __slots__ = ("at", "level", "negated", "operands", "operators")
 
-    def __init__(self, level: int, at: Place, operator: str, operands: list[Expression]) -> None:
+    def __init__(self, level: int, at: TextPosition, operator: str, operands: list[Expression]) -> None:
         self.level = level
         self.at = at
         self.operators = [operator]
@@ -87,10 +87,10 @@ class _Open:
         """The node, now that its last operand is there."""
         operands = [*self.operands, operand]
         if self.level == NOT:
-            return Unary(self.at, "not", operand)
+            return UnaryOperation(self.at, "not", operand)
         if self.level == BETWEEN:
-            return Between(self.at, self.negated, *operands)
-        return Operation(self.at, tuple(self.operators), tuple(operands))
+            return BetweenExpression(self.at, self.negated, *operands)
+        return OperationChain(self.at, tuple(self.operators), tuple(operands))
 
     @property
     def waits_for_and(self) -> bool:
@@ -98,7 +98,7 @@ class _Open:
         return self.level == BETWEEN and len(self.operands) == 1
 
 
-class _Left:
+class _LeftOperand:
     """What has been read before an operator, and how tightly its own outermost operator binds."""
 
     __slots__ = ("level", "node")
@@ -108,17 +108,17 @@ class _Left:
         self.level = level
 
 
-class ExpressionParser(Cursor, ABC):
+class ExpressionParser(TokenCursor, ABC):
     """Reads expressions. What it needs to know of calls and queries stands below it."""
 
     bare = -1  # where the last operand began that had no operator before it
 
     @abstractmethod
-    def query(self) -> Query:
+    def query(self) -> QueryExpression:
         """A query without parentheses."""
 
     @abstractmethod
-    def call(self, names: list[str], library: str | None, *, at: Place) -> Call:
+    def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
         """A call, whose name has been read and whose parenthesis is next."""
 
     def expression(self, first: Expression | None = None) -> Expression:
@@ -131,11 +131,11 @@ class ExpressionParser(Cursor, ABC):
             result: Expression = self.quantified()
             self.leave()
             return result
-        stack: list[_Open] = []
+        stack: list[_OpenOperator] = []
         while True:
             if self.kind == "NOT" and first is None and (not stack or stack[-1].level < NOT):
-                stack.append(_Open(NOT, self.advance().place, "not", []))
-            left = _Left(self.operand() if first is None else self.stepped(first, at=first.at), PRIMARY)
+                stack.append(_OpenOperator(NOT, self.advance().place, "not", []))
+            left = _LeftOperand(self.operand() if first is None else self.stepped(first, at=first.at), PRIMARY)
             first = None
             if self.kind == "IS" and self.tests():
                 self.close(stack, left, above=IS)
@@ -145,7 +145,7 @@ class ExpressionParser(Cursor, ABC):
                 self.leave()
                 return left.node
 
-    def close(self, stack: list[_Open], left: _Left, *, above: int) -> None:
+    def close(self, stack: list[_OpenOperator], left: _LeftOperand, *, above: int) -> None:
         """Close what binds tighter than a level; the left operand is then what was closed last."""
         while stack and stack[-1].level > above:
             if stack[-1].waits_for_and:
@@ -153,7 +153,7 @@ class ExpressionParser(Cursor, ABC):
             left.level = stack[-1].level
             left.node = stack.pop().closed(left.node)
 
-    def operator(self, stack: list[_Open], left: _Left) -> bool:
+    def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
         """Go past an operator and put it on the stack; say whether there was one that can follow."""
         if self.kind == "AND" and self.between_and(stack, left):
             return True
@@ -172,12 +172,12 @@ class ExpressionParser(Cursor, ABC):
             return False
         for _ in range(words - 1):
             self.advance()
-        opened = _Open(binds, self.advance().place, operator, [left.node])
+        opened = _OpenOperator(binds, self.advance().place, operator, [left.node])
         opened.negated = binds == BETWEEN and words == 2
         stack.append(opened)
         return True
 
-    def between_and(self, stack: list[_Open], left: _Left) -> bool:
+    def between_and(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
         """Whether this AND is the one that a BETWEEN waits for; then it is taken."""
         waiting = next((opened for opened in reversed(stack) if opened.level <= BETWEEN), None)
         if waiting is None or not waiting.waits_for_and:
@@ -212,12 +212,12 @@ class ExpressionParser(Cursor, ABC):
         """Whether an IS that is next asks for NULL or its kin."""
         return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
 
-    def is_test(self, operand: Expression) -> Is:
+    def is_test(self, operand: Expression) -> IsExpression:
         """IS NULL and its kin."""
         self.expect("IS")
         negated = self.accept("NOT")
         token = self.advance()
-        return Is(token.place, negated, operand, _TESTS[token.kind])
+        return IsExpression(token.place, negated, operand, _TESTS[token.kind])
 
     def operand(self) -> Expression:
         """One operand: a sign or EXISTS, if any, then a value with its steps. No sign can be repeated."""
@@ -234,11 +234,11 @@ class ExpressionParser(Cursor, ABC):
         if self.kind in (".", "["):
             value = self.stepped(value, at=at)
         for sign in reversed(signs):
-            value = Unary(sign.place, _SIGNS[sign.kind], value)
+            value = UnaryOperation(sign.place, _SIGNS[sign.kind], value)
         self.bare = -1 if signs else began
         return value
 
-    def stepped(self, base: Expression, *, at: Place) -> Expression:
+    def stepped(self, base: Expression, *, at: TextPosition) -> Expression:
         """A value with the steps that follow it. A dot that no name follows is left where it is."""
         steps: list[Step] = []
         while True:
@@ -246,26 +246,26 @@ class ExpressionParser(Cursor, ABC):
                 steps.append(self.bracket())
             elif self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
                 dot = self.advance().place
-                steps.append(Field(dot, self.advance().value))
+                steps.append(FieldStep(dot, self.advance().value))
             else:
                 break
-        if isinstance(base, Path):
-            return Path(at, base.base, (*base.steps, *steps)) if steps else base
-        return Path(at, base, tuple(steps)) if steps else base
+        if isinstance(base, PathExpression):
+            return PathExpression(at, base.base, (*base.steps, *steps)) if steps else base
+        return PathExpression(at, base, tuple(steps)) if steps else base
 
     def bracket(self) -> Step:
         """`[index]`, `[from:to]`, `[]` or `[*]`."""
         at = self.expect("[").place
         if self.accept("*"):
             self.expect("]")
-            return Items(at)
+            return ItemsStep(at)
         first = None if self.kind in (":", "]") else _index(self.expression())
         sliced = self.accept(":")
         last = _index(self.expression()) if sliced and self.kind != "]" else None
         self.expect("]")
         if first is None or sliced:
-            return Slice(at, first, last)
-        return Element(at, first)
+            return SliceStep(at, first, last)
+        return ElementStep(at, first)
 
     def chain(self) -> Expression:
         """Identifiers with dots between them: a call, if a parenthesis follows, else a variable and fields of it."""
@@ -274,7 +274,7 @@ class ExpressionParser(Cursor, ABC):
         while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
             at = self.advance().place
             names.append(self.advance().value)
-            fields.append(Field(at, names[-1]))
+            fields.append(FieldStep(at, names[-1]))
         if self.kind == "(":
             return self.call(names, None, at=first.place)
         if self.kind == "#":
@@ -284,7 +284,7 @@ class ExpressionParser(Cursor, ABC):
                 raise self.error()
             return self.call(names, library, at=first.place)
         variable = Variable(first.place, first.value)
-        return Path(first.place, variable, tuple(fields)) if fields else variable
+        return PathExpression(first.place, variable, tuple(fields)) if fields else variable
 
     def literal(self) -> Expression:
         """A literal."""
@@ -298,7 +298,7 @@ class ExpressionParser(Cursor, ABC):
             return Decimal(at, token.image)
         if kind in ("TRUE", "FALSE"):
             return Boolean(at, kind == "TRUE")
-        return Null(at) if kind == "NULL" else Missing(at)
+        return Null(at) if kind == "NULL" else MissingLiteral(at)
 
     def parameter(self) -> Parameter:
         """`$name`, `$1`, or `?`."""
@@ -346,16 +346,16 @@ class ExpressionParser(Cursor, ABC):
         self.expect("}")
         return Object(at, pairs)
 
-    def pair(self) -> Pair:
+    def pair(self) -> ObjectPair:
         """A field of an object; without a name it is called as its value's last step."""
         at = self.at
         first = self.expression()
         if self.accept(":"):
-            return Pair(at, first, self.expression())
+            return ObjectPair(at, first, self.expression())
         name = last_name(first)
         if name is None:
             raise syntax("Cannot infer field name", self.before)
-        return Pair(at, String(at, name), first)
+        return ObjectPair(at, String(at, name), first)
 
     def case(self) -> Case:
         """CASE."""
@@ -366,12 +366,12 @@ class ExpressionParser(Cursor, ABC):
             began = self.advance().place
             condition = self.expression()
             self.expect("THEN")
-            branches.append(When(began, condition, self.expression()))
+            branches.append(CaseBranch(began, condition, self.expression()))
         otherwise = self.expression() if self.accept("ELSE") else None
         self.expect("END")
         return Case(at, subject, tuple(branches), otherwise)
 
-    def quantified(self) -> Quantified:
+    def quantified(self) -> QuantifiedExpression:
         """SOME, EVERY, SOME AND EVERY. A END after it belongs to it, unless it ends a CASE around it."""
         token = self.advance()
         kind: Literal["some", "every", "some and every"] = "every" if token.kind == "EVERY" else "some"
@@ -382,19 +382,19 @@ class ExpressionParser(Cursor, ABC):
         self.expect("SATISFIES")
         condition = self.expression()
         self.accept("END")
-        return Quantified(token.place, kind, bindings, condition)
+        return QuantifiedExpression(token.place, kind, bindings, condition)
 
-    def binding(self) -> Binding:
+    def binding(self) -> QuantifierBinding:
         """`name IN source`."""
         at = self.at
         name = self.identifier()
         self.expect("IN")
-        return Binding(at, name, self.expression())
+        return QuantifierBinding(at, name, self.expression())
 
 
 def _index(value: Expression) -> Expression:
     """An index. Raises SqlppError for a literal that is no whole number."""
-    if isinstance(value, (String, Decimal, Boolean, Null, Missing)):
+    if isinstance(value, (String, Decimal, Boolean, Null, MissingLiteral)):
         raise syntax("Index should be an INTEGER", value.at)
     return value
 
@@ -403,7 +403,7 @@ def last_name(node: Expression) -> str | None:
     """What an expression is called that nobody gave a name: a variable's name, or the field it ends with."""
     if isinstance(node, Variable):
         return node.name
-    if isinstance(node, Path) and isinstance(last := node.steps[-1], Field):
+    if isinstance(node, PathExpression) and isinstance(last := node.steps[-1], FieldStep):
         return last.name
     return None
 

@@ -5,7 +5,7 @@ May import `storage` and the tree. Must not know which libraries there are.
 
 from __future__ import annotations
 
-from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.storage import StorageParser
 from limnos.sqlpp.tokens import IDENTIFIER, INTEGER, QUOTED
 from limnos.sqlpp.tree import (
@@ -13,9 +13,9 @@ from limnos.sqlpp.tree import (
     CreateExternalFunction,
     CreateFunction,
     DeclareFunction,
+    DottedName,
     DropFunction,
     Expression,
-    Name,
     TypedParameter,
 )
 
@@ -25,14 +25,14 @@ _ARITY_MAX = 1000
 class FunctionParser(StorageParser):
     """Reads definitions of functions."""
 
-    def function_name(self) -> tuple[Name, str | None]:
+    def function_name(self) -> tuple[DottedName, str | None]:
         """`a.b.f`, or `a.b.library#f`: the name without the library, then the library."""
         name = self.name()
         if not self.accept("#"):
             return name, None
-        return Name(name.at, (*name.parts[:-1], self.identifier())), name.last
+        return DottedName(name.at, (*name.parts[:-1], self.identifier())), name.last
 
-    def create_function(self, at: Place, *, or_replace: bool) -> CreateFunction | CreateExternalFunction:
+    def create_function(self, at: TextPosition, *, or_replace: bool) -> CreateFunction | CreateExternalFunction:
         """CREATE [OR REPLACE] FUNCTION."""
         self.expect("FUNCTION")
         told = self.if_not_exists()
@@ -51,7 +51,7 @@ class FunctionParser(StorageParser):
             )
         if returns is not None:
             raise syntax(f"Unexpected return type declaration for function {name.last}", at)
-        names = untyped(parameters, name.last, at=at)
+        names = parameter_names(parameters, name.last, at=at)
         return CreateFunction(at, name, or_replace, told, names, self.function_body())
 
     def accept_returns(self) -> bool:
@@ -94,10 +94,10 @@ class FunctionParser(StorageParser):
         at = self.expect("DECLARE").place
         self.expect("FUNCTION")
         name = self.identifier()
-        names = untyped(self.function_parameters(), name, at=at)
+        names = parameter_names(self.function_parameters(), name, at=at)
         return DeclareFunction(at, name, names, self.function_body())
 
-    def drop_function(self, at: Place) -> DropFunction:
+    def drop_function(self, at: TextPosition) -> DropFunction:
         """DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
         self.expect("FUNCTION")
         told = self.if_exists()
@@ -122,7 +122,9 @@ class FunctionParser(StorageParser):
         return arity
 
 
-def untyped(parameters: tuple[TypedParameter, ...] | None, function: str, *, at: Place) -> tuple[str, ...] | None:
+def parameter_names(
+    parameters: tuple[TypedParameter, ...] | None, function: str, *, at: TextPosition
+) -> tuple[str, ...] | None:
     """The parameters' names. Raises SqlppError for a type: only a library's function has typed ones."""
     if parameters is None:
         return None

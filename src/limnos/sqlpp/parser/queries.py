@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.errors import SqlppError, cut, syntax
+from limnos.sqlpp.errors import SqlppError, shorten, syntax
 from limnos.sqlpp.parser.calls import CallParser
 from limnos.sqlpp.parser.expressions import QUERY_STARTS, last_name
 from limnos.sqlpp.printer import render
@@ -23,7 +23,7 @@ from limnos.sqlpp.tree import (
     Join,
     Let,
     Projection,
-    Query,
+    QueryExpression,
     Rollup,
     Select,
     SetArm,
@@ -48,7 +48,7 @@ _SELECTS_ALL = frozenset(
 class QueryParser(CallParser):
     """Reads queries."""
 
-    def query(self) -> Query:
+    def query(self) -> QueryExpression:
         """A query without parentheses."""
         self.enter()
         at = self.at
@@ -60,7 +60,7 @@ class QueryParser(CallParser):
         order = self.order_by()
         limit, offset = self.limits()
         self.leave()
-        return Query(at, lets, block, tuple(arms), order, limit, offset)
+        return QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
 
     def arm(self) -> SetArm:
         """A set operation and its right side."""
@@ -276,4 +276,4 @@ class QueryParser(CallParser):
 
 
 def _no_alias(value: Expression) -> SqlppError:
-    return syntax(f"Need an alias for the enclosed expression:\n{cut(render(value))}", value.at)
+    return syntax(f"Need an alias for the enclosed expression:\n{shorten(render(value))}", value.at)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.functions import FunctionParser
 from limnos.sqlpp.tokens import PRESORTED
 from limnos.sqlpp.tree import Delete, Explain, Insert, Load, QueryStatement, SetOption, Statement, Use
@@ -121,7 +121,7 @@ _STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
     "LOAD": StatementParser.load,
 }
 
-_CREATES: dict[str, Callable[[StatementParser, Place], Statement]] = {
+_CREATES: dict[str, Callable[[StatementParser, TextPosition], Statement]] = {
     "DATAVERSE": StatementParser.create_dataverse,
     "TYPE": StatementParser.create_type,
     "DATASET": StatementParser.create_dataset,

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.errors import Place
+from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.parser.definitions import DefinitionParser
 from limnos.sqlpp.tree import (
     CreateDataset,
     CreateExternalDataset,
     CreateIndex,
     CreatePrimaryIndex,
+    DottedName,
     DropIndex,
     IndexField,
     KeyField,
-    Name,
     Option,
     UnnestField,
 )
@@ -33,7 +33,7 @@ _KINDS: dict[str, Literal["btree", "rtree", "keyword", "fulltext"]] = {
 class StorageParser(DefinitionParser):
     """Reads definitions of datasets and indexes."""
 
-    def create_dataset(self, at: Place) -> CreateDataset:
+    def create_dataset(self, at: TextPosition) -> CreateDataset:
         """CREATE [INTERNAL] DATASET."""
         self.accept("INTERNAL")
         self.dataset_word()
@@ -86,7 +86,7 @@ class StorageParser(DefinitionParser):
         self.expect(":")
         return KeyField(at, path, self.type_name())
 
-    def create_external(self, at: Place) -> CreateExternalDataset:
+    def create_external(self, at: TextPosition) -> CreateExternalDataset:
         """CREATE EXTERNAL DATASET."""
         self.expect("EXTERNAL")
         self.dataset_word()
@@ -101,7 +101,7 @@ class StorageParser(DefinitionParser):
         hints = self.hint_options()
         return CreateExternalDataset(at, name, told, kind, adapter, options, hints, self.settings())
 
-    def create_index(self, at: Place) -> CreateIndex:
+    def create_index(self, at: TextPosition) -> CreateIndex:
         """CREATE INDEX."""
         self.expect("INDEX")
         told = self.if_not_exists()
@@ -182,7 +182,7 @@ class StorageParser(DefinitionParser):
         self.advance()
         return kind, None
 
-    def create_primary_index(self, at: Place) -> CreatePrimaryIndex:
+    def create_primary_index(self, at: TextPosition) -> CreatePrimaryIndex:
         """CREATE PRIMARY INDEX."""
         self.expect("PRIMARY")
         self.expect("INDEX")
@@ -195,7 +195,7 @@ class StorageParser(DefinitionParser):
             self.expect("BTREE")
         return CreatePrimaryIndex(at, name, told, dataset)
 
-    def drop_index(self, at: Place) -> DropIndex:
+    def drop_index(self, at: TextPosition) -> DropIndex:
         """DROP INDEX: the dataset's name, a dot, the index's name."""
         self.expect("INDEX")
         told = self.if_exists()
@@ -205,4 +205,4 @@ class StorageParser(DefinitionParser):
         parts.append(self.identifier())
         while self.accept("."):
             parts.append(self.identifier())
-        return DropIndex(at, Name(began, tuple(parts[:-1])), parts[-1], self.if_exists(told=told))
+        return DropIndex(at, DottedName(began, tuple(parts[:-1])), parts[-1], self.if_exists(told=told))

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.errors import TextPosition
     from limnos.sqlpp.functions.table import Function
     from limnos.sqlpp.values.model import Value
 
 
-class Bound(Struct, frozen=True):
+class PlanNode(Struct, frozen=True):
     """A part of a bound statement, and where it was written."""
 
-    at: Place
+    at: TextPosition
 
 
-class Expression(Bound, frozen=True):
+class Expression(PlanNode, frozen=True):
     """What has a value."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from limnos.sqlpp.plan.expressions import Bound, Expression
+from limnos.sqlpp.plan.expressions import Expression, PlanNode
 
 if TYPE_CHECKING:
     from limnos.sqlpp.functions.table import Function
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 SourceKind = Literal["scan", "inner", "left", "right", "cross", "unnest", "outer unnest"]
 
 
-class Let(Bound, frozen=True):
+class Let(PlanNode, frozen=True):
     """A variable and its value."""
 
     slot: int
     value: Expression
 
 
-class ForEach(Bound, frozen=True):
+class ForEach(PlanNode, frozen=True):
     """One source of rows.
 
     `scan` goes with what is left of it (a comma list) and may depend on it. A join's source does not, its `condition` does; `left` and
@@ -38,7 +38,7 @@ class ForEach(Bound, frozen=True):
     others: tuple[int, ...]
 
 
-class Group(Bound, frozen=True):
+class Group(PlanNode, frozen=True):
     """GROUP BY. `keys` are slots with the expressions before grouping; `sets` says for each grouping set which of them take part.
 
     `members` has the names and slots of what each item of GROUP AS holds. No keys and one empty set is one group of everything.
@@ -50,7 +50,7 @@ class Group(Bound, frozen=True):
     members: tuple[tuple[str, int], ...]
 
 
-class Order(Bound, frozen=True):
+class Order(PlanNode, frozen=True):
     """One expression of ORDER BY; `nulls_first` None: with the order of values, where unknowns are least."""
 
     value: Expression
@@ -58,14 +58,14 @@ class Order(Bound, frozen=True):
     nulls_first: bool | None
 
 
-class FrameBound(Bound, frozen=True):
+class FrameBound(PlanNode, frozen=True):
     """An edge of a window's frame; a value of None is unbounded."""
 
     side: Literal["preceding", "following", "current row"]
     value: Expression | None
 
 
-class Frame(Bound, frozen=True):
+class Frame(PlanNode, frozen=True):
     """The frame of a window."""
 
     mode: Literal["range", "rows", "groups"]
@@ -74,7 +74,7 @@ class Frame(Bound, frozen=True):
     exclude: Literal["current row", "group", "ties", "no others"]
 
 
-class WindowCall(Bound, frozen=True):
+class WindowCall(PlanNode, frozen=True):
     """A window function: its value for each row goes into `slot` before SELECT is worked out."""
 
     slot: int
@@ -89,14 +89,14 @@ class WindowCall(Bound, frozen=True):
     ignore_nulls: bool
 
 
-class Projection(Bound, frozen=True):
+class Projection(PlanNode, frozen=True):
     """One of SELECT's: a named value; or, without a name, an object whose fields are all taken over."""
 
     name: str | None
     value: Expression
 
 
-class Select(Bound, frozen=True):
+class Select(PlanNode, frozen=True):
     """What a block gives for each row: one value, or an object of projections."""
 
     distinct: bool
@@ -105,7 +105,7 @@ class Select(Bound, frozen=True):
     exclude: tuple[tuple[str, ...], ...]
 
 
-class Block(Bound, frozen=True):
+class Block(PlanNode, frozen=True):
     """One SELECT with what belongs to it."""
 
     sources: tuple[ForEach, ...]
@@ -118,7 +118,7 @@ class Block(Bound, frozen=True):
     select: Select
 
 
-class Query(Bound, frozen=True):
+class Query(PlanNode, frozen=True):
     """Blocks joined by UNION ALL, then ordered and cut.
 
     Where there is one block and it is not distinct, ORDER BY sees its rows; else it sees the output in the slot `output`.

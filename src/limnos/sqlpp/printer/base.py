@@ -11,30 +11,30 @@ from typing import TypeVar, cast
 
 from limnos.names.display import quote_part
 from limnos.sqlpp.tokens import KEYWORDS, SOFT
-from limnos.sqlpp.tree import Expression, Name, Node, Query
+from limnos.sqlpp.tree import DottedName, Expression, QueryExpression, SyntaxNode
 from limnos.sqlpp.tree.expressions import level_of
 
-Piece = str | Node
-N = TypeVar("N", bound=Node)
+Piece = str | SyntaxNode
+N = TypeVar("N", bound=SyntaxNode)
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _RESERVED = KEYWORDS | SOFT | {"RETURNS"}
 _STRING_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _STRING_SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
-_PIECES: dict[type[Node], Callable[[Node], Iterable[Piece]]] = {}
+_PIECES: dict[type[SyntaxNode], Callable[[SyntaxNode], Iterable[Piece]]] = {}
 
 
 def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable[[N], Iterable[Piece]]]:
     """Make a function the one that gives the pieces of a kind of node."""
 
     def register(pieces: Callable[[N], Iterable[Piece]]) -> Callable[[N], Iterable[Piece]]:
-        _PIECES[kind] = cast("Callable[[Node], Iterable[Piece]]", pieces)
+        _PIECES[kind] = cast("Callable[[SyntaxNode], Iterable[Piece]]", pieces)
         return pieces
 
     return register
 
 
-def render(node: Node) -> str:
+def render(node: SyntaxNode) -> str:
     """The text of a tree, on one line. Reading it again gives the same tree, places aside."""
     waiting: list[Piece] = [node]
     done: list[str] = []
@@ -47,7 +47,7 @@ def render(node: Node) -> str:
     return "".join(done)
 
 
-def printed_kinds() -> frozenset[type[Node]]:
+def printed_kinds() -> frozenset[type[SyntaxNode]]:
     """The kinds of node that can be printed."""
     return frozenset(_PIECES)
 
@@ -66,16 +66,16 @@ def path(parts: Iterable[str]) -> str:
 
 def string(value: str) -> str:
     """A string in double quotes."""
-    return f'"{_STRING_ESCAPED.sub(_escaped, value)}"'
+    return f'"{_STRING_ESCAPED.sub(_escape_match, value)}"'
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     return _STRING_SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
     """An expression where operators of a level may stand: in parentheses if it binds less tightly, or is a query."""
-    if isinstance(node, Query) or level_of(node) < level:
+    if isinstance(node, QueryExpression) or level_of(node) < level:
         yield "("
         yield node
         yield ")"
@@ -83,7 +83,7 @@ def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
         yield node
 
 
-def listed(nodes: Iterable[Node]) -> Iterator[Piece]:
+def list_pieces(nodes: Iterable[SyntaxNode]) -> Iterator[Piece]:
     """Nodes with commas between them; expressions among them stand as operands."""
     for number, node in enumerate(nodes):
         if number:
@@ -94,6 +94,6 @@ def listed(nodes: Iterable[Node]) -> Iterator[Piece]:
             yield node
 
 
-def named(name: Name) -> str:
+def dotted_name(name: DottedName) -> str:
     """A name with dots."""
     return path(name.parts)

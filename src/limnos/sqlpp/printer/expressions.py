@@ -7,46 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from limnos.sqlpp.printer.base import Piece, identifier, listed, operand, prints, string
+from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, prints, string
 from limnos.sqlpp.tree import (
     Array,
     Bag,
-    Between,
-    Binding,
+    BetweenExpression,
     Boolean,
-    Bound,
     Call,
     Case,
+    CaseBranch,
     Decimal,
-    Element,
-    Field,
+    ElementStep,
+    FieldStep,
     Frame,
+    FrameEdge,
     GroupVariable,
     Integer,
-    Is,
-    Items,
-    Missing,
+    IsExpression,
+    ItemsStep,
+    MissingLiteral,
     NamedField,
     Null,
     Object,
-    Operation,
+    ObjectPair,
+    OperationChain,
     OrderItem,
-    Pair,
     Parameter,
-    Path,
-    Quantified,
-    Slice,
+    PathExpression,
+    QuantifiedExpression,
+    QuantifierBinding,
+    SliceStep,
     String,
-    Unary,
+    UnaryOperation,
     Variable,
-    When,
     Window,
 )
 from limnos.sqlpp.tree.expressions import BETWEEN, IS, LEVELS, NOT, POSTFIX, PRIMARY
 
 
-@prints(Missing)
-def _missing(_: Missing) -> Iterator[Piece]:
+@prints(MissingLiteral)
+def _missing(_: MissingLiteral) -> Iterator[Piece]:
     yield "MISSING"
 
 
@@ -85,20 +85,20 @@ def _variable(node: Variable) -> Iterator[Piece]:
     yield identifier(node.name)
 
 
-@prints(Field)
-def _field(node: Field) -> Iterator[Piece]:
+@prints(FieldStep)
+def _field(node: FieldStep) -> Iterator[Piece]:
     yield f".{identifier(node.name)}"
 
 
-@prints(Element)
-def _element(node: Element) -> Iterator[Piece]:
+@prints(ElementStep)
+def _element(node: ElementStep) -> Iterator[Piece]:
     yield "["
     yield from operand(node.index)
     yield "]"
 
 
-@prints(Slice)
-def _slice(node: Slice) -> Iterator[Piece]:
+@prints(SliceStep)
+def _slice(node: SliceStep) -> Iterator[Piece]:
     yield "["
     if node.start is not None:
         yield from operand(node.start)
@@ -108,19 +108,19 @@ def _slice(node: Slice) -> Iterator[Piece]:
     yield "]"
 
 
-@prints(Items)
-def _items(_: Items) -> Iterator[Piece]:
+@prints(ItemsStep)
+def _items(_: ItemsStep) -> Iterator[Piece]:
     yield "[*]"
 
 
-@prints(Path)
-def _path(node: Path) -> Iterator[Piece]:
+@prints(PathExpression)
+def _path(node: PathExpression) -> Iterator[Piece]:
     yield from operand(node.base, PRIMARY)
     yield from node.steps
 
 
-@prints(Unary)
-def _unary(node: Unary) -> Iterator[Piece]:
+@prints(UnaryOperation)
+def _unary(node: UnaryOperation) -> Iterator[Piece]:
     if node.operator == "not":
         yield "NOT "
         yield from operand(node.operand, NOT + 1)
@@ -129,8 +129,8 @@ def _unary(node: Unary) -> Iterator[Piece]:
         yield from operand(node.operand, POSTFIX)
 
 
-@prints(Operation)
-def _operation(node: Operation) -> Iterator[Piece]:
+@prints(OperationChain)
+def _operation(node: OperationChain) -> Iterator[Piece]:
     level = LEVELS[node.operators[0]]
     yield from operand(node.operands[0], level + 1)
     for operator, right in zip(node.operators, node.operands[1:], strict=True):
@@ -138,8 +138,8 @@ def _operation(node: Operation) -> Iterator[Piece]:
         yield from operand(right, level + 1)
 
 
-@prints(Between)
-def _between(node: Between) -> Iterator[Piece]:
+@prints(BetweenExpression)
+def _between(node: BetweenExpression) -> Iterator[Piece]:
     yield from operand(node.value, BETWEEN + 1)
     yield " NOT BETWEEN " if node.negated else " BETWEEN "
     yield from operand(node.low, BETWEEN + 1)
@@ -147,14 +147,14 @@ def _between(node: Between) -> Iterator[Piece]:
     yield from operand(node.high, BETWEEN + 1)
 
 
-@prints(Is)
-def _is(node: Is) -> Iterator[Piece]:
+@prints(IsExpression)
+def _is(node: IsExpression) -> Iterator[Piece]:
     yield from operand(node.value, IS + 1)
     yield f" IS {'NOT ' if node.negated else ''}{node.test.upper()}"
 
 
-@prints(When)
-def _when(node: When) -> Iterator[Piece]:
+@prints(CaseBranch)
+def _when(node: CaseBranch) -> Iterator[Piece]:
     yield " WHEN "
     yield from operand(node.condition)
     yield " THEN "
@@ -174,17 +174,17 @@ def _case(node: Case) -> Iterator[Piece]:
     yield " END"
 
 
-@prints(Binding)
-def _binding(node: Binding) -> Iterator[Piece]:
+@prints(QuantifierBinding)
+def _binding(node: QuantifierBinding) -> Iterator[Piece]:
     yield f"{identifier(node.name)} IN "
     yield from operand(node.source)
 
 
-@prints(Quantified)
-def _quantified(node: Quantified) -> Iterator[Piece]:
+@prints(QuantifiedExpression)
+def _quantified(node: QuantifiedExpression) -> Iterator[Piece]:
     """With END, lest a CASE around it loses its own."""
     yield f"{node.kind.upper()} "
-    yield from listed(node.bindings)
+    yield from list_pieces(node.bindings)
     yield " SATISFIES "
     yield from operand(node.condition)
     yield " END"
@@ -193,19 +193,19 @@ def _quantified(node: Quantified) -> Iterator[Piece]:
 @prints(Array)
 def _array(node: Array) -> Iterator[Piece]:
     yield "["
-    yield from listed(node.items)
+    yield from list_pieces(node.items)
     yield "]"
 
 
 @prints(Bag)
 def _bag(node: Bag) -> Iterator[Piece]:
     yield "{{ "
-    yield from listed(node.items)
+    yield from list_pieces(node.items)
     yield " }}"
 
 
-@prints(Pair)
-def _pair(node: Pair) -> Iterator[Piece]:
+@prints(ObjectPair)
+def _pair(node: ObjectPair) -> Iterator[Piece]:
     yield from operand(node.name)
     yield ": "
     yield from operand(node.value)
@@ -215,7 +215,7 @@ def _pair(node: Pair) -> Iterator[Piece]:
 def _object(node: Object) -> Iterator[Piece]:
     """With a space after the brace, lest two of them make a bag."""
     yield "{ "
-    yield from listed(node.pairs)
+    yield from list_pieces(node.pairs)
     yield " }"
 
 
@@ -229,7 +229,7 @@ def _call(node: Call) -> Iterator[Piece]:
     yield "DISTINCT " if node.distinct else ""
     yield "*" if node.star else ""
     yield ", " if node.star and node.arguments else ""
-    yield from listed(node.arguments)
+    yield from list_pieces(node.arguments)
     yield ")"
     if node.filter is not None:
         yield " FILTER (WHERE "
@@ -250,18 +250,18 @@ def _window(node: Window) -> Iterator[Piece]:
     yield "("
     if node.partition:
         yield "PARTITION BY "
-        yield from listed(node.partition)
-    yield from ordered(node.order, before=" " if node.partition else "")
+        yield from list_pieces(node.partition)
+    yield from order_by_pieces(node.order, before=" " if node.partition else "")
     if node.frame is not None:
         yield node.frame
     yield ")"
 
 
-def ordered(items: tuple[OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
+def order_by_pieces(items: tuple[OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
     """ORDER BY, if there is something to order by."""
     if items:
         yield f"{before}ORDER BY "
-        yield from listed(items)
+        yield from list_pieces(items)
 
 
 @prints(OrderItem)
@@ -284,8 +284,8 @@ def _frame(node: Frame) -> Iterator[Piece]:
     yield f" EXCLUDE {node.exclude.upper()}" if node.exclude else ""
 
 
-@prints(Bound)
-def _bound(node: Bound) -> Iterator[Piece]:
+@prints(FrameEdge)
+def _bound(node: FrameEdge) -> Iterator[Piece]:
     if node.side == "current row":
         yield "CURRENT ROW"
         return
@@ -301,7 +301,7 @@ def _group_variable(node: GroupVariable) -> Iterator[Piece]:
     yield identifier(node.name)
     if node.fields is not None:
         yield " ("
-        yield from listed(node.fields)
+        yield from list_pieces(node.fields)
         yield ")"
 
 

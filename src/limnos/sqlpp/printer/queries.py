@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from limnos.sqlpp.printer.base import Piece, identifier, listed, operand, path, prints
-from limnos.sqlpp.printer.expressions import ordered
+from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, path, prints
+from limnos.sqlpp.printer.expressions import order_by_pieces
 from limnos.sqlpp.tree import (
     Block,
     Expression,
@@ -19,7 +19,7 @@ from limnos.sqlpp.tree import (
     Join,
     Let,
     Projection,
-    Query,
+    QueryExpression,
     Rollup,
     Select,
     SetArm,
@@ -29,14 +29,14 @@ from limnos.sqlpp.tree import (
 from limnos.sqlpp.tree.expressions import POSTFIX
 
 
-@prints(Query)
-def _query(node: Query) -> Iterator[Piece]:
+@prints(QueryExpression)
+def _query(node: QueryExpression) -> Iterator[Piece]:
     if node.lets:
         yield from _lets(node.lets)
         yield " "
     yield node.block
     yield from node.arms
-    yield from ordered(node.order)
+    yield from order_by_pieces(node.order)
     yield from _clause(" LIMIT ", node.limit)
     yield from _clause(" OFFSET ", node.offset)
 
@@ -50,7 +50,7 @@ def _clause(word: str, value: Expression | None) -> Iterator[Piece]:
 def _lets(lets: tuple[Let, ...]) -> Iterator[Piece]:
     if lets:
         yield "LET "
-        yield from listed(lets)
+        yield from list_pieces(lets)
 
 
 @prints(Let)
@@ -62,7 +62,7 @@ def _let(node: Let) -> Iterator[Piece]:
 @prints(SetArm)
 def _arm(node: SetArm) -> Iterator[Piece]:
     yield f" {node.operator.upper()} {'ALL ' if node.all else ''}"
-    if isinstance(node.input, Query):
+    if isinstance(node.input, QueryExpression):
         yield "("
         yield node.input
         yield ")"
@@ -75,7 +75,7 @@ def _block(node: Block) -> Iterator[Piece]:
     yield node.select
     if node.terms:
         yield " FROM "
-        yield from listed(node.terms)
+        yield from list_pieces(node.terms)
     yield " " if node.lets else ""
     yield from _lets(node.lets)
     yield from _clause(" WHERE ", node.where)
@@ -92,7 +92,7 @@ def _select(node: Select) -> Iterator[Piece]:
     if node.value is not None:
         yield "VALUE "
         yield from operand(node.value)
-    yield from listed(node.projections)
+    yield from list_pieces(node.projections)
     if node.exclude:
         yield f" EXCLUDE {', '.join(map(path, node.exclude))}"
 
@@ -134,7 +134,7 @@ def _unnest(node: Unnest) -> Iterator[Piece]:
 @prints(GroupBy)
 def _group_by(node: GroupBy) -> Iterator[Piece]:
     yield " GROUP BY "
-    yield from listed(node.elements)
+    yield from list_pieces(node.elements)
     if node.variable is not None:
         yield " GROUP AS "
         yield node.variable
@@ -144,7 +144,7 @@ def _group_by(node: GroupBy) -> Iterator[Piece]:
 def _group_set(node: GroupSet) -> Iterator[Piece]:
     """Always in parentheses: without them a key could not begin with one."""
     yield "("
-    yield from listed(node.keys)
+    yield from list_pieces(node.keys)
     yield ")"
 
 
@@ -157,12 +157,12 @@ def _group_key(node: GroupKey) -> Iterator[Piece]:
 @prints(Rollup)
 def _rollup(node: Rollup) -> Iterator[Piece]:
     yield "CUBE (" if node.cube else "ROLLUP ("
-    yield from listed(node.sets)
+    yield from list_pieces(node.sets)
     yield ")"
 
 
 @prints(GroupingSets)
 def _grouping_sets(node: GroupingSets) -> Iterator[Piece]:
     yield "GROUPING SETS ("
-    yield from listed(node.elements)
+    yield from list_pieces(node.elements)
     yield ")"

@@ -1,6 +1,6 @@
 """Queries as relations of typed columns: what an engine of columns carries, rewritten so that it means what the evaluator says.
 
-May import plans, declared types, the evaluator for what is constant, and `values`. Must not know an engine. `carried` gives the rows of a query and how results are made of them, or says why it cannot.
+May import plans, declared types, the evaluator for what is constant, and `values`. Must not know an engine. `translate_query` gives the rows of a query and how results are made of them, or says why it cannot.
 The rewriting is pure; each operation that it uses is in `terms` and `nodes`, and whoever works relations out has to mean the same by it.
 """
 
@@ -12,51 +12,53 @@ from msgspec import structs
 
 from limnos.sqlpp.relations import subqueries
 from limnos.sqlpp.relations.blocks import query_of
-from limnos.sqlpp.relations.carrier import Carrier, Known
 from limnos.sqlpp.relations.nodes import Relation, is_closed, outputs
-from limnos.sqlpp.relations.results import Layout, layout_of
-from limnos.sqlpp.relations.shapes import Record, Uncarried
+from limnos.sqlpp.relations.results import ResultLayout, layout_of
+from limnos.sqlpp.relations.shapes import RecordShape, UntranslatableExpression
 from limnos.sqlpp.relations.terms import columns_in
+from limnos.sqlpp.relations.translator import BlockTranslator, TranslationState
 
 if TYPE_CHECKING:
     from limnos.sqlpp import plan
-    from limnos.sqlpp.relations.carrier import Types
     from limnos.sqlpp.relations.shapes import Shape
+    from limnos.sqlpp.relations.translator import DatasetTypes
 
-__all__ = ["Carried", "Uncarried", "carried"]
+__all__ = ["RelationalQuery", "UntranslatableExpression", "translate_query"]
 
-subqueries.installed()
+subqueries.install_handlers()
 
 
-class Carried(NamedTuple):
+class RelationalQuery(NamedTuple):
     """A query that an engine of columns carries."""
 
     relation: Relation
-    layout: Layout
+    layout: ResultLayout
 
 
-def carried(query: plan.Query, types: Types, *, fields: frozenset[str] | None = None) -> Carried:
+def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset[str] | None = None) -> RelationalQuery:
     """A query that is about nothing around it, as a relation. Raises Uncarried with the reason.
 
     With `fields`, whoever asks looks at these of a dataset's objects alone.
     """
     try:
-        carrier = Carrier(Known(types))
+        carrier = BlockTranslator(TranslationState(types))
         carrier.left = []
         rows = query_of(query, carrier)
         shape = rows.shape if fields is None else _only(rows.shape, fields)
         layout = layout_of(shape, rows.left, limit=rows.limit, offset=rows.offset)
         terms = columns_in(*(term for term, _ in layout.columns))
         if not is_closed(rows.relation) or not terms <= outputs(rows.relation):
-            raise Uncarried("a subquery about rows of an outer query, in a place where it cannot be joined")
+            raise UntranslatableExpression(
+                "a subquery about rows of an outer query, in a place where it cannot be joined"
+            )
     except RecursionError:
-        raise Uncarried("an expression nested too deep") from None
-    return Carried(rows.relation, layout)
+        raise UntranslatableExpression("an expression nested too deep") from None
+    return RelationalQuery(rows.relation, layout)
 
 
 def _only(shape: Shape, fields: frozenset[str]) -> Shape:
     """Those fields of an object that are asked for, where they are columns."""
-    if not isinstance(shape, Record) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
+    if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
     kept = tuple((name, field) for name, field in shape.fields if name in fields)
     return structs.replace(shape, fields=kept, declared=None, open=None)

@@ -8,30 +8,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.carried import aggregates_in
+from limnos.sqlpp.engine_semantics import aggregates_in
 from limnos.sqlpp.evaluator.joins import conjuncts
 from limnos.sqlpp.relations import operators
-from limnos.sqlpp.relations.carrier import Carrier, column
 from limnos.sqlpp.relations.datasets import dataset_of, shape_of
-from limnos.sqlpp.relations.expressions import bind, condition, finished, folded, shape
-from limnos.sqlpp.relations.measures import measured
-from limnos.sqlpp.relations.nodes import Cut, Gather, Measure, Sort, Union, Unnest, outputs
-from limnos.sqlpp.relations.orders import places_of
+from limnos.sqlpp.relations.expressions import bind_slot, condition, finished_shape, fold_constant, shape
+from limnos.sqlpp.relations.measures import measure_aggregate
+from limnos.sqlpp.relations.nodes import Measure, RowGrouping, RowLimit, Sort, Union, Unnest, outputs
+from limnos.sqlpp.relations.orders import order_terms_of
 from limnos.sqlpp.relations.shapes import (
-    Cell,
-    Items,
-    Record,
+    CellShape,
+    ItemsShape,
+    RecordShape,
     Shape,
-    Uncarried,
+    UntranslatableExpression,
     absent_where,
-    changed,
     is_null,
+    map_terms,
     missing_of,
     similar,
     terms_in,
 )
-from limnos.sqlpp.relations.terms import TRUE, Column, Literal, Term, call, columns_in, term_of
-from limnos.sqlpp.relations.windows import windowed
+from limnos.sqlpp.relations.terms import TRUE, ColumnTerm, LiteralTerm, Term, call, columns_in, term_of
+from limnos.sqlpp.relations.translator import BlockTranslator, column
+from limnos.sqlpp.relations.windows import add_windows
 from limnos.sqlpp.stored import RecordType
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _JOINS: dict[str, JoinKind] = {"inner": "inner", "cross": "cross", "left": "left
 _COUNT_MAX = 1 << 31
 
 
-class Rows(NamedTuple):
+class QueryRows(NamedTuple):
     """The rows of a query and the shape of its results; those alone are its rows for which the conditions that are left hold, and of these so many from an offset on."""
 
     relation: Relation
@@ -53,10 +53,10 @@ class Rows(NamedTuple):
     offset: int = 0
 
 
-def query_of(query: plan.Query, carrier: Carrier) -> Rows:
+def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
     """A whole query, by itself. Raises Uncarried. Conditions are left where the carrier says that they may be."""
     for let in query.lets:
-        bind(let.slot, let.value, carrier=carrier)
+        bind_slot(let.slot, let.value, carrier=carrier)
     if len(query.arms) > 1 or query.output is not None:
         carrier.left = None
     if len(query.arms) == 1:
@@ -64,16 +64,16 @@ def query_of(query: plan.Query, carrier: Carrier) -> Rows:
     else:
         rows = _union([_arm(arm, (), carrier=carrier.inner()) for arm in query.arms], carrier)
     if query.output is not None and query.order:
-        rows = _ordered(rows, query.order, slot=query.output, carrier=carrier)
+        rows = _order_rows(rows, query.order, slot=query.output, carrier=carrier)
     limit, offset = _count(query.limit), _count(query.offset) or 0
     if rows.left:
         return rows._replace(limit=limit, offset=offset)
     if limit is None and not offset:
         return rows
-    return Rows(Cut(rows.relation, limit, offset), rows.shape)
+    return QueryRows(RowLimit(rows.relation, limit, offset), rows.shape)
 
 
-def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier: Carrier) -> Rows:
+def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> QueryRows:
     inner = carrier.inner()
     if isinstance(arm, plan.Query):
         return query_of(arm, inner)
@@ -81,101 +81,101 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
     inner.left = [] if carrier.left is not None and plain else None
     found = block_of(arm, order, carrier=inner)
     if inner.aside:
-        raise Uncarried("a condition about an outer query")
-    return Rows(inner.relation, found, tuple(inner.left or ()))
+        raise UntranslatableExpression("a condition about an outer query")
+    return QueryRows(inner.relation, found, tuple(inner.left or ()))
 
 
 def _count(node: plan.Expression | None) -> int | None:
     """LIMIT or OFFSET."""
     if node is None:
         return None
-    known = folded(node) if not isinstance(node, plan.Constant) else node
+    known = fold_constant(node) if not isinstance(node, plan.Constant) else node
     if known is None or type(known.value) is not int or not 0 <= known.value < _COUNT_MAX:
-        raise Uncarried("LIMIT or OFFSET of what is no small whole number")
+        raise UntranslatableExpression("LIMIT or OFFSET of what is no small whole number")
     return known.value
 
 
-def _ordered(rows: Rows, order: tuple[plan.Order, ...], *, slot: int, carrier: Carrier) -> Rows:
+def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, carrier: BlockTranslator) -> QueryRows:
     """Results in an order of their own."""
     inner = carrier.inner()
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
-    places = places_of(order, inner)
-    return Rows(Sort(inner.relation, places), rows.shape)
+    places = order_terms_of(order, inner)
+    return QueryRows(Sort(inner.relation, places), rows.shape)
 
 
-def _union(arms: list[Rows], carrier: Carrier) -> Rows:
+def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
     first = arms[0]
     if not all(similar(first.shape, arm.shape) for arm in arms):
-        raise Uncarried("UNION ALL of different types")
+        raise UntranslatableExpression("UNION ALL of different types")
     made: list[tuple[Relation, tuple[int, ...]]] = []
     shapes = []
     for arm in arms:
         inner = carrier.inner()
         inner.rows = arm.relation
-        flagged = _flagged(arm.shape)
+        flagged = _flag_shape(arm.shape)
         held = {term: carrier.new() for term in terms_in(flagged)}
         inner.extend(*((number, term) for term, number in held.items()))
         made.append((inner.relation, tuple(held[term] for term in terms_in(flagged))))
         shapes.append(flagged)
     columns = tuple(carrier.new() for _ in made[0][1])
     numbers = iter(columns)
-    return Rows(Union(tuple(made), columns), changed(shapes[0], lambda _: Column(next(numbers))))
+    return QueryRows(Union(tuple(made), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
 
 
-def _flagged(one: Shape) -> Shape:
+def _flag_shape(one: Shape) -> Shape:
     """A shape whose flags are all terms, so that two of one kind have as many."""
-    if isinstance(one, Cell):
-        return Cell(one.term, one.type, term_of(missing_of(one)), known=False)
-    if isinstance(one, Record) and one.declared is None:
-        fields = tuple((name, _flagged(field)) for name, field in one.fields)
-        return Record(fields, term_of(one.there), term_of(one.missing))
-    raise Uncarried("UNION ALL of whole objects or arrays")
+    if isinstance(one, CellShape):
+        return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
+    if isinstance(one, RecordShape) and one.declared is None:
+        fields = tuple((name, _flag_shape(field)) for name, field in one.fields)
+        return RecordShape(fields, term_of(one.there), term_of(one.missing))
+    raise UntranslatableExpression("UNION ALL of whole objects or arrays")
 
 
 # Blocks.
 
 
-def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Carrier) -> Shape:
+def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
     """One block; its rows are the carrier's. Conditions about an outer block are put aside, for whoever takes them."""
     rows_of(block, carrier)
     if block.group is not None:
-        grouped(block, order, carrier=carrier)
-    return selected(block, order, carrier=carrier)
+        add_groups(block, order, carrier=carrier)
+    return add_select(block, order, carrier=carrier)
 
 
-def rows_of(block: plan.Block, carrier: Carrier) -> None:
+def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
     """FROM, LET and WHERE."""
     if not block.sources:
-        raise Uncarried("a query without FROM")
+        raise UntranslatableExpression("a query without FROM")
     for source in block.sources:
-        _joined(source, carrier)
+        _add_source(source, carrier)
     for let in block.lets:
-        bind(let.slot, let.value, carrier=carrier)
-    filtered(block.where, carrier)
+        bind_slot(let.slot, let.value, carrier=carrier)
+    add_filter(block.where, carrier)
 
 
-def filtered(where: plan.Expression | None, carrier: Carrier) -> None:
+def add_filter(where: plan.Expression | None, carrier: BlockTranslator) -> None:
     """WHERE or HAVING: simple conditions first, so that subqueries are joined to fewer rows."""
     later = []
     for node in conjuncts(where):
         if _has_query(node):
             later.append(node)
         else:
-            _asked(node, carrier)
+            _add_condition(node, carrier)
     for node in later:
         if not CONDITIONS(node, carrier):
             carrier.filter(condition(node, carrier))
 
 
-def _asked(node: plan.Expression, carrier: Carrier) -> None:
+def _add_condition(node: plan.Expression, carrier: BlockTranslator) -> None:
     """A condition of the rows: columns ask it, or it is left where that may be. Raises Uncarried."""
     try:
         carrier.filter(condition(node, carrier))
-    except Uncarried:
+    except UntranslatableExpression:
         if carrier.left is None:
             raise
-        carrier.left.append(finished(node, carrier))
+        carrier.left.append(finished_shape(node, carrier))
 
 
 def _has_query(node: plan.Expression) -> bool:
@@ -184,32 +184,32 @@ def _has_query(node: plan.Expression) -> bool:
         one = waiting.pop()
         if isinstance(one, (plan.Subquery, plan.Exists)):
             return True
-        if isinstance(one, plan.Bound):
+        if isinstance(one, plan.PlanNode):
             waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
         elif type(one) is tuple:
             waiting.extend(one)
     return False
 
 
-def _no_conditions(_node: plan.Expression, _carrier: Carrier) -> bool:
+def _no_conditions(_node: plan.Expression, _carrier: BlockTranslator) -> bool:
     return False
 
 
-CONDITIONS: Callable[[plan.Expression, Carrier], bool] = _no_conditions
+CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
 """Takes a condition with a subquery as a join, if it can; put in by the module that knows subqueries."""
 
 
-def _joined(source: plan.ForEach, carrier: Carrier) -> None:
+def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
     """One source of FROM."""
     inner = carrier.inner()
     found = source_of(source.source, inner)
     if found is None:
-        _unnested(source, carrier)
+        _add_unnest(source, carrier)
         return
     if source.position is not None:
-        raise Uncarried("AT of a dataset")
+        raise UntranslatableExpression("AT of a dataset")
     if source.kind == "outer unnest":
-        raise Uncarried("OUTER UNNEST of a query")
+        raise UntranslatableExpression("OUTER UNNEST of a query")
     if carrier.rows is None:
         carrier.rows, carrier.known.shapes[source.slot] = inner.relation, found
         return
@@ -221,7 +221,7 @@ def _joined(source: plan.ForEach, carrier: Carrier) -> None:
     carrier.join("inner" if term is not None else "cross", inner.relation, on=term)
 
 
-def _on(source: plan.ForEach, carrier: Carrier, *, right: Relation) -> Term | None:
+def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> Term | None:
     """The condition of a join, over both sides and nothing else."""
     if source.condition is None:
         return None
@@ -231,11 +231,11 @@ def _on(source: plan.ForEach, carrier: Carrier, *, right: Relation) -> Term | No
     finally:
         carrier.rows = kept
     if not columns_in(term) <= outputs(right) | outputs(carrier.relation):
-        raise Uncarried("ON with a condition about an outer query")
+        raise UntranslatableExpression("ON with a condition about an outer query")
     return term
 
 
-def _outer(source: plan.ForEach, found: Shape, *, inner: Carrier, carrier: Carrier) -> None:
+def _outer(source: plan.ForEach, found: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
     """A join that keeps rows without a partner, whose other side is MISSING."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
@@ -243,7 +243,7 @@ def _outer(source: plan.ForEach, found: Shape, *, inner: Carrier, carrier: Carri
     if source.kind == "right" and set(slots) != {
         slot for slot, one in carrier.known.shapes.items() if _is_of(one, carrier.relation)
     }:
-        raise Uncarried("RIGHT JOIN after other terms")
+        raise UntranslatableExpression("RIGHT JOIN after other terms")
     shapes = {slot: found if source.kind == "left" else carrier.known.shapes[slot] for slot in slots}
     settled = {slot: optional.settled(one) for slot, one in shapes.items()}
     optional.extend((flag, TRUE))
@@ -252,7 +252,7 @@ def _outer(source: plan.ForEach, found: Shape, *, inner: Carrier, carrier: Carri
         carrier.known.shapes[source.slot] = found
     term = _on(source, carrier, right=inner.relation)
     carrier.join(_JOINS[source.kind], inner.relation, on=TRUE if term is None else term)
-    absent = is_null(Column(flag))
+    absent = is_null(ColumnTerm(flag))
     carrier.known.shapes.update({slot: absent_where(one, absent) for slot, one in settled.items()})
 
 
@@ -261,18 +261,18 @@ def _is_of(one: Shape, relation: Relation) -> bool:
     return bool(columns_in(*terms_in(one)) & outputs(relation))
 
 
-def source_of(node: plan.Expression, inner: Carrier) -> Shape | None:
+def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
     """The rows of a dataset or a query, as the inner carrier's; None for what is neither."""
     if isinstance(node, plan.Local) and node.slot in inner.known.later:
         node = inner.known.later[node.slot]
     if isinstance(node, plan.LetIn):
         for slot, value in node.lets:
-            bind(slot, value, carrier=inner)
+            bind_slot(slot, value, carrier=inner)
         return source_of(node.body, inner)
     if isinstance(node, plan.Scan):
         record = inner.known.types(node.dataverse, node.name)
         if record is None:
-            raise Uncarried(f"the dataset {node.name}")
+            raise UntranslatableExpression(f"the dataset {node.name}")
         inner.rows, found = dataset_of(node.dataverse, node.name, record=record, ids=inner.known.ids)
         return found
     if isinstance(node, plan.Subquery):
@@ -282,23 +282,23 @@ def source_of(node: plan.Expression, inner: Carrier) -> Shape | None:
     return None
 
 
-def _unnested(source: plan.ForEach, carrier: Carrier) -> None:
+def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
     """The items of a column of arrays."""
     if source.kind not in ("unnest", "outer unnest", "scan") or source.condition is not None:
-        raise Uncarried("a join with the items of an array")
+        raise UntranslatableExpression("a join with the items of an array")
     if carrier.rows is None:
-        raise Uncarried("FROM an array")
+        raise UntranslatableExpression("FROM an array")
     items = shape(source.source, carrier)
-    if not isinstance(items, Items):
-        raise Uncarried("UNNEST of what is no array of a column")
+    if not isinstance(items, ItemsShape):
+        raise UntranslatableExpression("UNNEST of what is no array of a column")
     if not columns_in(items.term) <= outputs(carrier.relation):
-        raise Uncarried("UNNEST of an outer query's array")
+        raise UntranslatableExpression("UNNEST of an outer query's array")
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
     carrier.rows = Unnest(carrier.relation, items.term, item, place, outer)
-    found = shape_of(Column(item), items.item, record=RecordType((), open=False), missing=False, known=False)
-    position: Shape = Cell(call("+", Column(place), Literal(1, "bigint")), "bigint", known=True)
+    found = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
+    position: Shape = CellShape(call("+", ColumnTerm(place), LiteralTerm(1, "bigint")), "bigint", known=True)
     if outer:
-        absent = is_null(Column(place))
+        absent = is_null(ColumnTerm(place))
         found, position = absent_where(found, absent), absent_where(position, absent)
     carrier.known.shapes[source.slot] = found
     if source.position is not None:
@@ -308,37 +308,41 @@ def _unnested(source: plan.ForEach, carrier: Carrier) -> None:
 # Groups.
 
 
-def grouped(
-    block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Carrier, more: tuple[tuple[int, Term], ...] = ()
+def add_groups(
+    block: plan.Block,
+    order: tuple[plan.Order, ...],
+    *,
+    carrier: BlockTranslator,
+    more: tuple[tuple[int, Term], ...] = (),
 ) -> None:
     """GROUP BY, its LET and HAVING; `more` are keys beside those that are written."""
     group = block.group
     if group is None or group.slot is not None or group.sets != (tuple(range(len(group.keys))),):
-        raise Uncarried("GROUP AS or several grouping sets")
+        raise UntranslatableExpression("GROUP AS or several grouping sets")
     keys: list[tuple[int, Term]] = list(more)
     shapes: dict[int, Shape] = {}
     for slot, value in group.keys:
         one = operators.cell(shape(value, carrier))
         number = carrier.new()
-        keys.append((number, operators.typed(one, "boolean") if one.type == "null" else one.term))
+        keys.append((number, operators.typed_term(one, "boolean") if one.type == "null" else one.term))
         shapes[slot] = column(number, one)
     measures, aggregates = _measures(block, order, carrier=carrier)
-    carrier.rows = Gather(carrier.relation, tuple(keys), tuple(measures))
+    carrier.rows = RowGrouping(carrier.relation, tuple(keys), tuple(measures))
     carrier.aggregates = aggregates
     carrier.known.shapes.update(shapes)
     for let in block.group_lets:
-        bind(let.slot, let.value, carrier=carrier)
-    filtered(block.having, carrier)
+        bind_slot(let.slot, let.value, carrier=carrier)
+    add_filter(block.having, carrier)
 
 
 def _measures(
-    block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Carrier
+    block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
 ) -> tuple[list[Measure], dict[int, Shape]]:
     """What is worked out for each group."""
     made: dict[tuple[str, Term | None, bool], Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
-        measure, found = measured(node, carrier)
+        measure, found = measure_aggregate(node, carrier)
         kept = made.setdefault((measure.function, measure.term, measure.distinct), measure)
         shapes[id(node)] = found(kept.id)
     return list(made.values()), shapes
@@ -347,51 +351,56 @@ def _measures(
 # SELECT.
 
 
-def selected(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Carrier) -> Shape:
+def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
     """Windows, ORDER BY and SELECT."""
     if block.windows:
-        windowed(block.windows, carrier)
+        add_windows(block.windows, carrier)
     if not block.select.distinct:
-        found = projected(block.select, carrier)
+        found = projection_shape(block.select, carrier)
         if order:
-            carrier.rows = Sort(carrier.relation, places_of(order, carrier))
+            carrier.rows = Sort(carrier.relation, order_terms_of(order, carrier))
         return found
     if order:
-        raise Uncarried("ORDER BY before DISTINCT")
-    found = _flagged_once(projected(block.select, carrier))
+        raise UntranslatableExpression("ORDER BY before DISTINCT")
+    found = _flag_only_unknown(projection_shape(block.select, carrier))
     return carrier.gathered(found)
 
 
-def _flagged_once(one: Shape) -> Shape:
+def _flag_only_unknown(one: Shape) -> Shape:
     """A shape whose flags hold only where there is no value, so that one value is one row."""
-    if isinstance(one, Cell):
+    if isinstance(one, CellShape):
         flag = missing_of(one)
-        return Cell(
-            operators.typed(one, "boolean"), one.type, flag if not isinstance(flag, bool) else one.missing, one.known
+        return CellShape(
+            operators.typed_term(one, "boolean"),
+            one.type,
+            flag if not isinstance(flag, bool) else one.missing,
+            one.known,
         )
-    if isinstance(one, Record) and one.open is None and one.there is True:
-        return Record(tuple((name, _flagged_once(field)) for name, field in one.fields), declared=one.declared)
-    raise Uncarried("DISTINCT of open objects or arrays")
+    if isinstance(one, RecordShape) and one.open is None and one.there is True:
+        return RecordShape(
+            tuple((name, _flag_only_unknown(field)) for name, field in one.fields), declared=one.declared
+        )
+    raise UntranslatableExpression("DISTINCT of open objects or arrays")
 
 
-def projected(select: plan.Select, carrier: Carrier) -> Shape:
+def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
     """The shape of what SELECT gives."""
     if select.value is not None:
-        return finished(select.value, carrier)
+        return finished_shape(select.value, carrier)
     fields: dict[str, Shape] = {}
     for projection in select.projections:
-        value = finished(projection.value, carrier)
-        given = value.fields if isinstance(value, Record) else ()
+        value = finished_shape(projection.value, carrier)
+        given = value.fields if isinstance(value, RecordShape) else ()
         if projection.name is None and (
-            not isinstance(value, Record) or value.open is not None or value.there is not True
+            not isinstance(value, RecordShape) or value.open is not None or value.there is not True
         ):
-            raise Uncarried("the fields of what may be open, or no object")
+            raise UntranslatableExpression("the fields of what may be open, or no object")
         for name, field in given if projection.name is None else ((projection.name, value),):
             if name in fields:
-                raise Uncarried(f"two fields {name}")
+                raise UntranslatableExpression(f"two fields {name}")
             fields[name] = field
     for path in select.exclude:
         if len(path) > 1:
-            raise Uncarried("EXCLUDE of a path")
+            raise UntranslatableExpression("EXCLUDE of a path")
         fields.pop(path[0], None)
-    return Record(tuple(fields.items()))
+    return RecordShape(tuple(fields.items()))

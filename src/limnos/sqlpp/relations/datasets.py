@@ -8,56 +8,58 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.relations.nodes import Read
-from limnos.sqlpp.relations.shapes import Cell, Items, Record, Shape, is_null
-from limnos.sqlpp.relations.terms import Column, Flag, Literal, Term, all_of, any_of, call, not_of
+from limnos.sqlpp.relations.nodes import DatasetRead
+from limnos.sqlpp.relations.shapes import CellShape, ItemsShape, RecordShape, Shape, is_null
+from limnos.sqlpp.relations.terms import ColumnTerm, LiteralTerm, Term, TruthTerm, all_of, any_of, call, not_of
 from limnos.sqlpp.stored import OPEN, ArrayType, BagType, DeclaredType, RecordType, Scalar, columns, has_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def dataset_of(dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]) -> tuple[Read, Record]:
+def dataset_of(
+    dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]
+) -> tuple[DatasetRead, RecordShape]:
     """All objects of a dataset, and their shape."""
     named = [field.name for field in columns(record)]
     if has_open(record):
         named.append(OPEN)
-    read = Read(dataverse, name, tuple((next(ids), column) for column in named))
-    held: dict[str, Term] = {column: Column(number) for number, column in read.columns}
+    read = DatasetRead(dataverse, name, tuple((next(ids), column) for column in named))
+    held: dict[str, Term] = {column: ColumnTerm(number) for number, column in read.columns}
     return read, _record(record, held, there=True, missing=True)
 
 
-def _record(record: RecordType, held: dict[str, Term], *, there: Flag, missing: Flag) -> Record:
+def _record(record: RecordType, held: dict[str, Term], *, there: TruthTerm, missing: TruthTerm) -> RecordShape:
     """The shape of an object whose fields are these terms; `missing` says what it is where it is not `there`."""
     opened = held.get(OPEN) if has_open(record) else None
     fields = []
     for field in columns(record):
-        own = _said_missing(record, field.name, opened=opened) if field.optional else True
+        own = _is_empty_missing(record, field.name, opened=opened) if field.optional else True
         absent = own if there is True else any_of(all_of(not_of(there), missing), all_of(there, own))
         known = there is True and not field.optional
         fields.append((field.name, shape_of(held[field.name], field.type, record=record, missing=absent, known=known)))
-    return Record(tuple(fields), there, missing, record, opened)
+    return RecordShape(tuple(fields), there, missing, record, opened)
 
 
-def _said_missing(record: RecordType, name: str, *, opened: Term | None) -> Flag:
+def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:
     """Whether an empty field is MISSING: nobody has said NULL of it."""
     if record.foreign or opened is None:
         return True
-    return not_of(call("said_null", opened, Literal(name, "string")))
+    return not_of(call("said_null", opened, LiteralTerm(name, "string")))
 
 
-def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: Flag, known: bool) -> Shape:
+def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: TruthTerm, known: bool) -> Shape:
     """The shape of a column, or of what lies in one."""
     if isinstance(type_, Scalar):
-        return Cell(_read(term, type_, record=record), type_.name, missing, known)
+        return CellShape(_read(term, type_, record=record), type_.name, missing, known)
     if isinstance(type_, (ArrayType, BagType)):
-        return Items(term, type_.item, isinstance(type_, BagType), missing)
+        return ItemsShape(term, type_.item, isinstance(type_, BagType), missing)
     if not isinstance(type_, RecordType):
         raise TypeError(f"{type_} has no column")
     held: dict[str, Term] = {field.name: call("field", term, word=field.name) for field in columns(type_)}
     if has_open(type_):
         held[OPEN] = call("field", term, word=OPEN)
-    there: Flag = True if known else not_of(is_null(term))
+    there: TruthTerm = True if known else not_of(is_null(term))
     return _record(type_, held, there=there, missing=missing)
 
 

@@ -15,26 +15,26 @@ from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations import functions, operators
 from limnos.sqlpp.relations.datasets import shape_of
-from limnos.sqlpp.relations.finishing import worked
+from limnos.sqlpp.relations.deferred_expressions import defer_to_evaluator
 from limnos.sqlpp.relations.shapes import (
-    Cell,
-    Fixed,
-    Items,
-    Record,
+    CellShape,
+    FixedShape,
+    ItemsShape,
+    RecordShape,
     Shape,
-    Uncarried,
+    UntranslatableExpression,
     missing_of,
     null_of,
     unknown_of,
 )
-from limnos.sqlpp.relations.terms import FALSE, Column, Lambda, Literal, Term, any_of, call, not_of, term_of
+from limnos.sqlpp.relations.terms import FALSE, ColumnTerm, LambdaTerm, LiteralTerm, Term, any_of, call, not_of, term_of
 from limnos.sqlpp.stored import RecordType, has_open
 from limnos.sqlpp.values.model import MISSING, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.sqlpp.relations.carrier import Carrier
+    from limnos.sqlpp.relations.translator import BlockTranslator
 
 Handler = Callable[..., Shape]
 HANDLERS: Final[dict[type, Handler]] = {}
@@ -47,41 +47,41 @@ _NEVER_FOLDED = (
 )  # fmt: skip
 
 
-def shape(node: plan.Expression, carrier: Carrier) -> Shape:
+def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
     """The shape of an expression. Raises Uncarried."""
     if not isinstance(node, plan.Constant):
-        known = folded(node)
+        known = fold_constant(node)
         if known is not None:
             return shape(known, carrier)
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise Uncarried(f"{type(node).__name__}")
+        raise UntranslatableExpression(f"{type(node).__name__}")
     return handler(node, carrier)
 
 
-def finished(node: plan.Expression, carrier: Carrier) -> Shape:
+def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
     """The shape of a value that nobody asks anything of: what columns do not say, the evaluator works out for each row. Raises Uncarried where it needs more than the row."""
     rows, aside = carrier.rows, list(carrier.aside)
     try:
         return shape(node, carrier)
-    except Uncarried as reason:
+    except UntranslatableExpression as reason:
         carrier.rows, carrier.aside = rows, aside
-        return worked(node, carrier, reason=reason)
+        return defer_to_evaluator(node, carrier, reason=reason)
 
 
-def condition(node: plan.Expression, carrier: Carrier) -> Term:
+def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
     """A condition of which only what is true counts."""
     return operators.is_true(shape(node, carrier))
 
 
-def folded(node: plan.Expression) -> plan.Constant | None:
+def fold_constant(node: plan.Expression) -> plan.Constant | None:
     """What needs no rows, worked out; None for what does, or cannot be worked out."""
     waiting: list[object] = [node]
     while waiting:
         one = waiting.pop()
         if isinstance(one, _NEVER_FOLDED) or (isinstance(one, plan.FunctionCall) and not one.function.settled):
             return None
-        if isinstance(one, plan.Bound) and not isinstance(one, plan.Constant):
+        if isinstance(one, plan.PlanNode) and not isinstance(one, plan.Constant):
             waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
         elif type(one) is tuple:
             waiting.extend(one)
@@ -106,41 +106,43 @@ def _handles(kind: type) -> Callable[[Handler], Handler]:
 
 
 @_handles(plan.Constant)
-def _constant(node: plan.Constant, carrier: Carrier) -> Shape:
+def _constant(node: plan.Constant, carrier: BlockTranslator) -> Shape:
     value = node.value
     if value is None or value is MISSING:
         return operators.null(missing=value is MISSING)
     if isinstance(value, dict):
-        return Record(tuple((name, _constant(plan.Constant(node.at, held), carrier)) for name, held in value.items()))
+        return RecordShape(
+            tuple((name, _constant(plan.Constant(node.at, held), carrier)) for name, held in value.items())
+        )
     name = type_name(value)
     if isinstance(value, tuple) and name in ("array", "multiset"):
-        return Fixed(tuple(_constant(plan.Constant(node.at, held), carrier) for held in value), name == "multiset")
-    return Cell(Literal(value, name), name, known=True)  # type: ignore[arg-type]
+        return FixedShape(tuple(_constant(plan.Constant(node.at, held), carrier) for held in value), name == "multiset")
+    return CellShape(LiteralTerm(value, name), name, known=True)  # type: ignore[arg-type]
 
 
 @_handles(plan.Local)
-def _local(node: plan.Local, carrier: Carrier) -> Shape:
+def _local(node: plan.Local, carrier: BlockTranslator) -> Shape:
     later = carrier.known.later.get(node.slot)
     if later is not None:
         return shape(later, carrier)
     found = carrier.known.shapes.get(node.slot)
     if found is None:
-        raise Uncarried(f"the variable {node.name}")
+        raise UntranslatableExpression(f"the variable {node.name}")
     return found
 
 
 @_handles(plan.FieldOf)
-def _field(node: plan.FieldOf, carrier: Carrier) -> Shape:
+def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
     base = shape(node.base, carrier)
-    if not isinstance(base, Record):
-        raise Uncarried(f"the field {node.name} of what may be no object")
+    if not isinstance(base, RecordShape):
+        raise UntranslatableExpression(f"the field {node.name} of what may be no object")
     found = base.field(node.name)
     if found is not None:
         return found
     if base.declared is not None and (has_open(base.declared) and _may_be_open(base.declared, node.name)):
-        raise Uncarried(f"the field {node.name}, which is no column")
+        raise UntranslatableExpression(f"the field {node.name}, which is no column")
     if base.there is not True:
-        raise Uncarried(f"the field {node.name} of what may be no object")
+        raise UntranslatableExpression(f"the field {node.name} of what may be no object")
     return operators.null(missing=True)
 
 
@@ -150,45 +152,45 @@ def _may_be_open(declared: RecordType, name: str) -> bool:
 
 
 @_handles(plan.FunctionCall)
-def call_of(node: plan.FunctionCall, carrier: Carrier) -> Shape:
+def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
     """A function of which each argument has a shape."""
     make = functions.CARRIED.get(node.function.name)
     if make is None:
-        raise Uncarried(f"the function {node.function.name}")
+        raise UntranslatableExpression(f"the function {node.function.name}")
     return make(*(shape(argument, carrier) for argument in node.arguments))
 
 
 @_handles(plan.Aggregate)
-def _aggregate(node: plan.Aggregate, carrier: Carrier) -> Shape:
+def _aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> Shape:
     found = carrier.aggregates.get(id(node))
     if found is None:
-        raise Uncarried(f"the aggregate {node.function.name}")
+        raise UntranslatableExpression(f"the aggregate {node.function.name}")
     return found
 
 
 @_handles(plan.Operate)
-def _operate(node: plan.Operate, carrier: Carrier) -> Shape:
+def _operate(node: plan.Operate, carrier: BlockTranslator) -> Shape:
     first = node.operators[0]
     if first in ("and", "or"):
         held = [shape(operand, carrier) for operand in node.operands]
         return operators.both(held) if first == "and" else operators.either(held)
     if first in ("in", "not in"):
-        return _within(node, carrier)
+        return _membership(node, carrier)
     found = shape(node.operands[0], carrier)
     for operator, operand in zip(node.operators, node.operands[1:], strict=True):
-        found = _applied(found, shape(operand, carrier), by=operator)
+        found = _apply_operator(found, shape(operand, carrier), by=operator)
     return found
 
 
-def _applied(left: Shape, right: Shape, *, by: str) -> Shape:
+def _apply_operator(left: Shape, right: Shape, *, by: str) -> Shape:
     if by in operators.COMPARISONS:
-        return operators.compared(left, right, by=by)
+        return operators.compare_shapes(left, right, by=by)
     work = _OPERATORS.get(by)
     return operators.arithmetic(left, right, by=by) if work is None else work(left, right)
 
 
 _OPERATORS: Mapping[str, Callable[[Shape, Shape], Shape]] = {
-    "||": operators.joined,
+    "||": operators.concatenate_shapes,
     "like": operators.like,
     "not like": lambda left, right: operators.negated(operators.like(left, right)),
     "is distinct from": operators.distinct,
@@ -196,37 +198,41 @@ _OPERATORS: Mapping[str, Callable[[Shape, Shape], Shape]] = {
 }
 
 
-def _within(node: plan.Operate, carrier: Carrier) -> Shape:
+def _membership(node: plan.Operate, carrier: BlockTranslator) -> Shape:
     """IN and NOT IN of what is written item by item, or is a column."""
     if len(node.operands) != 2:
-        raise Uncarried("IN in a chain of operators")
+        raise UntranslatableExpression("IN in a chain of operators")
     value, items = shape(node.operands[0], carrier), shape(node.operands[1], carrier)
-    found = functions.within(value, items, item=carrier.new()) if isinstance(items, Items) else _among(value, items)
+    found = (
+        functions.is_within(value, items, item=carrier.new())
+        if isinstance(items, ItemsShape)
+        else _literal_membership(value, items)
+    )
     return operators.negated(found) if node.operators[0] == "not in" else found
 
 
-def _among(value: Shape, items: Shape) -> Shape:
-    if not isinstance(items, Fixed) or not items.items or len(items.items) > IN_MAX:
-        raise Uncarried("IN of what is no array, or too long")
+def _literal_membership(value: Shape, items: Shape) -> Shape:
+    if not isinstance(items, FixedShape) or not items.items or len(items.items) > IN_MAX:
+        raise UntranslatableExpression("IN of what is no array, or too long")
     one = operators.cell(value)
     if one.type != "null" and all(_is_plain(item, one) for item in items.items):
         return operators.truth(call("in", one.term, *(item.term for item in items.items)), one)  # type: ignore[union-attr]
     if len(items.items) > _CHAIN_MAX or any(missing_of(item) is not False for item in items.items):
-        raise Uncarried("IN of mixed values")
-    return operators.either([operators.compared(item, one, by="=") for item in items.items])
+        raise UntranslatableExpression("IN of mixed values")
+    return operators.either([operators.compare_shapes(item, one, by="=") for item in items.items])
 
 
-def _is_plain(item: Shape, one: Cell) -> bool:
-    return isinstance(item, Cell) and isinstance(item.term, Literal) and item.known and item.type == one.type
+def _is_plain(item: Shape, one: CellShape) -> bool:
+    return isinstance(item, CellShape) and isinstance(item.term, LiteralTerm) and item.known and item.type == one.type
 
 
 @_handles(plan.Negated)
-def _negated(node: plan.Negated, carrier: Carrier) -> Shape:
+def _negated(node: plan.Negated, carrier: BlockTranslator) -> Shape:
     return operators.negated(shape(node.operand, carrier))
 
 
 @_handles(plan.SignOf)
-def _sign(node: plan.SignOf, carrier: Carrier) -> Shape:
+def _sign(node: plan.SignOf, carrier: BlockTranslator) -> Shape:
     operand = shape(node.operand, carrier)
     if node.minus:
         return operators.minus(operand)
@@ -234,33 +240,35 @@ def _sign(node: plan.SignOf, carrier: Carrier) -> Shape:
 
 
 @_handles(plan.Between)
-def _between(node: plan.Between, carrier: Carrier) -> Shape:
+def _between(node: plan.Between, carrier: BlockTranslator) -> Shape:
     value, low, high = (shape(each, carrier) for each in (node.value, node.low, node.high))
-    found = operators.both([operators.compared(low, value, by="<="), operators.compared(value, high, by="<=")])
+    found = operators.both(
+        [operators.compare_shapes(low, value, by="<="), operators.compare_shapes(value, high, by="<=")]
+    )
     return operators.negated(found) if node.negated else found
 
 
 @_handles(plan.IsTest)
-def _is(node: plan.IsTest, carrier: Carrier) -> Shape:
+def _is(node: plan.IsTest, carrier: BlockTranslator) -> Shape:
     value = shape(node.value, carrier)
     if node.test != "null":
         unknown = unknown_of(value)
         flag = missing_of(value) if node.test == "missing" else unknown if node.test == "unknown" else not_of(unknown)
-        return Cell(term_of(not_of(flag) if node.negated else flag), "boolean", known=True)
+        return CellShape(term_of(not_of(flag) if node.negated else flag), "boolean", known=True)
     told = null_of(value)
     term, missing = term_of(not_of(told) if node.negated else told), missing_of(value)
     if missing is False:
-        return Cell(term, "boolean", known=True)
-    return Cell(call("if", term_of(missing), Literal(None, "boolean"), term), "boolean", missing=True)
+        return CellShape(term, "boolean", known=True)
+    return CellShape(call("if", term_of(missing), LiteralTerm(None, "boolean"), term), "boolean", missing=True)
 
 
 @_handles(plan.CaseOf)
-def _case(node: plan.CaseOf, carrier: Carrier) -> Shape:
+def _case(node: plan.CaseOf, carrier: BlockTranslator) -> Shape:
     subject = None if node.subject is None else shape(node.subject, carrier)
     found = operators.null() if node.otherwise is None else operators.cell(shape(node.otherwise, carrier))
     for when, then in reversed(node.branches):
         told = shape(when, carrier)
-        term = operators.is_true(told if subject is None else operators.compared(subject, told, by="="))
+        term = operators.is_true(told if subject is None else operators.compare_shapes(subject, told, by="="))
         found = operators.chosen(
             call("coalesce", term, FALSE), then=operators.cell(shape(then, carrier)), otherwise=found
         )
@@ -268,39 +276,39 @@ def _case(node: plan.CaseOf, carrier: Carrier) -> Shape:
 
 
 @_handles(plan.ArrayOf)
-def _array(node: plan.ArrayOf, carrier: Carrier) -> Shape:
-    return Fixed(tuple(finished(item, carrier) for item in node.items))
+def _array(node: plan.ArrayOf, carrier: BlockTranslator) -> Shape:
+    return FixedShape(tuple(finished_shape(item, carrier) for item in node.items))
 
 
 @_handles(plan.BagOf)
-def _bag(node: plan.BagOf, carrier: Carrier) -> Shape:
-    return Fixed(tuple(finished(item, carrier) for item in node.items), bag=True)
+def _bag(node: plan.BagOf, carrier: BlockTranslator) -> Shape:
+    return FixedShape(tuple(finished_shape(item, carrier) for item in node.items), bag=True)
 
 
 @_handles(plan.ObjectOf)
-def _object(node: plan.ObjectOf, carrier: Carrier) -> Shape:
+def _object(node: plan.ObjectOf, carrier: BlockTranslator) -> Shape:
     fields: dict[str, Shape] = {}
     for name, value in node.pairs:
-        called = folded(name)
+        called = fold_constant(name)
         if called is None or not isinstance(called.value, str) or called.value in fields:
-            raise Uncarried("an object whose names are not known, or twice the same")
-        fields[called.value] = finished(value, carrier)
-    return Record(tuple(fields.items()))
+            raise UntranslatableExpression("an object whose names are not known, or twice the same")
+        fields[called.value] = finished_shape(value, carrier)
+    return RecordShape(tuple(fields.items()))
 
 
 @_handles(plan.LetIn)
-def _let(node: plan.LetIn, carrier: Carrier) -> Shape:
+def _let(node: plan.LetIn, carrier: BlockTranslator) -> Shape:
     for slot, value in node.lets:
-        bind(slot, value, carrier=carrier)
+        bind_slot(slot, value, carrier=carrier)
     return shape(node.body, carrier)
 
 
-def bind(slot: int, value: plan.Expression, *, carrier: Carrier) -> None:
+def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) -> None:
     """Say what a variable is: a shape, or a query that is put where it is used."""
     if any(isinstance(one, plan.Subquery) for one in _outermost(value)):
         carrier.known.later[slot] = value
     else:
-        carrier.known.shapes[slot] = finished(value, carrier)
+        carrier.known.shapes[slot] = finished_shape(value, carrier)
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
@@ -312,17 +320,17 @@ def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
 
 
 @_handles(plan.Quantified)
-def _quantified(node: plan.Quantified, carrier: Carrier) -> Shape:
+def _quantified(node: plan.Quantified, carrier: BlockTranslator) -> Shape:
     """SOME and EVERY over a column of arrays."""
     if len(node.bindings) != 1:
-        raise Uncarried("a quantifier over several sources")
+        raise UntranslatableExpression("a quantifier over several sources")
     ((slot, source),) = node.bindings
     items = shape(source, carrier)
-    if not isinstance(items, Items):
-        raise Uncarried("a quantifier over what is no column")
+    if not isinstance(items, ItemsShape):
+        raise UntranslatableExpression("a quantifier over what is no column")
     number = carrier.new()
     owner = RecordType((), open=False)
-    item = shape_of(Column(number), items.item, record=owner, missing=False, known=False)
+    item = shape_of(ColumnTerm(number), items.item, record=owner, missing=False, known=False)
     carrier.known.shapes[slot] = item
     kept, carrier.rows = carrier.rows, None
     try:
@@ -330,9 +338,11 @@ def _quantified(node: plan.Quantified, carrier: Carrier) -> Shape:
     finally:
         carrier.rows = kept
     if node.kind == "some":
-        term = call("coalesce", call("exists", items.term, Lambda(number, met)), FALSE)
-        return Cell(term, "boolean", known=True)
-    failed = call("coalesce", call("exists", items.term, Lambda(number, call("not", met))), FALSE)
-    some = any_of(call("<", Literal(0, "bigint"), call("coalesce", call("size", items.term), Literal(0, "bigint"))))
+        term = call("coalesce", call("exists", items.term, LambdaTerm(number, met)), FALSE)
+        return CellShape(term, "boolean", known=True)
+    failed = call("coalesce", call("exists", items.term, LambdaTerm(number, call("not", met))), FALSE)
+    some = any_of(
+        call("<", LiteralTerm(0, "bigint"), call("coalesce", call("size", items.term), LiteralTerm(0, "bigint")))
+    )
     term = call("not", failed)
-    return Cell(term if node.kind == "every" else call("and", term, term_of(some)), "boolean", known=True)
+    return CellShape(term if node.kind == "every" else call("and", term, term_of(some)), "boolean", known=True)

@@ -14,16 +14,35 @@ from limnos.sqlpp.relations.operators import (
     WHOLE,
     cell,
     chosen,
-    compared,
+    compare_shapes,
     like,
     merged_type,
     null,
     of_type,
     truth,
-    typed,
+    typed_term,
 )
-from limnos.sqlpp.relations.shapes import Cell, Items, Shape, Uncarried, missing_of, null_of, unknown_of
-from limnos.sqlpp.relations.terms import FALSE, Column, Flag, Lambda, Literal, Term, any_of, call, not_of, term_of
+from limnos.sqlpp.relations.shapes import (
+    CellShape,
+    ItemsShape,
+    Shape,
+    UntranslatableExpression,
+    missing_of,
+    null_of,
+    unknown_of,
+)
+from limnos.sqlpp.relations.terms import (
+    FALSE,
+    ColumnTerm,
+    LambdaTerm,
+    LiteralTerm,
+    Term,
+    TruthTerm,
+    any_of,
+    call,
+    not_of,
+    term_of,
+)
 from limnos.sqlpp.stored import Scalar
 
 if TYPE_CHECKING:
@@ -31,16 +50,16 @@ if TYPE_CHECKING:
 
     from limnos.sqlpp.stored.types import ScalarName
 
-Make = Callable[..., Shape]
-CARRIED: Final[dict[str, Make]] = {}
+ShapeMaker = Callable[..., Shape]
+CARRIED: Final[dict[str, ShapeMaker]] = {}
 """By the names that the table of functions has."""
 _DIGITS_MAX = 15
 
 
-def carried(*names: str) -> Callable[[Make], Make]:
+def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
     """Say how functions are carried."""
 
-    def put(make: Make) -> Make:
+    def put(make: ShapeMaker) -> ShapeMaker:
         for name in names:
             CARRIED[name] = make
         return make
@@ -48,13 +67,13 @@ def carried(*names: str) -> Callable[[Make], Make]:
     return put
 
 
-def _strict(term: Term, type_: ScalarName, *operands: Cell) -> Cell:
+def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
     """What is MISSING where an operand is, and NULL where one is."""
-    return Cell(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
+    return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
 def _of_string(name: str, type_: ScalarName) -> None:
-    @carried(name)
+    @translates_function(name)
     def make(value: Shape) -> Shape:
         one = of_type(value, "string")
         return _strict(call(name, one.term), type_, one)
@@ -66,7 +85,7 @@ _of_string("upper", "string")
 
 
 def _of_two_strings(name: str, type_: ScalarName) -> None:
-    @carried(name)
+    @translates_function(name)
     def make(value: Shape, other: Shape) -> Shape:
         one, two = of_type(value, "string"), of_type(other, "string")
         return _strict(call(name, one.term, two.term), type_, one, two)
@@ -77,7 +96,7 @@ for _name in ("contains", "starts_with", "ends_with"):
 _of_two_strings("position", "bigint")
 
 
-@carried("concat")
+@translates_function("concat")
 def concat(*values: Shape) -> Shape:
     """Strings one after the other."""
     cells = [of_type(value, "string") for value in values]
@@ -87,36 +106,39 @@ def concat(*values: Shape) -> Shape:
 CARRIED["like"] = like
 
 
-def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> Cell:
+def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
     """A part of a string from a known offset on, for a known length; NULL where the offset is outside."""
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
-        raise Uncarried("substr with an offset or a length that is not known, or is negative")
+        raise UntranslatableExpression("substr with an offset or a length that is not known, or is negative")
     start -= 1 if first == 1 and start > 0 else 0
     term = call(
-        "substr", one.term, Literal(start + 1, "integer"), *([] if count is None else [Literal(count, "integer")])
+        "substr",
+        one.term,
+        LiteralTerm(start + 1, "integer"),
+        *([] if count is None else [LiteralTerm(count, "integer")]),
     )
-    inside = call("<=", Literal(start, "bigint"), call("length", one.term))
-    found = term if start == 0 else call("if", inside, term, Literal(None, "string"))
-    return Cell(found, "string", missing_of(one), known=one.known and start == 0)
+    inside = call("<=", LiteralTerm(start, "bigint"), call("length", one.term))
+    found = term if start == 0 else call("if", inside, term, LiteralTerm(None, "string"))
+    return CellShape(found, "string", missing_of(one), known=one.known and start == 0)
 
 
 def _number(shape: Shape) -> int | None:
     """A whole number that is known."""
-    if isinstance(shape, Cell) and isinstance(shape.term, Literal) and shape.type in WHOLE:
+    if isinstance(shape, CellShape) and isinstance(shape.term, LiteralTerm) and shape.type in WHOLE:
         value = shape.term.value
         return int(value) if isinstance(value, int) and abs(value) < 1 << 31 else None
     return None
 
 
-@carried("substr")
+@translates_function("substr")
 def substr(value: Shape, offset: Shape, *length: Shape) -> Shape:
     """A part, counted from 0."""
     return _part(value, offset, *length, first=0)
 
 
-@carried("substr1")
+@translates_function("substr1")
 def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
     """A part, counted from 1."""
     return _part(value, offset, *length, first=1)
@@ -126,7 +148,7 @@ def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
 
 
 def _of_time(name: str, *types: str) -> None:
-    @carried(name)
+    @translates_function(name)
     def make(value: Shape) -> Shape:
         one = of_type(value, *types)
         return _strict(call(name, one.term, word=one.type), "bigint", one)
@@ -143,30 +165,30 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 # Numbers.
 
 
-@carried("abs")
+@translates_function("abs")
 def absolute(value: Shape) -> Shape:
     """Without its sign."""
     one = of_type(value, "integer", "bigint", "double")
     return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
 
 
-def _rounded(name: str) -> None:
-    @carried(name)
+def _register_rounding(name: str) -> None:
+    @translates_function(name)
     def make(value: Shape, *digits: Shape) -> Shape:
         one = of_type(value, *WHOLE, "double")
         places = _number(digits[0]) if digits else 0
         if places is None or not 0 <= places <= _DIGITS_MAX:
-            raise Uncarried(f"{name} to digits that are not known, or are too many")
+            raise UntranslatableExpression(f"{name} to digits that are not known, or are too many")
         if one.type in WHOLE:
             return one
-        return _strict(call(name, one.term, Literal(10.0**places, "double")), "double", one)
+        return _strict(call(name, one.term, LiteralTerm(10.0**places, "double")), "double", one)
 
 
 for _name in ("ceil", "floor", "round", "trunc"):
-    _rounded(_name)
+    _register_rounding(_name)
 
 
-@carried("sqrt")
+@translates_function("sqrt")
 def sqrt(value: Shape) -> Shape:
     """The square root; NaN of what has none."""
     one = of_type(value, "double")
@@ -174,14 +196,14 @@ def sqrt(value: Shape) -> Shape:
 
 
 def _extreme(name: str) -> None:
-    @carried(name)
+    @translates_function(name)
     def make(*values: Shape) -> Shape:
         cells = [cell(value) for value in values]
         if len({one.type for one in cells}) > 1 or cells[0].type not in ORDERED:
-            raise Uncarried(f"{name} of several types")
+            raise UntranslatableExpression(f"{name} of several types")
         unknown = any_of(*map(unknown_of, cells))
         found = call(name, *(one.term for one in cells)) if len(cells) > 1 else cells[0].term
-        term = found if unknown is False else call("if", term_of(unknown), Literal(None, cells[0].type), found)  # type: ignore[arg-type]
+        term = found if unknown is False else call("if", term_of(unknown), LiteralTerm(None, cells[0].type), found)  # type: ignore[arg-type]
         return _strict(term, cells[0].type, *cells)  # type: ignore[arg-type]
 
 
@@ -192,8 +214,8 @@ _extreme("least")
 # What is unknown.
 
 
-def _first(name: str, passed: Callable[[Shape], Flag]) -> None:
-    @carried(name)
+def _first(name: str, passed: Callable[[Shape], TruthTerm]) -> None:
+    @translates_function(name)
     def make(*values: Shape) -> Shape:
         cells = [cell(value) for value in values]
         found = null()
@@ -207,70 +229,70 @@ _first("if_null", null_of)
 _first("if_missing_or_null", unknown_of)
 
 
-@carried("nvl")
+@translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
     """The other value if the first is unknown."""
     return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 
-@carried("nvl2")
+@translates_function("nvl2")
 def nvl2(value: Shape, *others: Shape) -> Shape:
     """One value if the first is known, another if not."""
     known, unknown = others
     return chosen(unknown_of(value), then=cell(unknown), otherwise=cell(known))
 
 
-@carried("null_if")
+@translates_function("null_if")
 def null_if(value: Shape, other: Shape) -> Shape:
     """NULL if both are equal, else the first."""
-    one, equal = cell(value), compared(value, other, by="=")
+    one, equal = cell(value), compare_shapes(value, other, by="=")
     type_ = merged_type([one])
     if equal.type == "null":
         return equal
-    term = call("if", call("=", equal.term, FALSE), typed(one, type_), Literal(None, type_))
-    return Cell(term, type_, missing_of(equal))
+    term = call("if", call("=", equal.term, FALSE), typed_term(one, type_), LiteralTerm(None, type_))
+    return CellShape(term, type_, missing_of(equal))
 
 
 # Arrays.
 
 
-@carried("array_count", "coll_count")
+@translates_function("array_count", "coll_count")
 def array_count(value: Shape) -> Shape:
     """How many items are known; NULL of what is no array."""
-    if not isinstance(value, Items):
-        raise Uncarried("array_count of what is no column")
-    return Cell(call("count_known", value.term), "bigint", missing=False)
+    if not isinstance(value, ItemsShape):
+        raise UntranslatableExpression("array_count of what is no column")
+    return CellShape(call("count_known", value.term), "bigint", missing=False)
 
 
-@carried("len", "array_length")
+@translates_function("len", "array_length")
 def array_length(value: Shape) -> Shape:
     """How many items there are."""
-    if not isinstance(value, Items):
-        raise Uncarried("len of what is no column")
-    return Cell(call("size", value.term), "bigint", missing_of(value))
+    if not isinstance(value, ItemsShape):
+        raise UntranslatableExpression("len of what is no column")
+    return CellShape(call("size", value.term), "bigint", missing_of(value))
 
 
-def within(value: Shape, items: Shape, *, item: int) -> Shape:
+def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
     """`value IN items`, for a column of arrays; `item` is a column's number that is free."""
-    if not isinstance(items, Items) or not isinstance(items.item, Scalar):
-        raise Uncarried("IN of what is no array of scalars")
+    if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
+        raise UntranslatableExpression("IN of what is no array of scalars")
     one = cell(value)
-    equal = compared(Cell(Column(item), items.item.name), one, by="=")
+    equal = compare_shapes(CellShape(ColumnTerm(item), items.item.name), one, by="=")
     missing = any_of(missing_of(items), missing_of(one))
     if one.type == "null":
         return null(missing=missing)
     body = (
-        call("if", unknown, Literal(None, "boolean"), equal.term)
-        if (unknown := _flagged(one)) is not None
+        call("if", unknown, LiteralTerm(None, "boolean"), equal.term)
+        if (unknown := _unknown_flag(one)) is not None
         else equal.term
     )
-    term = call("exists", items.term, Lambda(item, body))
+    term = call("exists", items.term, LambdaTerm(item, body))
     found = truth(term, one)
-    emptied = call("if", unknown, Literal(None, "boolean"), term) if unknown is not None else term
-    return Cell(emptied, found.type, missing)
+    emptied = call("if", unknown, LiteralTerm(None, "boolean"), term) if unknown is not None else term
+    return CellShape(emptied, found.type, missing)
 
 
-def _flagged(one: Cell) -> Term | None:
+def _unknown_flag(one: CellShape) -> Term | None:
     """Whether a cell is unknown, if it may be."""
     flag = unknown_of(one)
     return None if flag is False else term_of(flag)
@@ -296,6 +318,6 @@ def result_type(function: str, type_: str) -> ScalarName:
     return "bigint" if function == "count" or (function == "sum" and type_ in WHOLE) else "double"
 
 
-def negation(flag: Flag) -> Term:
+def negation(flag: TruthTerm) -> Term:
     """A flag's opposite as a term."""
     return term_of(not_of(flag))

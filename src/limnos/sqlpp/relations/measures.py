@@ -12,49 +12,51 @@ from limnos.sqlpp.relations.expressions import condition, shape
 from limnos.sqlpp.relations.functions import KINDS, result_type
 from limnos.sqlpp.relations.nodes import Measure
 from limnos.sqlpp.relations.operators import cell
-from limnos.sqlpp.relations.shapes import Cell, Shape, Uncarried, unknown_of
-from limnos.sqlpp.relations.terms import FALSE, TRUE, Column, Flag, Literal, Term, call, term_of
+from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, unknown_of
+from limnos.sqlpp.relations.terms import FALSE, TRUE, ColumnTerm, LiteralTerm, Term, TruthTerm, call, term_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limnos.sqlpp.relations.carrier import Carrier
+    from limnos.sqlpp.relations.translator import BlockTranslator
 
-Found = "Callable[[int], Shape]"
+FoundShape = "Callable[[int], Shape]"
 
 
-def measured(node: plan.Aggregate, carrier: Carrier) -> tuple[Measure, Callable[[int], Shape]]:
+def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
     """An aggregate over the rows of a group, and its shape once its column has a number."""
     kept = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
-        term = None if kept is None else call("if", kept, TRUE, Literal(None, "boolean"))
-        return Measure(carrier.new(), "count", term), _counted
-    return over(node.function.name, shape(node.argument, carrier), distinct=node.distinct, kept=kept, carrier=carrier)
+        term = None if kept is None else call("if", kept, TRUE, LiteralTerm(None, "boolean"))
+        return Measure(carrier.new(), "count", term), _count_shape
+    return measure_over(
+        node.function.name, shape(node.argument, carrier), distinct=node.distinct, kept=kept, carrier=carrier
+    )
 
 
-def over(
-    function: str, value: Shape, *, distinct: bool, kept: Term | None, carrier: Carrier
+def measure_over(
+    function: str, value: Shape, *, distinct: bool, kept: Term | None, carrier: BlockTranslator
 ) -> tuple[Measure, Callable[[int], Shape]]:
     """An aggregate of a shape's known values, among them those of rows that are `kept`."""
     if function == "count":
         return Measure(
-            carrier.new(), "count", _filtered(_countable(value, distinct=distinct), kept), distinct
-        ), _counted
+            carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), kept), distinct
+        ), _count_shape
     one = cell(value)
     if function not in KINDS or one.type not in KINDS[function]:
-        raise Uncarried(f"{function} of values of type {one.type}")
+        raise UntranslatableExpression(f"{function} of values of type {one.type}")
     if distinct and function not in ("sum", "avg", "min", "max"):
-        raise Uncarried(f"{function} of distinct values")
+        raise UntranslatableExpression(f"{function} of distinct values")
     type_ = result_type(function, one.type)
-    found = Measure(carrier.new(), function, _filtered(_Typed(one.term, one.type), kept), distinct)
+    found = Measure(carrier.new(), function, _filter_value(_TypedTerm(one.term, one.type), kept), distinct)
 
     def made(number: int) -> Shape:
-        return Cell(Column(number), type_, missing=False)
+        return CellShape(ColumnTerm(number), type_, missing=False)
 
     return found, made
 
 
-class _Typed:
+class _TypedTerm:
     """A term and its type."""
 
     def __init__(self, term: Term, type_: str) -> None:
@@ -62,18 +64,18 @@ class _Typed:
         self.type = type_
 
 
-def _countable(value: Shape, *, distinct: bool) -> _Typed:
-    if isinstance(value, Cell):
-        return _Typed(value.term, "boolean" if value.type == "null" else value.type)
+def _countable(value: Shape, *, distinct: bool) -> _TypedTerm:
+    if isinstance(value, CellShape):
+        return _TypedTerm(value.term, "boolean" if value.type == "null" else value.type)
     if distinct:
-        raise Uncarried("count of distinct objects or arrays")
-    flag: Flag = unknown_of(value)
-    return _Typed(call("if", term_of(flag), Literal(None, "boolean"), TRUE), "boolean")
+        raise UntranslatableExpression("count of distinct objects or arrays")
+    flag: TruthTerm = unknown_of(value)
+    return _TypedTerm(call("if", term_of(flag), LiteralTerm(None, "boolean"), TRUE), "boolean")
 
 
-def _filtered(value: _Typed, kept: Term | None) -> Term:
-    return value.term if kept is None else call("if", kept, value.term, Literal(None, value.type))  # type: ignore[arg-type]
+def _filter_value(value: _TypedTerm, kept: Term | None) -> Term:
+    return value.term if kept is None else call("if", kept, value.term, LiteralTerm(None, value.type))  # type: ignore[arg-type]
 
 
-def _counted(number: int) -> Shape:
-    return Cell(Column(number), "bigint", known=True)
+def _count_shape(number: int) -> Shape:
+    return CellShape(ColumnTerm(number), "bigint", known=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from limnos.sqlpp.relations.terms import Column, Term, columns_in
+from limnos.sqlpp.relations.terms import ColumnTerm, Term, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 JoinKind = Literal["inner", "left", "right", "cross", "semi", "anti"]
 
 
-class Read(Struct, frozen=True):
+class DatasetRead(Struct, frozen=True):
     """The rows of a dataset: top-level columns by name, each under a number."""
 
     dataverse: tuple[str, ...]
@@ -33,7 +33,7 @@ class Filter(Struct, frozen=True):
     condition: Term
 
 
-class Extend(Struct, frozen=True):
+class Extension(Struct, frozen=True):
     """The rows with more columns."""
 
     source: Relation
@@ -58,7 +58,7 @@ class Measure(Struct, frozen=True):
     distinct: bool = False
 
 
-class Gather(Struct, frozen=True):
+class RowGrouping(Struct, frozen=True):
     """Groups of rows: their keys, and what is worked out for each. Without keys there is one group, also of no rows; without measures the keys are what is distinct."""
 
     source: Relation
@@ -76,7 +76,7 @@ class Unnest(Struct, frozen=True):
     outer: bool
 
 
-class Place(Struct, frozen=True):
+class OrderTerm(Struct, frozen=True):
     """One term of an order."""
 
     term: Term
@@ -84,14 +84,14 @@ class Place(Struct, frozen=True):
     nulls_first: bool
 
 
-class Windowed(Struct, frozen=True):
+class WindowColumn(Struct, frozen=True):
     """A window function: its value for each row. `rows` are the frame's edges, None beyond which everything is in; without it, from the first row to the last that is equal."""
 
     id: int
     function: str
     arguments: tuple[Term, ...]
     partition: tuple[Term, ...]
-    order: tuple[Place, ...]
+    order: tuple[OrderTerm, ...]
     rows: tuple[int | None, int | None] | None
 
 
@@ -99,17 +99,17 @@ class Window(Struct, frozen=True):
     """The rows with the values of window functions."""
 
     source: Relation
-    calls: tuple[Windowed, ...]
+    calls: tuple[WindowColumn, ...]
 
 
 class Sort(Struct, frozen=True):
     """The rows in an order, or the first of them alone."""
 
     source: Relation
-    places: tuple[Place, ...]
+    places: tuple[OrderTerm, ...]
 
 
-class Cut(Struct, frozen=True):
+class RowLimit(Struct, frozen=True):
     """So many rows from an offset on; a limit of None takes all."""
 
     source: Relation
@@ -124,19 +124,21 @@ class Union(Struct, frozen=True):
     columns: tuple[int, ...]
 
 
-Relation: TypeAlias = "Read | Filter | Extend | Join | Gather | Unnest | Window | Sort | Cut | Union"
+Relation: TypeAlias = (
+    "DatasetRead | Filter | Extension | Join | RowGrouping | Unnest | Window | Sort | RowLimit | Union"
+)
 
 
 def outputs(relation: Relation) -> frozenset[int]:
     """The columns that a relation has."""
     match relation:
-        case Read(columns=columns):
+        case DatasetRead(columns=columns):
             return frozenset(number for number, _ in columns)
-        case Extend(source=source, columns=columns):
+        case Extension(source=source, columns=columns):
             return outputs(source).union(number for number, _ in columns)
         case Join(kind=kind, left=left, right=right):
             return outputs(left) if kind in ("semi", "anti") else outputs(left) | outputs(right)
-        case Gather(keys=keys, measures=measures):
+        case RowGrouping(keys=keys, measures=measures):
             return frozenset([*(number for number, _ in keys), *(one.id for one in measures)])
         case Unnest(source=source, item=item, place=place):
             return outputs(source) | {item, place}
@@ -144,7 +146,7 @@ def outputs(relation: Relation) -> frozenset[int]:
             return outputs(source).union(one.id for one in calls)
         case Union(columns=columns):
             return frozenset(columns)
-        case Filter(source=source) | Sort(source=source) | Cut(source=source):
+        case Filter(source=source) | Sort(source=source) | RowLimit(source=source):
             return outputs(source)
 
 
@@ -153,11 +155,11 @@ def terms_of(relation: Relation) -> tuple[Term, ...]:
     match relation:
         case Filter(condition=condition):
             return (condition,)
-        case Extend(columns=columns):
+        case Extension(columns=columns):
             return tuple(term for _, term in columns)
         case Join(condition=condition):
             return () if condition is None else (condition,)
-        case Gather(keys=keys, measures=measures):
+        case RowGrouping(keys=keys, measures=measures):
             return (*(term for _, term in keys), *(one.term for one in measures if one.term is not None))
         case Unnest(array=array):
             return (array,)
@@ -166,12 +168,12 @@ def terms_of(relation: Relation) -> tuple[Term, ...]:
         case Sort(places=places):
             return tuple(place.term for place in places)
         case Union(arms=arms):
-            return tuple(Column(number) for _, columns in arms for number in columns)
-        case Read() | Cut():
+            return tuple(ColumnTerm(number) for _, columns in arms for number in columns)
+        case DatasetRead() | RowLimit():
             return ()
 
 
-def _window_terms(calls: tuple[Windowed, ...]) -> Iterator[Term]:
+def _window_terms(calls: tuple[WindowColumn, ...]) -> Iterator[Term]:
     for one in calls:
         yield from (*one.arguments, *one.partition, *(place.term for place in one.order))
 
@@ -179,7 +181,7 @@ def _window_terms(calls: tuple[Windowed, ...]) -> Iterator[Term]:
 def sources_of(relation: Relation) -> tuple[Relation, ...]:
     """What a relation is made of."""
     match relation:
-        case Read():
+        case DatasetRead():
             return ()
         case Join(left=left, right=right):
             return (left, right)
@@ -211,6 +213,6 @@ def parts_of(relation: Relation) -> Iterator[Relation]:
         waiting.extend(sources_of(one))
 
 
-def reads_of(relation: Relation) -> Iterator[Read]:
+def reads_of(relation: Relation) -> Iterator[DatasetRead]:
     """The datasets that a relation reads."""
-    yield from (one for one in parts_of(relation) if isinstance(one, Read))
+    yield from (one for one in parts_of(relation) if isinstance(one, DatasetRead))

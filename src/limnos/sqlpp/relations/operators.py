@@ -9,8 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.relations.shapes import Cell, Finished, Shape, Uncarried, missing_of, null_of, unknown_of
-from limnos.sqlpp.relations.terms import FALSE, Flag, Literal, Term, all_of, any_of, call, not_of, term_of
+from limnos.sqlpp.relations.shapes import (
+    CellShape,
+    FinishedShape,
+    Shape,
+    UntranslatableExpression,
+    missing_of,
+    null_of,
+    unknown_of,
+)
+from limnos.sqlpp.relations.terms import FALSE, LiteralTerm, Term, TruthTerm, all_of, any_of, call, not_of, term_of
 from limnos.sqlpp.values import text
 from limnos.sqlpp.values.model import NUMERIC
 
@@ -25,54 +33,54 @@ _EXACT_MAX = 1 << 53
 COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
-def null(type_: ScalarName = "boolean", *, missing: Flag = False) -> Cell:
+def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellShape:
     """What is always unknown."""
-    return Cell(Literal(None, type_), "null", missing)
+    return CellShape(LiteralTerm(None, type_), "null", missing)
 
 
-def truth(term: Term, *operands: Shape) -> Cell:
+def truth(term: Term, *operands: Shape) -> CellShape:
     """A boolean that is MISSING where an operand is, and NULL where else it is unknown."""
     known = all(unknown_of(one) is False for one in operands)
-    return Cell(term, "boolean", any_of(*map(missing_of, operands)), known)
+    return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
 
 
-def cell(shape: Shape) -> Cell:
+def cell(shape: Shape) -> CellShape:
     """A shape as a cell. Raises Uncarried."""
-    if isinstance(shape, Cell):
+    if isinstance(shape, CellShape):
         return shape
-    if isinstance(shape, Finished):
-        raise Uncarried(shape.reason)
-    raise Uncarried("an operator on an array or an object")
+    if isinstance(shape, FinishedShape):
+        raise UntranslatableExpression(shape.reason)
+    raise UntranslatableExpression("an operator on an array or an object")
 
 
-def of_type(shape: Shape, *types: str) -> Cell:
+def of_type(shape: Shape, *types: str) -> CellShape:
     """A cell of one of these types. Raises Uncarried."""
     found = cell(shape)
     if found.type not in types:
-        raise Uncarried(f"a value of type {found.type} in the place of {types[0]}")
+        raise UntranslatableExpression(f"a value of type {found.type} in the place of {types[0]}")
     return found
 
 
-def compared(left: Shape, right: Shape, *, by: str) -> Cell:
+def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
     """A comparison."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
         return null(missing=any_of(missing_of(one), missing_of(other)))
     if by not in ("=", "!=") and one.type not in ORDERED:
-        raise Uncarried(f"the order of values of type {one.type}")
-    return truth(_compared(one, other, by=by), one, other)
+        raise UntranslatableExpression(f"the order of values of type {one.type}")
+    return truth(_compare_cells(one, other, by=by), one, other)
 
 
-def _family(one: Cell) -> str:
+def _family(one: CellShape) -> str:
     return "number" if one.type in NUMERIC else one.type
 
 
-def _compared(one: Cell, other: Cell, *, by: str) -> Term:
+def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
     """A comparison of two of one family."""
     if "bigint" not in (one.type, other.type) or not {one.type, other.type} & set(REAL):
         return call(by, one.term, other.term)
     for here, there in ((one, other), (other, one)):
-        if isinstance(here.term, Literal):
+        if isinstance(here.term, LiteralTerm):
             same = _as_type(here.term, there)
             if same is not None:
                 return call(by, *((same, there.term) if here is one else (there.term, same)))
@@ -82,149 +90,149 @@ def _compared(one: Cell, other: Cell, *, by: str) -> Term:
     return call("exact", other.term, call("cast", one.term, word="double"), word=turned)
 
 
-def _as_type(literal: Literal, other: Cell) -> Term | None:
+def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
     """A number as a literal of another type; None where it would not be the same number."""
     value = literal.value
     if not isinstance(value, (int, float)) or value != value or abs(value) > _EXACT_MAX:  # noqa: PLR0124 - a NaN
         return None
     if other.type == "bigint":
-        return Literal(int(value), "bigint") if float(value).is_integer() else None
-    return Literal(float(value), "double") if other.type == "double" else None
+        return LiteralTerm(int(value), "bigint") if float(value).is_integer() else None
+    return LiteralTerm(float(value), "double") if other.type == "double" else None
 
 
 # Logic.
 
 
-def boolean(shape: Shape) -> Cell:
+def boolean(shape: Shape) -> CellShape:
     """A condition. Raises Uncarried for what is none."""
     return of_type(shape, "boolean", "null")
 
 
-def both(operands: list[Shape]) -> Cell:
+def both(operands: list[Shape]) -> CellShape:
     """AND: false if one is, else MISSING before NULL before true."""
     cells = [boolean(one) for one in operands]
     term = call("and", *(one.term for one in cells))
-    return Cell(term, "boolean", any_of(*map(missing_of, cells)), all(one.known for one in cells))
+    return CellShape(term, "boolean", any_of(*map(missing_of, cells)), all(one.known for one in cells))
 
 
-def either(operands: list[Shape]) -> Cell:
+def either(operands: list[Shape]) -> CellShape:
     """OR: true if one is, else NULL before MISSING before false."""
     cells = [boolean(one) for one in operands]
     term = call("or", *(one.term for one in cells))
-    return Cell(term, "boolean", not_of(any_of(*map(null_of, cells))), all(one.known for one in cells))
+    return CellShape(term, "boolean", not_of(any_of(*map(null_of, cells))), all(one.known for one in cells))
 
 
-def negated(shape: Shape) -> Cell:
+def negated(shape: Shape) -> CellShape:
     """NOT."""
     one = boolean(shape)
     if one.type == "null":
         return one
-    return Cell(call("not", one.term), "boolean", one.missing, one.known)
+    return CellShape(call("not", one.term), "boolean", one.missing, one.known)
 
 
 def is_true(shape: Shape) -> Term:
     """A condition where only what is true counts; what is no boolean is not true. Raises Uncarried."""
-    if isinstance(shape, Finished):
-        raise Uncarried(shape.reason)
-    return shape.term if isinstance(shape, Cell) and shape.type == "boolean" else FALSE
+    if isinstance(shape, FinishedShape):
+        raise UntranslatableExpression(shape.reason)
+    return shape.term if isinstance(shape, CellShape) and shape.type == "boolean" else FALSE
 
 
 # Arithmetic.
 
 
-def arithmetic(left: Shape, right: Shape, *, by: str) -> Cell:
+def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
     """`+`, `-`, `*`, `/`, DIV, MOD of numbers."""
     one, other = cell(left), cell(right)
     missing = any_of(missing_of(one), missing_of(other))
     if "null" in (one.type, other.type):
         return null(missing=missing)
     if one.type not in NUMERIC or other.type not in NUMERIC:
-        raise Uncarried(f"{by} of {one.type} and {other.type}")
+        raise UntranslatableExpression(f"{by} of {one.type} and {other.type}")
     wider: ScalarName = NUMERIC[max(NUMERIC.index(one.type), NUMERIC.index(other.type))]  # type: ignore[assignment]
     if by == "/" and wider in WHOLE:
         wider = "double"
     if wider == "float":
-        raise Uncarried("arithmetic of type float")
+        raise UntranslatableExpression("arithmetic of type float")
     terms = [as_type(each, wider) for each in (one, other)]
     known = one.known and other.known
     if by in ("+", "-", "*"):
-        return Cell(call(by, *terms), wider, missing, known)
+        return CellShape(call(by, *terms), wider, missing, known)
     name = {"/": "/", "div": "div" if wider in WHOLE else "/", "mod": "mod"}.get(by)
     if name is None:
-        raise Uncarried(f"the operator {by}")
+        raise UntranslatableExpression(f"the operator {by}")
     zero = _literal(0, wider)
-    if isinstance(terms[1], Literal) and terms[1].value:
-        return Cell(call(name, *terms, word=wider), wider, missing, known)
-    guarded = call("if", call("=", terms[1], zero), Literal(None, wider), call(name, *terms, word=wider))
-    return Cell(guarded, wider, missing, known=False)
+    if isinstance(terms[1], LiteralTerm) and terms[1].value:
+        return CellShape(call(name, *terms, word=wider), wider, missing, known)
+    guarded = call("if", call("=", terms[1], zero), LiteralTerm(None, wider), call(name, *terms, word=wider))
+    return CellShape(guarded, wider, missing, known=False)
 
 
-def _literal(value: int, type_: ScalarName) -> Literal:
-    return Literal(float(value) if type_ in REAL else value, type_)
+def _literal(value: int, type_: ScalarName) -> LiteralTerm:
+    return LiteralTerm(float(value) if type_ in REAL else value, type_)
 
 
-def as_type(one: Cell, wanted: ScalarName) -> Term:
+def as_type(one: CellShape, wanted: ScalarName) -> Term:
     """A number's term in a wider type, or a narrow one's in its own: columns of narrow numbers are wider than they."""
-    if isinstance(one.term, Literal) and isinstance(one.term.value, (int, float)):
+    if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
         value = one.term.value
         if wanted not in REAL:
-            return Literal(int(value), wanted)
+            return LiteralTerm(int(value), wanted)
         if isinstance(value, float) or abs(value) <= _EXACT_MAX:
-            return Literal(float(value), wanted)
+            return LiteralTerm(float(value), wanted)
     if one.type == wanted and wanted not in ("tinyint", "smallint"):
         return one.term
     return call("cast", one.term, word=wanted)
 
 
-def minus(shape: Shape) -> Cell:
+def minus(shape: Shape) -> CellShape:
     """A sign before a number."""
     one = cell(shape)
     if one.type == "null":
         return one
     if one.type not in ("integer", "bigint", "double"):
-        raise Uncarried(f"a sign before {one.type}")
-    return Cell(call("negative", one.term), one.type, one.missing, one.known)
+        raise UntranslatableExpression(f"a sign before {one.type}")
+    return CellShape(call("negative", one.term), one.type, one.missing, one.known)
 
 
 # Strings.
 
 
-def joined(left: Shape, right: Shape) -> Cell:
+def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
     """`||`"""  # noqa: D415 - the code is the sentence
     one, other = of_type(left, "string"), of_type(right, "string")
     missing = any_of(missing_of(one), missing_of(other))
-    return Cell(call("concat", one.term, other.term), "string", missing, one.known and other.known)
+    return CellShape(call("concat", one.term, other.term), "string", missing, one.known and other.known)
 
 
-def like(left: Shape, right: Shape) -> Cell:
+def like(left: Shape, right: Shape) -> CellShape:
     """LIKE with a pattern that is known and right."""
     one, other = of_type(left, "string"), cell(right)
-    if not isinstance(other.term, Literal) or not isinstance(other.term.value, str):
-        raise Uncarried("LIKE with a pattern that is not known")
+    if not isinstance(other.term, LiteralTerm) or not isinstance(other.term.value, str):
+        raise UntranslatableExpression("LIKE with a pattern that is not known")
     try:
         text.like("", other.term.value)
     except SqlppError as error:
-        raise Uncarried(error.message) from None
+        raise UntranslatableExpression(error.message) from None
     return truth(call("like", one.term, other.term), one)
 
 
-def distinct(left: Shape, right: Shape) -> Cell:
+def distinct(left: Shape, right: Shape) -> CellShape:
     """`IS DISTINCT FROM`: never unknown."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
-        apart: Flag = not_of(_both_alike(one, other))
+        apart: TruthTerm = not_of(_both_alike(one, other))
     else:
-        differ = call("coalesce", _compared(one, other, by="!="), FALSE)
+        differ = call("coalesce", _compare_cells(one, other, by="!="), FALSE)
         apart = any_of(differ, not_of(_alike(one, other)))
-    return Cell(term_of(apart), "boolean", missing=False, known=True)
+    return CellShape(term_of(apart), "boolean", missing=False, known=True)
 
 
-def _both_alike(one: Cell, other: Cell) -> Flag:
+def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:
     """Whether both are MISSING or both NULL."""
     return any_of(all_of(missing_of(one), missing_of(other)), all_of(null_of(one), null_of(other)))
 
 
-def _alike(one: Cell, other: Cell) -> Flag:
+def _alike(one: CellShape, other: CellShape) -> TruthTerm:
     """Whether both are known, or both MISSING, or both NULL."""
     return any_of(all_of(not_of(unknown_of(one)), not_of(unknown_of(other))), _both_alike(one, other))
 
@@ -232,24 +240,24 @@ def _alike(one: Cell, other: Cell) -> Flag:
 # Choice.
 
 
-def merged_type(cells: list[Cell]) -> ScalarName:
+def merged_type(cells: list[CellShape]) -> ScalarName:
     """The one type of some values, those that are never known left aside. Raises Uncarried."""
     types: set[ScalarName] = {one.type for one in cells if one.type != "null"}
     if len(types) > 1:
-        raise Uncarried(f"values of the types {', '.join(sorted(types))} in one place")
+        raise UntranslatableExpression(f"values of the types {', '.join(sorted(types))} in one place")
     return types.pop() if types else "boolean"
 
 
-def typed(one: Cell, type_: ScalarName) -> Term:
+def typed_term(one: CellShape, type_: ScalarName) -> Term:
     """A cell's term, in a type where it has none."""
-    return Literal(None, type_) if one.type == "null" else one.term
+    return LiteralTerm(None, type_) if one.type == "null" else one.term
 
 
-def chosen(flag: Flag, *, then: Cell, otherwise: Cell) -> Cell:
+def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
     """One of two cells."""
     if isinstance(flag, bool):
         return then if flag else otherwise
     type_ = merged_type([then, otherwise])
-    term = call("if", flag, typed(then, type_), typed(otherwise, type_))
+    term = call("if", flag, typed_term(then, type_), typed_term(otherwise, type_))
     missing = any_of(all_of(flag, missing_of(then)), all_of(not_of(flag), missing_of(otherwise)))
-    return Cell(term, type_, missing, then.known and otherwise.known)
+    return CellShape(term, type_, missing, then.known and otherwise.known)

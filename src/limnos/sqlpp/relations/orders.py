@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING
 
 from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.expressions import shape
-from limnos.sqlpp.relations.nodes import Place
-from limnos.sqlpp.relations.shapes import Uncarried, missing_of, unknown_of
-from limnos.sqlpp.relations.terms import Flag, Literal, Term, call, term_of
+from limnos.sqlpp.relations.nodes import OrderTerm
+from limnos.sqlpp.relations.shapes import UntranslatableExpression, missing_of, unknown_of
+from limnos.sqlpp.relations.terms import LiteralTerm, Term, TruthTerm, call, term_of
 
 if TYPE_CHECKING:
     from limnos.sqlpp import plan
-    from limnos.sqlpp.relations.carrier import Carrier
+    from limnos.sqlpp.relations.translator import BlockTranslator
 
 
-def places_of(order: tuple[plan.Order, ...], carrier: Carrier) -> tuple[Place, ...]:
+def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:
     """ORDER BY: MISSING before NULL before values, unless it says where unknown ones go."""
-    places: list[Place] = []
+    places: list[OrderTerm] = []
     for item in order:
         one = operators.cell(shape(item.value, carrier))
         if one.type not in operators.ORDERED and one.type != "null":
-            raise Uncarried(f"ORDER BY values of type {one.type}")
+            raise UntranslatableExpression(f"ORDER BY values of type {one.type}")
         first = not item.descending if item.nulls_first is None else item.nulls_first
         flag = missing_of(one)
         if not isinstance(flag, bool):
             if one.type != "null":
-                places.append(Place(_aside(unknown_of(one)), descending=not first, nulls_first=True))
-            places.append(Place(_aside(flag), item.descending, nulls_first=True))
+                places.append(OrderTerm(_flag_order_term(unknown_of(one)), descending=not first, nulls_first=True))
+            places.append(OrderTerm(_flag_order_term(flag), item.descending, nulls_first=True))
         if one.type != "null":
-            places.append(Place(one.term, item.descending, first))
+            places.append(OrderTerm(one.term, item.descending, first))
     return tuple(places)
 
 
-def _aside(flag: Flag) -> Term:
+def _flag_order_term(flag: TruthTerm) -> Term:
     """What comes first where a flag holds."""
-    return call("if", term_of(flag), Literal(0, "integer"), Literal(1, "integer"))
+    return call("if", term_of(flag), LiteralTerm(0, "integer"), LiteralTerm(1, "integer"))

@@ -9,26 +9,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.sqlpp.relations.finishing import function_of
-from limnos.sqlpp.relations.shapes import Cell, Finished, Fixed, Items, Shape
-from limnos.sqlpp.relations.terms import Literal, Term
+from limnos.sqlpp.relations.deferred_expressions import function_of
+from limnos.sqlpp.relations.shapes import CellShape, FinishedShape, FixedShape, ItemsShape, Shape
+from limnos.sqlpp.relations.terms import LiteralTerm, Term
 from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, open_read, reader_of
 from limnos.sqlpp.values.model import MISSING, Bag, Value, object_of
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.relations.shapes import Record
-    from limnos.sqlpp.relations.terms import Flag
+    from limnos.sqlpp.relations.shapes import RecordShape
+    from limnos.sqlpp.relations.terms import TruthTerm
 
 Row = Sequence["Plain"]
-Make = Callable[[Row], Value]
+RowMaker = Callable[[Row], Value]
 _BOOLEAN, _STRING = Scalar("boolean"), Scalar("string")
 
 
-class Layout(NamedTuple):
+class ResultLayout(NamedTuple):
     """Terms with their types, in the order of a row, and what makes a value of one."""
 
     columns: tuple[tuple[Term, DeclaredType], ...]
-    make: Make
+    make: RowMaker
     finished: tuple[str, ...] = ()
     """Why values are left for the evaluator to work out from a row; empty where none are."""
     keep: Callable[[Row], bool] | None = None
@@ -45,16 +45,16 @@ class Layout(NamedTuple):
         return islice((self.make(row) for row in rows if keep(row)), self.offset, end)
 
 
-def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> Layout:
+def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> ResultLayout:
     """How results of a shape come, of the rows for which what is left holds."""
-    building = _Building()
+    building = _LayoutBuilder()
     make = building.maker(shape)
     asked = [building.maker(one) for one in left]
     keep = (lambda row: all(ask(row) is True for ask in asked)) if asked else None
-    return Layout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
+    return ResultLayout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
 
 
-class _Building:
+class _LayoutBuilder:
     """The columns so far."""
 
     def __init__(self) -> None:
@@ -65,47 +65,47 @@ class _Building:
         self.columns.append((term, type_))
         return len(self.columns) - 1
 
-    def maker(self, shape: Shape) -> Make:
-        if isinstance(shape, Cell):
+    def maker(self, shape: Shape) -> RowMaker:
+        if isinstance(shape, CellShape):
             return self._cell(shape)
-        if isinstance(shape, Items):
+        if isinstance(shape, ItemsShape):
             type_ = BagType(shape.item) if shape.bag else ArrayType(shape.item)
             return self._read(shape.term, type_, missing=shape.missing)
-        if isinstance(shape, Finished):
+        if isinstance(shape, FinishedShape):
             return self._finished(shape)
-        if isinstance(shape, Fixed):
+        if isinstance(shape, FixedShape):
             makers = [self.maker(item) for item in shape.items]
             kind = Bag if shape.bag else tuple
             return lambda row: kind([make(row) for make in makers])
         return self._record(shape)
 
-    def _finished(self, shape: Finished) -> Make:
+    def _finished(self, shape: FinishedShape) -> RowMaker:
         """A value that the evaluator works out."""
         self.finished.append(shape.reason)
         makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
         missing = self._flag(shape.missing)
         return lambda row: MISSING if missing(row) else work([make(row) for make in makers])
 
-    def _cell(self, cell: Cell) -> Make:
+    def _cell(self, cell: CellShape) -> RowMaker:
         if cell.type == "null":
             return self._unknown(cell.missing)
-        if isinstance(cell.term, Literal) and cell.term.value is not None:
+        if isinstance(cell.term, LiteralTerm) and cell.term.value is not None:
             value = cell.term.value
             return lambda _: value
         return self._read(cell.term, Scalar(cell.type), missing=cell.missing)
 
-    def _read(self, term: Term, type_: DeclaredType, *, missing: Flag) -> Make:
+    def _read(self, term: Term, type_: DeclaredType, *, missing: TruthTerm) -> RowMaker:
         at, read, unknown = self._at(term, type_), reader_of(type_), self._unknown(missing)
         return lambda row: unknown(row) if row[at] is None else read(row[at])
 
-    def _unknown(self, missing: Flag) -> Make:
+    def _unknown(self, missing: TruthTerm) -> RowMaker:
         if isinstance(missing, bool):
             value: Value = MISSING if missing else None
             return lambda _: value
         at = self._at(missing, _BOOLEAN)
         return lambda row: MISSING if row[at] else None
 
-    def _record(self, record: Record) -> Make:
+    def _record(self, record: RecordShape) -> RowMaker:
         there = None if record.there is True else self._flag(record.there)
         unknown = self._unknown(record.missing) if there is not None else None
         make = self._fields(record) if record.declared is None else self._declared(record)
@@ -113,13 +113,13 @@ class _Building:
             return make
         return lambda row: make(row) if there(row) else unknown(row)
 
-    def _flag(self, flag: Flag) -> Callable[[Row], bool]:
+    def _flag(self, flag: TruthTerm) -> Callable[[Row], bool]:
         if isinstance(flag, bool):
             return lambda _: flag
         at = self._at(flag, _BOOLEAN)
         return lambda row: bool(row[at])
 
-    def _fields(self, record: Record) -> Make:
+    def _fields(self, record: RecordShape) -> RowMaker:
         makers = [(name, self.maker(field)) for name, field in record.fields]
 
         def make(row: Row) -> Value:
@@ -128,7 +128,7 @@ class _Building:
 
         return make
 
-    def _declared(self, record: Record) -> Make:
+    def _declared(self, record: RecordShape) -> RowMaker:
         """An object of a dataset: what is NULL in it, and what is not declared, is in its open part."""
         makers = [(name, self._plainly(field)) for name, field in record.fields]
         opened = None if record.open is None else self._at(record.open, _STRING)
@@ -144,10 +144,10 @@ class _Building:
 
         return make
 
-    def _plainly(self, field: Shape) -> Make:
+    def _plainly(self, field: Shape) -> RowMaker:
         """A field of a declared object, MISSING where its column is empty."""
-        if isinstance(field, Cell) and field.type != "null":
+        if isinstance(field, CellShape) and field.type != "null":
             return self._read(field.term, Scalar(field.type), missing=True)
-        if isinstance(field, Items):
+        if isinstance(field, ItemsShape):
             return self._read(field.term, BagType(field.item) if field.bag else ArrayType(field.item), missing=True)
         return self.maker(field)

@@ -12,28 +12,27 @@ from msgspec import structs
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.relations import blocks, operators
-from limnos.sqlpp.relations.blocks import grouped, query_of, rows_of, selected
-from limnos.sqlpp.relations.carrier import Carrier
-from limnos.sqlpp.relations.expressions import HANDLERS, bind, call_of, condition, folded, shape
-from limnos.sqlpp.relations.measures import over
-from limnos.sqlpp.relations.nodes import Cut, Gather, Measure, outputs
+from limnos.sqlpp.relations.blocks import add_groups, add_select, query_of, rows_of
+from limnos.sqlpp.relations.expressions import HANDLERS, bind_slot, call_of, condition, fold_constant, shape
+from limnos.sqlpp.relations.measures import measure_over
+from limnos.sqlpp.relations.nodes import Measure, RowGrouping, RowLimit, outputs
 from limnos.sqlpp.relations.shapes import (
-    Cell,
-    Record,
+    CellShape,
+    RecordShape,
     Shape,
-    Uncarried,
+    UntranslatableExpression,
     absent_where,
-    changed,
     is_null,
+    map_terms,
     terms_in,
     unknown_of,
 )
 from limnos.sqlpp.relations.terms import (
     FALSE,
     TRUE,
-    Call,
-    Column,
-    Literal,
+    CallTerm,
+    ColumnTerm,
+    LiteralTerm,
     Term,
     all_of,
     call,
@@ -41,6 +40,7 @@ from limnos.sqlpp.relations.terms import (
     not_of,
     term_of,
 )
+from limnos.sqlpp.relations.translator import BlockTranslator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,14 +52,14 @@ _OVER_ARRAYS = {
 }
 
 
-def query_in(node: plan.Expression, carrier: Carrier) -> plan.Query | None:
+def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | None:
     """The query that an expression is, variables followed."""
     while True:
         if isinstance(node, plan.Subquery):
             return node.query
         if isinstance(node, plan.LetIn):
             for slot, value in node.lets:
-                bind(slot, value, carrier=carrier)
+                bind_slot(slot, value, carrier=carrier)
             node = node.body
         elif isinstance(node, plan.Local) and node.slot in carrier.known.later:
             node = carrier.known.later[node.slot]
@@ -70,7 +70,7 @@ def query_in(node: plan.Expression, carrier: Carrier) -> plan.Query | None:
 # Conditions.
 
 
-def taken(node: plan.Expression, carrier: Carrier) -> bool:
+def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
     """Take a condition as a join of rows; False for what is no such condition."""
     negated = False
     while isinstance(node, plan.Negated):
@@ -79,54 +79,58 @@ def taken(node: plan.Expression, carrier: Carrier) -> bool:
         query = query_in(node.operand, carrier)
         if query is None:
             return False
-        _partnered(query, carrier, negated=negated, met=lambda _shape, _inner: TRUE)
+        _join_partners(query, carrier, negated=negated, met=lambda _shape, _inner: TRUE)
         return True
     if isinstance(node, plan.Operate) and node.operators in (("in",), ("not in",)):
-        return _taken_in(node, carrier, negated=negated)
+        return _take_membership(node, carrier, negated=negated)
     if isinstance(node, plan.Quantified) and len(node.bindings) == 1:
-        return _taken_quantified(node, carrier, negated=negated)
+        return _take_quantifier(node, carrier, negated=negated)
     return False
 
 
-def _taken_in(node: plan.Operate, carrier: Carrier, *, negated: bool) -> bool:
+def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: bool) -> bool:
     query = query_in(node.operands[1], carrier)
     if query is None:
         return False
     value = operators.cell(shape(node.operands[0], carrier))
     if (node.operators[0] == "in") is not negated:
-        _partnered(query, carrier, negated=False, met=lambda item, _: operators.compared(item, value, by="=").term)
+        _join_partners(
+            query, carrier, negated=False, met=lambda item, _: operators.compare_shapes(item, value, by="=").term
+        )
         return True
     # NOT IN is true where the value is known, and every item is known, of its type, and another.
     unknown = unknown_of(value)
     if unknown is not False:
         carrier.filter(term_of(not_of(unknown)))
-    _partnered(query, carrier, negated=True, met=lambda item, _: _not_surely_other(item, value))
+    _join_partners(query, carrier, negated=True, met=lambda item, _: _not_surely_other(item, value))
     return True
 
 
-def _not_surely_other(item: Shape, value: Cell) -> Term:
-    equal = operators.compared(item, value, by="=")
+def _not_surely_other(item: Shape, value: CellShape) -> Term:
+    equal = operators.compare_shapes(item, value, by="=")
     if equal.type == "null":
         return TRUE
     return call("or", equal.term, term_of(unknown_of(item))) if unknown_of(item) is not False else equal.term
 
 
-def _taken_quantified(node: plan.Quantified, carrier: Carrier, *, negated: bool) -> bool:
+def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated: bool) -> bool:
     ((slot, source),) = node.bindings
     query = query_in(source, carrier)
     if query is None or node.kind == "some and every":
         return False
 
-    def met(item: Shape, inner: Carrier) -> Term:
+    def met(item: Shape, inner: BlockTranslator) -> Term:
         inner.known.shapes[slot] = item
         found = condition(node.condition, inner)
         return found if node.kind == "some" else call("not", call("coalesce", found, FALSE))
 
-    _partnered(query, carrier, negated=(node.kind == "every") is not negated, met=met)
+    _join_partners(query, carrier, negated=(node.kind == "every") is not negated, met=met)
     return True
 
 
-def _partnered(query: plan.Query, carrier: Carrier, *, negated: bool, met: Callable[[Shape, Carrier], Term]) -> None:
+def _join_partners(
+    query: plan.Query, carrier: BlockTranslator, *, negated: bool, met: Callable[[Shape, BlockTranslator], Term]
+) -> None:
     """Keep the rows that have a partner among the results of a query, or that have none."""
     inner = carrier.inner()
     item = _results(query, inner)
@@ -134,11 +138,11 @@ def _partnered(query: plan.Query, carrier: Carrier, *, negated: bool, met: Calla
     conditions = [*inner.aside, *([] if term == TRUE else [term])]
     on = term_of(all_of(*conditions))
     if not columns_in(on) <= outputs(inner.relation) | outputs(carrier.relation):
-        raise Uncarried("a subquery about a query around its outer one")
+        raise UntranslatableExpression("a subquery about a query around its outer one")
     carrier.join("anti" if negated else "semi", inner.relation, on=on)
 
 
-def _results(query: plan.Query, inner: Carrier) -> Shape:
+def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     """A query's results; conditions about an outer block stay aside where the query is plain rows."""
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
@@ -147,18 +151,18 @@ def _results(query: plan.Query, inner: Carrier) -> Shape:
         inner.rows = rows.relation
         return rows.shape
     for let in query.lets:
-        bind(let.slot, let.value, carrier=inner)
+        bind_slot(let.slot, let.value, carrier=inner)
     rows_of(block, inner)
     try:
-        return blocks.projected(block.select, inner)
-    except Uncarried:
-        return Record(())  # EXISTS does not look at it, and others refuse it
+        return blocks.projection_shape(block.select, inner)
+    except UntranslatableExpression:
+        return RecordShape(())  # EXISTS does not look at it, and others refuse it
 
 
 # Values.
 
 
-class _Keys(NamedTuple):
+class _CorrelationKeys(NamedTuple):
     """What inner rows are grouped by, and the outer terms that these must equal."""
 
     inner: tuple[tuple[int, Term], ...]
@@ -168,30 +172,30 @@ class _Keys(NamedTuple):
     def on(self) -> Term:
         """The condition of the join."""
         pairs = zip(self.outer, self.inner, strict=True)
-        return term_of(all_of(*(call("=", outer, Column(number)) for outer, (number, _) in pairs)))
+        return term_of(all_of(*(call("=", outer, ColumnTerm(number)) for outer, (number, _) in pairs)))
 
 
-def _keys(inner: Carrier) -> _Keys:
+def _keys(inner: BlockTranslator) -> _CorrelationKeys:
     """The equalities that an inner block says of an outer one. Raises Uncarried for what is more than that."""
     there = outputs(inner.relation)
     found: list[tuple[Term, Term]] = []
     for term in inner.aside:
-        parts = term.arguments if isinstance(term, Call) and term.name == "and" else (term,)
+        parts = term.arguments if isinstance(term, CallTerm) and term.name == "and" else (term,)
         found.extend(_sides(one, there) for one in parts)
     inner.aside = []
-    return _Keys(tuple((inner.new(), own) for own, _ in found), tuple(outer for _, outer in found))
+    return _CorrelationKeys(tuple((inner.new(), own) for own, _ in found), tuple(outer for _, outer in found))
 
 
 def _sides(term: Term, there: frozenset[int]) -> tuple[Term, Term]:
-    if isinstance(term, Call) and term.name == "=":
+    if isinstance(term, CallTerm) and term.name == "=":
         left, right = term.arguments
         for own, other in ((left, right), (right, left)):
             if columns_in(own) <= there and columns_in(own) and not columns_in(other) & there:
                 return own, other
-    raise Uncarried("a subquery with more than equalities to its outer query")
+    raise UntranslatableExpression("a subquery with more than equalities to its outer query")
 
 
-def first_of(query: plan.Query, carrier: Carrier) -> Shape:
+def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
     """The first result of a query, beside each row; MISSING where there is none."""
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
@@ -199,26 +203,26 @@ def first_of(query: plan.Query, carrier: Carrier) -> Shape:
     inner = carrier.inner()
     item = _results(query, inner)
     if not inner.aside:
-        inner.rows = Cut(inner.relation, 1, 0)
-        return _beside(item, TRUE, carrier=carrier, inner=inner)
+        inner.rows = RowLimit(inner.relation, 1, 0)
+        return _joined_item(item, TRUE, carrier=carrier, inner=inner)
     if query.order:
-        raise Uncarried("the first of an order, for each row of an outer query")
+        raise UntranslatableExpression("the first of an order, for each row of an outer query")
     keys = _keys(inner)
     held = {term: inner.new() for term in terms_in(item)}
     measures = tuple(Measure(number, "first", term) for term, number in held.items())
-    inner.rows = Gather(inner.relation, keys.inner, measures)
-    item = changed(item, lambda term: Column(held[term]))
-    return _beside(item, keys.on, carrier=carrier, inner=inner)
+    inner.rows = RowGrouping(inner.relation, keys.inner, measures)
+    item = map_terms(item, lambda term: ColumnTerm(held[term]))
+    return _joined_item(item, keys.on, carrier=carrier, inner=inner)
 
 
-def _beside(item: Shape, on: Term, *, carrier: Carrier, inner: Carrier) -> Shape:
+def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
     """A result beside each row that has one."""
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))
     carrier.relation  # noqa: B018 - refuses where there are no rows
     carrier.join("left", inner.relation, on=on)
-    return absent_where(settled, is_null(Column(flag)))
+    return absent_where(settled, is_null(ColumnTerm(flag)))
 
 
 def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
@@ -229,75 +233,78 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
     )  # fmt: skip
 
 
-def _one_group(query: plan.Query, block: plan.Block, *, carrier: Carrier) -> Shape:
+def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
     """What an aggregate without GROUP BY gives: one result, also where there are no rows."""
     if block.having is not None:
-        raise Uncarried("HAVING of a subquery that is one group")
+        raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()
     for let in query.lets:
-        bind(let.slot, let.value, carrier=inner)
+        bind_slot(let.slot, let.value, carrier=inner)
     rows_of(block, inner)
     keys = _keys(inner)
-    grouped(block, (), carrier=inner, more=keys.inner)
+    add_groups(block, (), carrier=inner, more=keys.inner)
     measures = inner.relation
-    if not isinstance(measures, Gather):
-        raise Uncarried("LET after an aggregate with a subquery")
+    if not isinstance(measures, RowGrouping):
+        raise UntranslatableExpression("LET after an aggregate with a subquery")
     _joined_group(measures, keys, carrier=carrier)
     counts = {one.id for one in measures.measures if one.function == "count"}
-    carrier.aggregates = {**carrier.aggregates, **{at: _counted(one, counts) for at, one in inner.aggregates.items()}}
-    return selected(structs.replace(block, group=None), (), carrier=carrier)
+    carrier.aggregates = {
+        **carrier.aggregates,
+        **{at: _zero_counts(one, counts) for at, one in inner.aggregates.items()},
+    }
+    return add_select(structs.replace(block, group=None), (), carrier=carrier)
 
 
-def _joined_group(gathered: Gather, keys: _Keys, *, carrier: Carrier) -> None:
+def _joined_group(gathered: RowGrouping, keys: _CorrelationKeys, *, carrier: BlockTranslator) -> None:
     carrier.relation  # noqa: B018 - refuses where there are no rows
     carrier.join("left" if keys.inner else "cross", gathered, on=keys.on if keys.inner else None)
 
 
-def _counted(one: Shape, counts: set[int]) -> Shape:
+def _zero_counts(one: Shape, counts: set[int]) -> Shape:
     """A count of no rows is 0."""
-    if isinstance(one, Cell) and isinstance(one.term, Column) and one.term.id in counts:
-        return structs.replace(one, term=call("coalesce", one.term, Literal(0, "bigint")))
+    if isinstance(one, CellShape) and isinstance(one.term, ColumnTerm) and one.term.id in counts:
+        return structs.replace(one, term=call("coalesce", one.term, LiteralTerm(0, "bigint")))
     return one
 
 
-def over_query(function: str, query: plan.Query, *, carrier: Carrier) -> Shape:
+def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) -> Shape:
     """An aggregate over the results of a query."""
     inner = carrier.inner()
     item = _results(query, inner)
     if function.startswith("strict_") and function != "strict_count" and unknown_of(item) is not False:
-        raise Uncarried(f"{function} of what may be unknown")
+        raise UntranslatableExpression(f"{function} of what may be unknown")
     name = _OVER_ARRAYS[function]
     if function == "strict_count":
-        item = Cell(TRUE, "boolean", known=True)
-    measure, made = over(name, item, distinct=False, kept=None, carrier=inner)
+        item = CellShape(TRUE, "boolean", known=True)
+    measure, made = measure_over(name, item, distinct=False, kept=None, carrier=inner)
     keys = _keys(inner)
-    gathered = Gather(inner.relation, keys.inner, (measure,))
+    gathered = RowGrouping(inner.relation, keys.inner, (measure,))
     _joined_group(gathered, keys, carrier=carrier)
-    return _counted(made(measure.id), {measure.id} if measure.function == "count" else set())
+    return _zero_counts(made(measure.id), {measure.id} if measure.function == "count" else set())
 
 
-def _element(node: plan.ElementOf, carrier: Carrier) -> Shape:
+def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
     """The first result of a query; items of other arrays are the evaluator's."""
     query = query_in(node.base, carrier)
-    index = node.index if isinstance(node.index, plan.Constant) else folded(node.index)
+    index = node.index if isinstance(node.index, plan.Constant) else fold_constant(node.index)
     if query is None or index is None or index.value != 0 or isinstance(index.value, bool):
-        raise Uncarried("an item of an array")
+        raise UntranslatableExpression("an item of an array")
     return first_of(query, carrier)
 
 
-def _exists(node: plan.Exists, carrier: Carrier) -> Shape:
+def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
     """EXISTS among other conditions: whether a count is more than none."""
     query = query_in(node.operand, carrier)
     if query is None:
-        raise Uncarried("EXISTS of what is no query")
+        raise UntranslatableExpression("EXISTS of what is no query")
     count = over_query("strict_count", query, carrier=carrier)
-    return Cell(call("<", Literal(0, "bigint"), operators.cell(count).term), "boolean", known=True)
+    return CellShape(call("<", LiteralTerm(0, "bigint"), operators.cell(count).term), "boolean", known=True)
 
 
 def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
     """Functions of arrays where the array is a query."""
 
-    def handle(node: plan.FunctionCall, carrier: Carrier) -> Shape:
+    def handle(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
         if node.function.name in _OVER_ARRAYS and len(node.arguments) == 1:
             query = query_in(node.arguments[0], carrier)
             if query is not None:
@@ -307,9 +314,9 @@ def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
     return handle
 
 
-def installed() -> None:
+def install_handlers() -> None:
     """Put the handlers of subqueries where expressions and conditions look for them."""
     HANDLERS[plan.ElementOf] = _element
     HANDLERS[plan.Exists] = _exists
     HANDLERS[plan.FunctionCall] = _with_queries(call_of)
-    blocks.CONDITIONS = taken
+    blocks.CONDITIONS = take_condition

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from limnos.sqlpp.stored.types import ScalarName
 
 
-class Column(Struct, frozen=True):
+class ColumnTerm(Struct, frozen=True):
     """A column of a relation, by its number: no two of one statement have the same."""
 
     id: int
 
 
-class Literal(Struct, frozen=True):
+class LiteralTerm(Struct, frozen=True):
     """A value of a type; None is NULL of that type."""
 
     value: Value
     type: ScalarName
 
 
-class Call(Struct, frozen=True):
+class CallTerm(Struct, frozen=True):
     """An operation. `word` says more where the operation needs it: the type of a cast, the name of a field."""
 
     name: str
@@ -39,54 +39,54 @@ class Call(Struct, frozen=True):
     word: str = ""
 
 
-class Lambda(Struct, frozen=True):
+class LambdaTerm(Struct, frozen=True):
     """A condition on each item of an array, which is the column `item` in it."""
 
     item: int
     body: Term
 
 
-Term: TypeAlias = "Column | Literal | Call | Lambda"
-Flag: TypeAlias = "Term | bool"
+Term: TypeAlias = "ColumnTerm | LiteralTerm | CallTerm | LambdaTerm"
+TruthTerm: TypeAlias = "Term | bool"
 """A condition that is never NULL, or known already."""
 
-TRUE = Literal(value=True, type="boolean")
-FALSE = Literal(value=False, type="boolean")
+TRUE = LiteralTerm(value=True, type="boolean")
+FALSE = LiteralTerm(value=False, type="boolean")
 
 
-def call(name: str, *arguments: Term, word: str = "") -> Call:
+def call(name: str, *arguments: Term, word: str = "") -> CallTerm:
     """An operation on terms."""
-    return Call(name, arguments, word)
+    return CallTerm(name, arguments, word)
 
 
-def term_of(flag: Flag) -> Term:
+def term_of(flag: TruthTerm) -> Term:
     """A flag as a term."""
     if isinstance(flag, bool):
         return TRUE if flag else FALSE
     return flag
 
 
-def all_of(*flags: Flag) -> Flag:
+def all_of(*flags: TruthTerm) -> TruthTerm:
     """Whether all hold."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is False for flag in flags):
         return False
-    return True if not left else left[0] if len(left) == 1 else Call("and", left)
+    return True if not left else left[0] if len(left) == 1 else CallTerm("and", left)
 
 
-def any_of(*flags: Flag) -> Flag:
+def any_of(*flags: TruthTerm) -> TruthTerm:
     """Whether one holds."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is True for flag in flags):
         return True
-    return False if not left else left[0] if len(left) == 1 else Call("or", left)
+    return False if not left else left[0] if len(left) == 1 else CallTerm("or", left)
 
 
-def not_of(flag: Flag) -> Flag:
+def not_of(flag: TruthTerm) -> TruthTerm:
     """Whether it does not hold."""
     if isinstance(flag, bool):
         return not flag
-    return flag.arguments[0] if isinstance(flag, Call) and flag.name == "not" else call("not", flag)
+    return flag.arguments[0] if isinstance(flag, CallTerm) and flag.name == "not" else call("not", flag)
 
 
 def columns_in(*terms: Term) -> frozenset[int]:
@@ -94,9 +94,9 @@ def columns_in(*terms: Term) -> frozenset[int]:
     found: set[int] = set()
     own: set[int] = set()
     for term in _walk(terms):
-        if isinstance(term, Column):
+        if isinstance(term, ColumnTerm):
             found.add(term.id)
-        elif isinstance(term, Lambda):
+        elif isinstance(term, LambdaTerm):
             own.add(term.item)
     return frozenset(found - own)
 
@@ -106,7 +106,7 @@ def _walk(terms: Iterable[Term]) -> Iterator[Term]:
     while waiting:
         term = waiting.pop()
         yield term
-        if isinstance(term, Call):
+        if isinstance(term, CallTerm):
             waiting.extend(term.arguments)
-        elif isinstance(term, Lambda):
+        elif isinstance(term, LambdaTerm):
             waiting.append(term.body)

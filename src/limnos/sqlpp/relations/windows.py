@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.relations import operators
-from limnos.sqlpp.relations.expressions import folded, shape
+from limnos.sqlpp.relations.expressions import fold_constant, shape
 from limnos.sqlpp.relations.functions import KINDS, result_type
-from limnos.sqlpp.relations.nodes import Window, Windowed
-from limnos.sqlpp.relations.orders import places_of
-from limnos.sqlpp.relations.shapes import Cell, Shape, Uncarried, missing_of
-from limnos.sqlpp.relations.terms import Column, Term
+from limnos.sqlpp.relations.nodes import Window, WindowColumn
+from limnos.sqlpp.relations.orders import order_terms_of
+from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, missing_of
+from limnos.sqlpp.relations.terms import ColumnTerm, Term
 
 if TYPE_CHECKING:
     from limnos.sqlpp.plan.queries import Frame, FrameBound
-    from limnos.sqlpp.relations.carrier import Carrier
+    from limnos.sqlpp.relations.translator import BlockTranslator
 
 _PLACES: Final = {
     "row_number": "bigint",
@@ -30,7 +30,7 @@ _PLACES: Final = {
 _DISTANCE_MAX = 1 << 20
 
 
-def windowed(calls: tuple[plan.WindowCall, ...], carrier: Carrier) -> None:
+def add_windows(calls: tuple[plan.WindowCall, ...], carrier: BlockTranslator) -> None:
     """Add the values of window functions to the rows."""
     made, shapes = [], {}
     for node in calls:
@@ -41,54 +41,54 @@ def windowed(calls: tuple[plan.WindowCall, ...], carrier: Carrier) -> None:
     carrier.known.shapes.update(shapes)
 
 
-def _call(node: plan.WindowCall, carrier: Carrier) -> tuple[Windowed, Shape]:
+def _call(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[WindowColumn, Shape]:
     if node.distinct or node.filter is not None or node.from_last or node.ignore_nulls:
-        raise Uncarried("a window function with DISTINCT, FILTER, FROM LAST or IGNORE NULLS")
-    partition = tuple(term for each in node.partition for term in _grouped(each, carrier))
-    order = places_of(node.order, carrier)
+        raise UntranslatableExpression("a window function with DISTINCT, FILTER, FROM LAST or IGNORE NULLS")
+    partition = tuple(term for each in node.partition for term in _partition_terms(each, carrier))
+    order = order_terms_of(node.order, carrier)
     name, number = node.function.name, carrier.new()
     if name in _PLACES:
         if not order:
-            raise Uncarried(f"{name} without ORDER BY")
-        cell = Cell(Column(number), _PLACES[name], known=True)  # type: ignore[arg-type]
-        return Windowed(number, name, (), partition, order, None), cell
+            raise UntranslatableExpression(f"{name} without ORDER BY")
+        cell = CellShape(ColumnTerm(number), _PLACES[name], known=True)  # type: ignore[arg-type]
+        return WindowColumn(number, name, (), partition, order, None), cell
     if node.function.kind != "aggregate":
-        raise Uncarried(f"the window function {name}")
-    arguments, type_ = _measured(node, carrier)
+        raise UntranslatableExpression(f"the window function {name}")
+    arguments, type_ = _measure_window(node, carrier)
     rows = None if node.frame is None else _rows(node.frame)
     known = name == "count"
-    cell = Cell(Column(number), type_, known=known)  # type: ignore[arg-type]
-    return Windowed(number, name, arguments, partition, order, rows), cell
+    cell = CellShape(ColumnTerm(number), type_, known=known)  # type: ignore[arg-type]
+    return WindowColumn(number, name, arguments, partition, order, rows), cell
 
 
-def _measured(node: plan.WindowCall, carrier: Carrier) -> tuple[tuple[Term, ...], str]:
+def _measure_window(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[tuple[Term, ...], str]:
     name = node.function.name
     if not node.arguments:
         return (), "bigint"
     value = operators.cell(shape(node.arguments[0], carrier))
     if name == "count":
-        return (operators.typed(value, "boolean"),), "bigint"
+        return (operators.typed_term(value, "boolean"),), "bigint"
     if value.type not in KINDS.get(name, ()):
-        raise Uncarried(f"{name} of values of type {value.type}")
+        raise UntranslatableExpression(f"{name} of values of type {value.type}")
     return (value.term,), result_type(name, value.type)
 
 
-def _grouped(node: plan.Expression, carrier: Carrier) -> tuple[Term, ...]:
+def _partition_terms(node: plan.Expression, carrier: BlockTranslator) -> tuple[Term, ...]:
     """A key of partitions: MISSING is not NULL there."""
     value = operators.cell(shape(node, carrier))
     flag = missing_of(value)
-    return (operators.typed(value, "boolean"), *(() if isinstance(flag, bool) else (flag,)))
+    return (operators.typed_term(value, "boolean"), *(() if isinstance(flag, bool) else (flag,)))
 
 
 def _rows(frame: Frame) -> tuple[int | None, int | None] | None:
     """The edges of a frame of rows; None for the frame that is there without being written."""
     if frame.exclude != "no others":
-        raise Uncarried("EXCLUDE in a window")
+        raise UntranslatableExpression("EXCLUDE in a window")
     plain = frame.start.value is None and frame.end.value is None
     if frame.mode == "range" and plain and (frame.start.side, frame.end.side) == ("preceding", "current row"):
         return None
     if frame.mode != "rows":
-        raise Uncarried("a window's frame by value or by groups")
+        raise UntranslatableExpression("a window's frame by value or by groups")
     return _edge(frame.start), _edge(frame.end)
 
 
@@ -97,7 +97,7 @@ def _edge(bound: FrameBound) -> int | None:
         return 0
     if bound.value is None:
         return None
-    known = bound.value if isinstance(bound.value, plan.Constant) else folded(bound.value)
+    known = bound.value if isinstance(bound.value, plan.Constant) else fold_constant(bound.value)
     if known is None or type(known.value) is not int or not 0 <= known.value < _DISTANCE_MAX:
-        raise Uncarried("a window's frame whose edge is not known")
+        raise UntranslatableExpression("a window's frame whose edge is not known")
     return -known.value if bound.side == "preceding" else known.value

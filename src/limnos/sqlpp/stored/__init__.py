@@ -3,8 +3,8 @@
 May import the tree, `values`, `functions` and `errors`. Must not know files, frames or a catalog: types and JSON in, types and JSON out.
 """
 
-from limnos.sqlpp.stored.declared import declared, is_built_in
-from limnos.sqlpp.stored.kept import (
+from limnos.sqlpp.stored.declared_types import is_built_in, storage_form_of_record
+from limnos.sqlpp.stored.invariants import (
     ALLOWED,
     OUTSIDE_WRITERS,
     REFUSED,
@@ -12,7 +12,7 @@ from limnos.sqlpp.stored.kept import (
     broken_schema,
     takes_outside_writers,
 )
-from limnos.sqlpp.stored.rows import Plain, Row, open_read, reader_of, shaped, to_object, to_row
+from limnos.sqlpp.stored.rows import Plain, Row, object_shaper, open_read, reader_of, to_object, to_row
 from limnos.sqlpp.stored.schema import OPEN, TYPE_PROPERTY, columns, form_of, has_open, properties_of, schema_of
 from limnos.sqlpp.stored.types import (
     BUILT_IN,
@@ -21,15 +21,15 @@ from limnos.sqlpp.stored.types import (
     BagType,
     DeclaredType,
     FieldType,
-    Form,
     RecordType,
     Scalar,
+    StorageForm,
     at_path,
     check,
-    decoded,
-    encoded,
-    named,
+    decode_form,
+    encode_form,
     type_at,
+    type_label,
 )
 
 __all__ = [
@@ -44,30 +44,30 @@ __all__ = [
     "BagType",
     "DeclaredType",
     "FieldType",
-    "Form",
     "Plain",
     "RecordType",
     "Row",
     "Scalar",
+    "StorageForm",
     "at_path",
     "broken_property",
     "broken_schema",
     "check",
     "columns",
-    "declared",
-    "decoded",
-    "encoded",
+    "decode_form",
+    "encode_form",
     "form_of",
     "has_open",
     "is_built_in",
-    "named",
+    "object_shaper",
     "open_read",
     "properties_of",
     "reader_of",
     "schema_of",
-    "shaped",
+    "storage_form_of_record",
     "takes_outside_writers",
     "to_object",
     "to_row",
     "type_at",
+    "type_label",
 ]

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from limnos.sqlpp.errors import SqlppError, too_deep
-from limnos.sqlpp.stored import texts
+from limnos.sqlpp.stored import time_texts
 from limnos.sqlpp.values.model import (
     MISSING,
     Bag,
@@ -35,7 +35,7 @@ _NUMBERS: Mapping[type, str] = {TinyInt: "$tinyint", SmallInt: "$smallint", Inte
 _REALS: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "-0.0": -0.0}
 
 
-def written(value: Value, *, variant: bool = False) -> str:
+def write_json_text(value: Value, *, variant: bool = False) -> str:
     """A value as text, or as text that becomes a VARIANT. Raises SqlppError for what nests too deep."""
     try:
         return json.dumps(_plain(value, variant), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -43,10 +43,10 @@ def written(value: Value, *, variant: bool = False) -> str:
         raise too_deep() from None
 
 
-def read(text: str) -> Value:
-    """The value of a text. Raises SqlppError for text that `written` does not write, which somebody else must have put there."""
+def read_json_text(text: str) -> Value:
+    """The value of a text. Raises SqlppError for text that `write_json_text` does not write, which somebody else must have put there."""
     try:
-        return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refused))
+        return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant))
     except RecursionError:
         raise too_deep() from None
     except (ValueError, TypeError, KeyError) as reason:
@@ -63,7 +63,7 @@ def _plain(value: Value, variant: bool) -> object:  # noqa: FBT001 - handed down
         return {"$object": list(fields.items())} if len(fields) == 1 and not _TAGS.keys().isdisjoint(fields) else fields
     if type(value) is tuple:
         return [_plain(item, variant) for item in value]
-    return _tagged(value, variant)
+    return _tag_value(value, variant)
 
 
 def _real(value: float, variant: bool) -> object:  # noqa: FBT001
@@ -76,7 +76,7 @@ def _real(value: float, variant: bool) -> object:  # noqa: FBT001
     return {"$double": "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}
 
 
-def _tagged(value: Value, variant: bool) -> object:  # noqa: FBT001
+def _tag_value(value: Value, variant: bool) -> object:  # noqa: FBT001
     if value is MISSING:
         return {"$missing": True}
     if isinstance(value, Bag):
@@ -87,7 +87,7 @@ def _tagged(value: Value, variant: bool) -> object:  # noqa: FBT001
         return {"$binary": value.hex()}
     if isinstance(value, uuid.UUID):
         return {"$uuid": str(value)}
-    return {f"${type_name(value)}": texts.written(value)}
+    return {f"${type_name(value)}": time_texts.write_time_text(value)}
 
 
 def _object(pairs: list[tuple[str, object]]) -> object:
@@ -104,13 +104,13 @@ def _value(value: object) -> Value:
     return tuple(_value(item) for item in value) if isinstance(value, list) else value  # type: ignore[return-value]
 
 
-def _refused(word: str) -> float:
+def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is no JSON")
 
 
 def _time(kind: TypeName) -> Callable[[object], Value]:
     def make(value: object) -> Value:
-        found = texts.read(str(value), kind)
+        found = time_texts.read_time_text(str(value), kind)
         if found is None:
             raise ValueError(f"{value!r} is no {kind}")
         return found

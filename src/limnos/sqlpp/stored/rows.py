@@ -17,18 +17,18 @@ from typing import TypeAlias, TypeVar
 
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions.types import real_of, whole_of
-from limnos.sqlpp.stored import open_part, texts
+from limnos.sqlpp.stored import open_part, time_texts
 from limnos.sqlpp.stored.schema import OPEN, columns, has_open
 from limnos.sqlpp.stored.types import (
     AnyType,
     ArrayType,
     BagType,
     DeclaredType,
-    Form,
     RecordType,
     Scalar,
     ScalarName,
-    named,
+    StorageForm,
+    type_label,
 )
 from limnos.sqlpp.values.model import (
     MISSING,
@@ -47,14 +47,14 @@ from limnos.sqlpp.values.model import (
 Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[str, Plain] | None"
 Row: TypeAlias = "dict[str, Plain]"
 
-Same = TypeVar("Same")
+SameRow = TypeVar("SameRow")
 
 NOT_PROMOTED, MISMATCH, CLOSED, NULL_FIELD = 1, 37, 3058, 3075
 _WHOLE: Mapping[ScalarName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "integer": Integer, "bigint": int}
 _TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "day-time-duration")
 
 
-def shaped(form: Form, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
+def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
     """The function that makes a value an object of the dataset's type, or raises SqlppError with what does not fit.
 
     Numbers become the declared type where they fit it. `lenient` also takes text for what text can say, as files have it.
@@ -70,12 +70,12 @@ def shaped(form: Form, *, lenient: bool = False) -> Callable[[Value], dict[str, 
     return make
 
 
-def to_row(form: Form) -> Callable[[Mapping[str, Value]], Row]:
+def to_row(form: StorageForm) -> Callable[[Mapping[str, Value]], Row]:
     """The function that makes an object, already of the type, a row."""
     return _writer(form.type, variant=form.variant)
 
 
-def to_object(form: Form) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
+def to_object(form: StorageForm) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
     """The function that makes a row an object. Columns that the row lacks were not asked for: their fields are MISSING."""
     return _reader(form.type)
 
@@ -87,7 +87,7 @@ def reader_of(type_: DeclaredType) -> Callable[..., Value]:
 
 def open_read(text: str) -> dict[str, Value]:
     """The fields of an open part."""
-    found = open_part.read(text)
+    found = open_part.read_json_text(text)
     return found if isinstance(found, dict) else {}
 
 
@@ -143,7 +143,7 @@ def _items_shape(type_: ArrayType | BagType, *, lenient: bool, called: str) -> C
     def make(value: Value) -> Value:
         fits = isinstance(value, Bag) is is_bag or lenient
         if not fits or not isinstance(value, tuple) or type_name(value) not in ("array", "multiset"):
-            raise _mismatch(named(type_), value, called=called)
+            raise _mismatch(type_label(type_), value, called=called)
         made = [one if one is None or one is MISSING else item(one) for one in value]
         return Bag(made) if is_bag else tuple(made)
 
@@ -195,7 +195,7 @@ def _from_text(text: str, name: ScalarName) -> Value:
             return bytes.fromhex(text) if name == "binary" else uuid.UUID(text)
         except ValueError:
             return None
-    return texts.read(text.strip(), name)
+    return time_texts.read_time_text(text.strip(), name)
 
 
 # Rows.
@@ -216,7 +216,7 @@ def _writer(type_: RecordType, *, variant: bool = False) -> Callable[[Mapping[st
             raise compilation(f"The table has no column {lost} that SQL++ can write")
         if opened:
             rest = {name: found for name, found in value.items() if found is None or name not in own}
-            row[OPEN] = open_part.written(rest, variant=variant) if rest else None
+            row[OPEN] = open_part.write_json_text(rest, variant=variant) if rest else None
         return row
 
     return write
@@ -230,10 +230,10 @@ def _plain_of(type_: DeclaredType) -> Callable[..., Plain]:
         return lambda value: [None if one is None or one is MISSING else item(one) for one in value]
     if not isinstance(type_, Scalar):
         raise TypeError(f"{type_} has no column")
-    return _PLAINS.get(type_.name, _itself)
+    return _PLAINS.get(type_.name, _identity)
 
 
-def _itself(value: Same) -> Same:
+def _identity(value: SameRow) -> SameRow:
     return value
 
 
@@ -243,7 +243,7 @@ _PLAINS: Mapping[ScalarName, Callable[..., Plain]] = {
     "uuid": str,
     "float": float,
     **dict.fromkeys(_WHOLE, int),
-    **dict.fromkeys(_TIMES, texts.written),
+    **dict.fromkeys(_TIMES, time_texts.write_time_text),
 }
 
 
@@ -263,7 +263,7 @@ def _reader(type_: RecordType) -> Callable[[Mapping[str, Plain]], dict[str, Valu
         text = row.get(OPEN)
         if not isinstance(text, str):
             return made
-        rest = open_part.read(text)
+        rest = open_part.read_json_text(text)
         if not isinstance(rest, dict):
             return made
         merged = {**rest, **made}
@@ -279,8 +279,8 @@ def _value_of(type_: DeclaredType) -> Callable[..., Value]:
         item, make = _value_of(type_.item), Bag if isinstance(type_, BagType) else tuple
         return lambda value: make([None if one is None else item(one) for one in value])
     if isinstance(type_, Scalar) and type_.name in _TIMES:
-        return partial(texts.read, kind=type_.name)
-    return _VALUES.get(type_.name, _itself) if isinstance(type_, Scalar) else _itself
+        return partial(time_texts.read_time_text, kind=type_.name)
+    return _VALUES.get(type_.name, _identity) if isinstance(type_, Scalar) else _identity
 
 
 _VALUES: Mapping[ScalarName, Callable[..., Value]] = {

@@ -16,12 +16,12 @@ from limnos.sqlpp.stored.types import (
     BagType,
     DeclaredType,
     FieldType,
-    Form,
     RecordType,
     Scalar,
     ScalarName,
+    StorageForm,
     check,
-    encoded,
+    encode_form,
     type_at,
 )
 
@@ -87,7 +87,7 @@ WRITES: Mapping[str, str] = {
 
 def has_column(field: FieldType) -> bool:
     """Whether a field is a column of its own. A name with a dot would be two columns' to some engines."""
-    return bool(field.name) and "." not in field.name and field.name != OPEN and _typed(field.type)
+    return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
 
 
 def has_open(record: RecordType) -> bool:
@@ -102,20 +102,20 @@ def columns(record: RecordType) -> tuple[FieldType, ...]:
     return tuple(field for field in record.fields if has_column(field))
 
 
-def _typed(type_: DeclaredType) -> bool:
+def _has_column_type(type_: DeclaredType) -> bool:
     if isinstance(type_, (ArrayType, BagType)):
-        return _typed(type_.item)
+        return _has_column_type(type_.item)
     return bool(columns(type_)) if isinstance(type_, RecordType) else isinstance(type_, Scalar)
 
 
-def schema_of(form: Form) -> dict[str, Json]:
+def schema_of(form: StorageForm) -> dict[str, Json]:
     """The schema of a dataset's table, as Iceberg's JSON, identifier fields included.
 
     Raises SqlppError for a key that cannot be one, and for a dataset of which nothing can be a column.
     """
     check(form)
     for path in form.keys:
-        if not all(has_column(field) for field in _along(form.type, path)):
+        if not all(has_column(field) for field in _types_along(form.type, path)):
             raise compilation(
                 f"The key {'.'.join(path)} has a name that no column can have: `{OPEN}`, or one with a dot"
             )
@@ -130,13 +130,13 @@ def schema_of(form: Form) -> dict[str, Json]:
     return {"type": "struct", "schema-id": 0, "identifier-field-ids": identifiers, "fields": fields}
 
 
-def properties_of(form: Form) -> dict[str, str]:
+def properties_of(form: StorageForm) -> dict[str, str]:
     """The properties of a dataset's table. A VARIANT takes the third version of the format."""
     version = {"format-version": "3"} if form.variant else {}
-    return {**WRITES, **version, TYPE_PROPERTY: encoded(form)}
+    return {**WRITES, **version, TYPE_PROPERTY: encode_form(form)}
 
 
-def _along(record: RecordType, path: tuple[str, ...]) -> Iterator[FieldType]:
+def _types_along(record: RecordType, path: tuple[str, ...]) -> Iterator[FieldType]:
     for length in range(1, len(path) + 1):
         found = type_at(record, path[:length])
         if found is not None:
@@ -192,9 +192,9 @@ def _iceberg(
 # The other way: tables that others made.
 
 
-def form_of(schema: Mapping[str, Json]) -> Form:
+def form_of(schema: Mapping[str, Json]) -> StorageForm:
     """A table that others made, as a dataset without a key: closed, every field optional."""
-    return Form(_record(schema))
+    return StorageForm(_record(schema))
 
 
 def _record(schema: Mapping[str, Json]) -> RecordType:
@@ -202,14 +202,14 @@ def _record(schema: Mapping[str, Json]) -> RecordType:
     if not isinstance(fields, Sequence):
         raise TypeError("the fields of a schema are a list")
     made = [
-        FieldType(str(field["name"]), _declared(field["type"]), optional=True)
+        FieldType(str(field["name"]), _declared_type(field["type"]), optional=True)
         for field in fields
         if isinstance(field, Mapping)
     ]
     return RecordType(tuple(made), open=False, foreign=True)
 
 
-def _declared(type_: Json) -> DeclaredType:
+def _declared_type(type_: Json) -> DeclaredType:
     if isinstance(type_, str):
         word = type_.partition("(")[0].partition("[")[0]
         name = {"decimal": "double", "fixed": "binary"}.get(word) or FOREIGN.get(word)
@@ -219,5 +219,5 @@ def _declared(type_: Json) -> DeclaredType:
     if type_["type"] == "struct":
         return _record(type_)
     if type_["type"] == "list":
-        return ArrayType(_declared(type_["element"]), optional=True)
+        return ArrayType(_declared_type(type_["element"]), optional=True)
     return AnyType()

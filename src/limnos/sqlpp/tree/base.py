@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from limnos.sqlpp.errors import Place
+from limnos.sqlpp.errors import TextPosition
 
 
-class Node(Struct, frozen=True, gc=False):
+class SyntaxNode(Struct, frozen=True, gc=False):
     """A part of a statement, and where it is: for an operation its operator, for all else the first token."""
 
-    at: Place
+    at: TextPosition
 
 
-class Expression(Node, frozen=True):
+class Expression(SyntaxNode, frozen=True):
     """What has a value."""
 
 
-class TypeExpression(Node, frozen=True):
+class TypeExpression(SyntaxNode, frozen=True):
     """A type, as a declaration spells it."""
 
 
-class Statement(Node, frozen=True):
+class Statement(SyntaxNode, frozen=True):
     """What ends with a semicolon."""
 
 
-class Name(Node, frozen=True):
+class DottedName(SyntaxNode, frozen=True):
     """A name with dots: the last part is the object's, those before it are its dataverse's; none means the active one."""
 
     parts: tuple[str, ...]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.tree.base import Expression, Name, Node
+from limnos.sqlpp.tree.base import DottedName, Expression, SyntaxNode
 
 Level = int
 
 
-class Missing(Expression, frozen=True):
+class MissingLiteral(Expression, frozen=True):
     """MISSING."""
 
 
@@ -56,40 +56,40 @@ class Variable(Expression, frozen=True):
     name: str
 
 
-class Field(Node, frozen=True):
+class FieldStep(SyntaxNode, frozen=True):
     """`.name`"""  # noqa: D415 - the code is the sentence
 
     name: str
 
 
-class Element(Node, frozen=True):
+class ElementStep(SyntaxNode, frozen=True):
     """`[index]`"""  # noqa: D415
 
     index: Expression
 
 
-class Slice(Node, frozen=True):
+class SliceStep(SyntaxNode, frozen=True):
     """`[start:end]`, either of them left out; `[]` is all of it."""
 
     start: Expression | None
     end: Expression | None
 
 
-class Items(Node, frozen=True):
+class ItemsStep(SyntaxNode, frozen=True):
     """`[*]`: each item."""
 
 
-Step = Field | Element | Slice | Items
+Step = FieldStep | ElementStep | SliceStep | ItemsStep
 
 
-class Path(Expression, frozen=True):
+class PathExpression(Expression, frozen=True):
     """Steps into a value, the first taken first. Flat, so that `a.b.c` is one node with two steps."""
 
     base: Expression
     steps: tuple[Step, ...]
 
 
-class OrderItem(Node, frozen=True):
+class OrderItem(SyntaxNode, frozen=True):
     """One expression of ORDER BY. `nulls` says where NULL and MISSING go, when it was said."""
 
     value: Expression
@@ -97,37 +97,37 @@ class OrderItem(Node, frozen=True):
     nulls: Literal["first", "last"] | None
 
 
-class Bound(Node, frozen=True):
+class FrameEdge(SyntaxNode, frozen=True):
     """An edge of a window's frame; a `value` of None is UNBOUNDED."""
 
     side: Literal["preceding", "following", "current row"]
     value: Expression | None
 
 
-class Frame(Node, frozen=True):
+class Frame(SyntaxNode, frozen=True):
     """The rows around the current one that a window function sees; an `end` of None is the current row."""
 
     mode: Literal["range", "rows", "groups"]
-    start: Bound
-    end: Bound | None
+    start: FrameEdge
+    end: FrameEdge | None
     exclude: Literal["current row", "group", "ties", "no others"] | None
 
 
-class NamedField(Node, frozen=True):
+class NamedField(SyntaxNode, frozen=True):
     """`variable AS name`, a field of the objects that a group or a window variable holds."""
 
     variable: str
     name: str
 
 
-class GroupVariable(Node, frozen=True):
+class GroupVariable(SyntaxNode, frozen=True):
     """The variable of GROUP AS or of a window; `fields` of None are all variables in scope."""
 
     name: str
     fields: tuple[NamedField, ...] | None
 
 
-class Window(Node, frozen=True):
+class Window(SyntaxNode, frozen=True):
     """OVER and what belongs to it."""
 
     variable: GroupVariable | None
@@ -141,7 +141,7 @@ class Window(Node, frozen=True):
 class Call(Expression, frozen=True):
     """A call. `library` is before a `#`, `star` is `count(*)`."""
 
-    function: Name
+    function: DottedName
     library: str | None
     arguments: tuple[Expression, ...]
     distinct: bool
@@ -150,14 +150,14 @@ class Call(Expression, frozen=True):
     window: Window | None
 
 
-class Unary(Expression, frozen=True):
+class UnaryOperation(Expression, frozen=True):
     """An operator before its operand."""
 
     operator: Literal["+", "-", "not", "exists"]
     operand: Expression
 
 
-class Operation(Expression, frozen=True):
+class OperationChain(Expression, frozen=True):
     """Operators of one level between operands, worked off from the left: one operator fewer than operands.
 
     Flat, so that a chain of ten thousand ANDs is one node. Comparisons have two operands.
@@ -167,7 +167,7 @@ class Operation(Expression, frozen=True):
     operands: tuple[Expression, ...]
 
 
-class Between(Expression, frozen=True):
+class BetweenExpression(Expression, frozen=True):
     """`value [NOT] BETWEEN low AND high`"""  # noqa: D415
 
     negated: bool
@@ -176,7 +176,7 @@ class Between(Expression, frozen=True):
     high: Expression
 
 
-class Is(Expression, frozen=True):
+class IsExpression(Expression, frozen=True):
     """`value IS [NOT] NULL` and its kin; VALUED is read as KNOWN."""
 
     negated: bool
@@ -184,7 +184,7 @@ class Is(Expression, frozen=True):
     test: Literal["null", "missing", "unknown", "known"]
 
 
-class When(Node, frozen=True):
+class CaseBranch(SyntaxNode, frozen=True):
     """One branch of a CASE."""
 
     condition: Expression
@@ -195,22 +195,22 @@ class Case(Expression, frozen=True):
     """CASE. With a subject the conditions are values to compare it with."""
 
     subject: Expression | None
-    branches: tuple[When, ...]
+    branches: tuple[CaseBranch, ...]
     otherwise: Expression | None
 
 
-class Binding(Node, frozen=True):
+class QuantifierBinding(SyntaxNode, frozen=True):
     """`name IN source`, in a quantified expression."""
 
     name: str
     source: Expression
 
 
-class Quantified(Expression, frozen=True):
+class QuantifiedExpression(Expression, frozen=True):
     """SOME, EVERY, or SOME AND EVERY (which is false for nothing at all)."""
 
     kind: Literal["some", "every", "some and every"]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[QuantifierBinding, ...]
     condition: Expression
 
 
@@ -226,7 +226,7 @@ class Bag(Expression, frozen=True):
     items: tuple[Expression, ...]
 
 
-class Pair(Node, frozen=True):
+class ObjectPair(SyntaxNode, frozen=True):
     """A field of an object constructor; a name that was left out is that of the value's last step."""
 
     name: Expression
@@ -236,7 +236,7 @@ class Pair(Node, frozen=True):
 class Object(Expression, frozen=True):
     """`{ name: value }`"""  # noqa: D415
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ObjectPair, ...]
 
 
 PRIMARY: Level = 14
@@ -279,17 +279,17 @@ CHAINED = frozenset({1, 2, 8, 9, 10})
 def level_of(node: Expression) -> Level:
     """How tightly the outermost operator of an expression binds; 0 for what always needs parentheses as an operand."""
     match node:
-        case Operation(operators=operators):
+        case OperationChain(operators=operators):
             return LEVELS[operators[0]]
-        case Unary(operator=operator):
+        case UnaryOperation(operator=operator):
             return NOT if operator == "not" else SIGN
-        case Between():
+        case BetweenExpression():
             return BETWEEN
-        case Is():
+        case IsExpression():
             return IS
-        case Path():
+        case PathExpression():
             return POSTFIX
-        case Quantified():
+        case QuantifiedExpression():
             return 0
         case _:
             return PRIMARY

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.tree.base import Expression, Node
+from limnos.sqlpp.tree.base import Expression, SyntaxNode
 from limnos.sqlpp.tree.expressions import GroupVariable, OrderItem
 
 
-class Let(Node, frozen=True):
+class Let(SyntaxNode, frozen=True):
     """`LET name = value`, or `WITH name AS value`."""
 
     name: str
     value: Expression
 
 
-class Projection(Node, frozen=True):
+class Projection(SyntaxNode, frozen=True):
     """One of SELECT's: `*` (no value), `value.*` (`every`), or a value with the name given or taken from its last step."""
 
     value: Expression | None
@@ -27,7 +27,7 @@ class Projection(Node, frozen=True):
     every: bool
 
 
-class Select(Node, frozen=True):
+class Select(SyntaxNode, frozen=True):
     """SELECT: one `value`, or projections and the paths to leave out of them."""
 
     distinct: bool
@@ -36,7 +36,7 @@ class Select(Node, frozen=True):
     exclude: tuple[tuple[str, ...], ...]
 
 
-class Join(Node, frozen=True):
+class Join(SyntaxNode, frozen=True):
     """A join with the term before it; CROSS has no condition."""
 
     kind: Literal["inner", "left", "right", "cross"]
@@ -46,7 +46,7 @@ class Join(Node, frozen=True):
     condition: Expression | None
 
 
-class Unnest(Node, frozen=True):
+class Unnest(SyntaxNode, frozen=True):
     """UNNEST, CORRELATE or FLATTEN; `outer` keeps what has nothing to unnest."""
 
     outer: bool
@@ -55,7 +55,7 @@ class Unnest(Node, frozen=True):
     position: str | None
 
 
-class Term(Node, frozen=True):
+class Term(SyntaxNode, frozen=True):
     """One of FROM's: a source, its variable, and what is joined to it. The variable is the source's last name unless given."""
 
     source: Expression
@@ -64,27 +64,27 @@ class Term(Node, frozen=True):
     links: tuple[Join | Unnest, ...]
 
 
-class GroupKey(Node, frozen=True):
+class GroupKey(SyntaxNode, frozen=True):
     """An expression to group by; its variable is the last step's unless given, and None when there is neither."""
 
     value: Expression
     variable: str | None
 
 
-class GroupSet(Node, frozen=True):
+class GroupSet(SyntaxNode, frozen=True):
     """Keys in parentheses, or one without; no key at all is the grand total."""
 
     keys: tuple[GroupKey, ...]
 
 
-class Rollup(Node, frozen=True):
+class Rollup(SyntaxNode, frozen=True):
     """ROLLUP or CUBE."""
 
     cube: bool
     sets: tuple[GroupSet, ...]
 
 
-class GroupingSets(Node, frozen=True):
+class GroupingSets(SyntaxNode, frozen=True):
     """GROUPING SETS."""
 
     elements: tuple[Grouping, ...]
@@ -93,14 +93,14 @@ class GroupingSets(Node, frozen=True):
 Grouping = GroupSet | Rollup | GroupingSets
 
 
-class GroupBy(Node, frozen=True):
+class GroupBy(SyntaxNode, frozen=True):
     """GROUP BY … GROUP AS."""
 
     elements: tuple[Grouping, ...]
     variable: GroupVariable | None
 
 
-class Block(Node, frozen=True):
+class Block(SyntaxNode, frozen=True):
     """One SELECT with what belongs to it, in the order in which it takes effect."""
 
     terms: tuple[Term, ...]
@@ -112,15 +112,15 @@ class Block(Node, frozen=True):
     select: Select
 
 
-class SetArm(Node, frozen=True):
+class SetArm(SyntaxNode, frozen=True):
     """A set operation with what is before it. Its input is a block, or a whole query in parentheses."""
 
     operator: Literal["union", "intersect", "except"]
     all: bool
-    input: Block | Query
+    input: Block | QueryExpression
 
 
-class Query(Expression, frozen=True):
+class QueryExpression(Expression, frozen=True):
     """A query, which is also an expression when it stands in parentheses."""
 
     lets: tuple[Let, ...]

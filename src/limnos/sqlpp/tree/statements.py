@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.tree.base import Expression, Name, Node, Statement, TypeExpression
+from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode, TypeExpression
 from limnos.sqlpp.tree.expressions import Object
-from limnos.sqlpp.tree.queries import Query
+from limnos.sqlpp.tree.queries import QueryExpression
 from limnos.sqlpp.tree.types import RecordType
 
 Kind = Literal["dataverse", "type", "dataset", "synonym", "view"]
@@ -22,7 +22,7 @@ VARIADIC = -1
 class Use(Statement, frozen=True):
     """USE."""
 
-    name: Name
+    name: DottedName
 
 
 class SetOption(Statement, frozen=True):
@@ -47,26 +47,26 @@ class Explain(Statement, frozen=True):
 class CreateDataverse(Statement, frozen=True):
     """CREATE DATAVERSE."""
 
-    name: Name
+    name: DottedName
     if_not_exists: bool
 
 
 class CreateType(Statement, frozen=True):
     """CREATE TYPE."""
 
-    name: Name
+    name: DottedName
     if_not_exists: bool
     type: RecordType
 
 
-class Option(Node, frozen=True):
+class Option(SyntaxNode, frozen=True):
     """A name and its value: of an adapter, of a view's formats, or a hint."""
 
     name: str
     value: str
 
 
-class KeyField(Node, frozen=True):
+class KeyField(SyntaxNode, frozen=True):
     """A path of a primary key, with its type where the dataset has none."""
 
     path: tuple[str, ...]
@@ -76,7 +76,7 @@ class KeyField(Node, frozen=True):
 class CreateDataset(Statement, frozen=True):
     """CREATE DATASET. An inline type is a record; `meta` is the type of what a feed adds."""
 
-    name: Name
+    name: DottedName
     if_not_exists: bool
     type: TypeExpression | None
     meta: TypeExpression | None
@@ -86,13 +86,13 @@ class CreateDataset(Statement, frozen=True):
     hints: tuple[Option, ...]
     filter: tuple[str, ...]
     settings: Object | None
-    source: Query | None
+    source: QueryExpression | None
 
 
 class CreateExternalDataset(Statement, frozen=True):
     """CREATE EXTERNAL DATASET."""
 
-    name: Name
+    name: DottedName
     if_not_exists: bool
     type: TypeExpression
     adapter: str
@@ -101,7 +101,7 @@ class CreateExternalDataset(Statement, frozen=True):
     settings: Object | None
 
 
-class IndexField(Node, frozen=True):
+class IndexField(SyntaxNode, frozen=True):
     """A path that an index covers; a field that the type does not declare has its type here."""
 
     path: tuple[str, ...]
@@ -109,7 +109,7 @@ class IndexField(Node, frozen=True):
     optional: bool
 
 
-class UnnestField(Node, frozen=True):
+class UnnestField(SyntaxNode, frozen=True):
     """What an index covers in arrays: arrays in one another, outermost first, then fields of their items, or the items themselves.
 
     The items are one field with an empty path.
@@ -127,7 +127,7 @@ class CreateIndex(Statement, frozen=True):
 
     name: str
     if_not_exists: bool
-    dataset: Name
+    dataset: DottedName
     fields: tuple[IndexField | UnnestField, ...]
     kind: Literal["btree", "rtree", "keyword", "fulltext", "ngram"]
     gram: int | None
@@ -141,25 +141,25 @@ class CreatePrimaryIndex(Statement, frozen=True):
 
     name: str | None
     if_not_exists: bool
-    dataset: Name
+    dataset: DottedName
 
 
 class CreateSynonym(Statement, frozen=True):
     """CREATE SYNONYM."""
 
-    name: Name
+    name: DottedName
     if_not_exists: bool
-    target: Name
+    target: DottedName
 
 
-class ForeignKey(Node, frozen=True):
+class ForeignKey(SyntaxNode, frozen=True):
     """A foreign key of a view, which nobody enforces."""
 
     paths: tuple[tuple[str, ...], ...]
-    references: Name
+    references: DottedName
 
 
-class ViewSchema(Node, frozen=True):
+class ViewSchema(SyntaxNode, frozen=True):
     """What a typed view promises; a value that does not fit is NULL."""
 
     type: TypeExpression
@@ -171,14 +171,14 @@ class ViewSchema(Node, frozen=True):
 class CreateView(Statement, frozen=True):
     """CREATE VIEW, over a query or a path."""
 
-    name: Name
+    name: DottedName
     or_replace: bool
     if_not_exists: bool
     schema: ViewSchema | None
     body: Expression
 
 
-class TypedParameter(Node, frozen=True):
+class TypedParameter(SyntaxNode, frozen=True):
     """A parameter of a function; only an external one has a type."""
 
     name: str
@@ -188,7 +188,7 @@ class TypedParameter(Node, frozen=True):
 class CreateFunction(Statement, frozen=True):
     """CREATE FUNCTION with a body in SQL++. `parameters` of None are any number."""
 
-    name: Name
+    name: DottedName
     or_replace: bool
     if_not_exists: bool
     parameters: tuple[str, ...] | None
@@ -198,13 +198,13 @@ class CreateFunction(Statement, frozen=True):
 class CreateExternalFunction(Statement, frozen=True):
     """CREATE FUNCTION … AS … AT a library."""
 
-    name: Name
+    name: DottedName
     or_replace: bool
     if_not_exists: bool
     parameters: tuple[TypedParameter, ...] | None
     returns: TypeExpression | None
     identifiers: tuple[str, ...]
-    library: Name
+    library: DottedName
     settings: Object | None
 
 
@@ -220,14 +220,14 @@ class Drop(Statement, frozen=True):
     """DROP of what a name alone tells."""
 
     kind: Kind
-    name: Name
+    name: DottedName
     if_exists: bool
 
 
 class DropIndex(Statement, frozen=True):
     """DROP INDEX: the dataset's name, then the index's."""
 
-    dataset: Name
+    dataset: DottedName
     name: str
     if_exists: bool
 
@@ -235,7 +235,7 @@ class DropIndex(Statement, frozen=True):
 class DropFunction(Statement, frozen=True):
     """DROP FUNCTION of one arity, or VARIADIC."""
 
-    name: Name
+    name: DottedName
     library: str | None
     arity: int
     if_exists: bool
@@ -245,7 +245,7 @@ class Insert(Statement, frozen=True):
     """INSERT or UPSERT."""
 
     upsert: bool
-    target: Name
+    target: DottedName
     variable: str | None
     source: Expression
     returning: Expression | None
@@ -254,7 +254,7 @@ class Insert(Statement, frozen=True):
 class Delete(Statement, frozen=True):
     """DELETE. Without a variable the dataset's own name is it."""
 
-    target: Name
+    target: DottedName
     variable: str | None
     where: Expression | None
 
@@ -262,7 +262,7 @@ class Delete(Statement, frozen=True):
 class Load(Statement, frozen=True):
     """LOAD DATASET."""
 
-    target: Name
+    target: DottedName
     adapter: str
     options: tuple[Option, ...]
     presorted: bool

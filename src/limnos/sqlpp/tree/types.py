@@ -5,13 +5,13 @@ May import `base`. Must not know which names are built in.
 
 from __future__ import annotations
 
-from limnos.sqlpp.tree.base import Name, Node, TypeExpression
+from limnos.sqlpp.tree.base import DottedName, SyntaxNode, TypeExpression
 
 
 class NamedType(TypeExpression, frozen=True):
     """A built-in type or one that somebody made."""
 
-    name: Name
+    name: DottedName
 
 
 class ArrayType(TypeExpression, frozen=True):
@@ -26,7 +26,7 @@ class BagType(TypeExpression, frozen=True):
     item: TypeExpression
 
 
-class FieldType(Node, frozen=True):
+class FieldType(SyntaxNode, frozen=True):
     """A declared field; an optional one may be NULL or MISSING."""
 
     name: str

@@ -35,47 +35,47 @@ _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
     """`left + right`; an overflow names the `function` that adds."""
-    return _worked_out(function, left, right, whole=int.__add__, real=float.__add__)
+    return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
 def subtract(left: Value, right: Value) -> Value:
     """`left - right`"""  # noqa: D415
-    return _worked_out("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
+    return _typed_result("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
 
 
 def multiply(left: Value, right: Value) -> Value:
     """`left * right`"""  # noqa: D415
-    return _worked_out("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
+    return _typed_result("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
 
 
 def divide(left: Value, right: Value) -> Value:
     """`left / right`, never of whole numbers."""
-    return _worked_out("numeric-divide", left, right, whole=None, real=_quotient)
+    return _typed_result("numeric-divide", left, right, whole=None, real=_quotient)
 
 
 def div(left: Value, right: Value) -> Value:
     """`left DIV right`: of whole numbers it is whole and rounded to zero, of others it is `/`."""
-    return _worked_out("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
+    return _typed_result("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
 
 
 def mod(left: Value, right: Value) -> Value:
     """`left MOD right`, with the sign of the left."""
-    return _worked_out("numeric-mod", left, right, whole=_whole_rest, real=_rest)
+    return _typed_result("numeric-mod", left, right, whole=_whole_rest, real=_rest)
 
 
 def power(left: Value, right: Value) -> Value:
     """`left ^ right`; a whole number is not raised to a negative one."""
-    return _worked_out("power", left, right, whole=_whole_power, real=_power)
+    return _typed_result("power", left, right, whole=_whole_power, real=_power)
 
 
 def negate(value: Value) -> Value:
     """`-value`"""  # noqa: D415
     if type_name(value) in ("float", "double"):
-        return _worked_out("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
-    return _worked_out("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
+        return _typed_result("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
+    return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
 
 
-def _worked_out(
+def _typed_result(
     function: str,
     left: Value,
     right: Value,
@@ -93,7 +93,7 @@ def _worked_out(
         return None
     wider = max(type_name(left), type_name(right), key=NUMERIC.index) if kind is None else kind
     if whole is not None and isinstance(left, int) and isinstance(right, int):
-        return _fitted(function, whole(int(left), int(right)), wider)
+        return _fit_integer(function, whole(int(left), int(right)), wider)
     result = real(float(left), float(right))
     if result is None or wider != "float":
         return result
@@ -102,7 +102,7 @@ def _worked_out(
     return Float(result)
 
 
-def _fitted(function: str, result: int | None, kind: TypeName) -> Value:
+def _fit_integer(function: str, result: int | None, kind: TypeName) -> Value:
     if result is None:
         return None
     edge = 1 << (WIDTHS[kind] - 1)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from limnos.sqlpp.values.model import MISSING, NUMERIC, Bag, Missing, TypeName, Value, type_name
+from limnos.sqlpp.values.model import MISSING, NUMERIC, Bag, MissingType, TypeName, Value, type_name
 from limnos.sqlpp.values.order import key
 
-Truth = bool | Missing | None
+Truth = bool | MissingType | None
 """What a comparison or a condition gives."""
 
 _EQUALITY_ALONE = frozenset[TypeName](("array", "multiset", "object", "duration"))
@@ -51,7 +51,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
     return [] if key(left) == key(right) else None
 
 
-def _unknown(left: Value, right: Value) -> Missing | Literal[False] | None:
+def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
     """MISSING or NULL where two values give that before they are compared; False where they can be compared."""
     if left is MISSING or right is MISSING:
         return MISSING

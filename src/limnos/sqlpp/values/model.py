@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, Literal, NamedTuple, Self
 
 
-class Missing(Enum):
+class MissingType(Enum):
     """The type of MISSING."""
 
     MISSING = "missing"
@@ -23,7 +23,7 @@ class Missing(Enum):
         return False
 
 
-MISSING: Final = Missing.MISSING
+MISSING: Final = MissingType.MISSING
 
 
 class TinyInt(int):
@@ -106,7 +106,7 @@ class DayTimeDuration(NamedTuple):
 
 
 Value = (
-    Missing
+    MissingType
     | None
     | bool
     | int
@@ -149,7 +149,7 @@ TypeName = Literal[
 ]
 
 _TYPES: Mapping[type, TypeName] = {
-    Missing: "missing",
+    MissingType: "missing",
     type(None): "null",
     bool: "boolean",
     TinyInt: "tinyint",

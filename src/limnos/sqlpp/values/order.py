@@ -41,7 +41,7 @@ _NAN = b"\xff" * 8
 _SIGN = 1 << 63
 
 
-class _Open:
+class _OpenValue:
     """An array, a multiset or an object whose key is being made: what is in it, each after a mark, then an end that is less."""
 
     __slots__ = ("mark", "parts", "rank", "rest")
@@ -62,9 +62,9 @@ def key(value: Value) -> bytes:
     """The key of a value. No key is the beginning of another. Raises SqlppError for what nests deeper than DEPTH_MAX."""
     if type(value) is str:
         return bytes((_STRING,)) + _text(value.encode("utf-8", "surrogatepass"))
-    stack: list[_Open] = []
+    stack: list[_OpenValue] = []
     while True:
-        opened = _opened(value)
+        opened = _open_collection(value)
         if opened is not None:
             stack.append(opened)
             if len(stack) > DEPTH_MAX:
@@ -83,14 +83,14 @@ def key(value: Value) -> bytes:
             return done or b""
 
 
-def _opened(value: Value) -> _Open | None:
+def _open_collection(value: Value) -> _OpenValue | None:
     """What has values in it; None for what has not."""
     if isinstance(value, dict):
         fields = sorted((name.encode("utf-8", "surrogatepass"), name) for name in value)
-        return _Open(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
+        return _OpenValue(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
     if type(value) is tuple:
-        return _Open(_ARRAY, ((_NEXT, item) for item in value))
-    return _Open(_MULTISET, ((_NEXT, item) for item in value)) if isinstance(value, Bag) else None
+        return _OpenValue(_ARRAY, ((_NEXT, item) for item in value))
+    return _OpenValue(_MULTISET, ((_NEXT, item) for item in value)) if isinstance(value, Bag) else None
 
 
 def _flat(value: Value) -> bytes:

@@ -47,29 +47,29 @@ _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
     "duration": lambda held: Duration(*cast("list[int]", held)),
     "year-month-duration": lambda held: YearMonthDuration(cast("int", held)),
     "day-time-duration": lambda held: DayTimeDuration(cast("int", held)),
-    "multiset": lambda held: Bag(untagged(item) for item in cast("list[Json]", held)),
-    "object": lambda held: {name: untagged(item) for name, item in cast("dict[str, Json]", held).items()},
+    "multiset": lambda held: Bag(from_tagged_json(item) for item in cast("list[Json]", held)),
+    "object": lambda held: {name: from_tagged_json(item) for name, item in cast("dict[str, Json]", held).items()},
 }
 
 
-def tagged(value: Value) -> Json:
+def to_tagged_json(value: Value) -> Json:
     """The JSON of a value."""
     if value is None or type(value) in (bool, int, str):
         return cast("Json", value)
     if type(value) is float and math.isfinite(value):
         return value
     if type(value) is tuple:
-        return [tagged(item) for item in value]
-    return {type_name(value): _held(value)}
+        return [to_tagged_json(item) for item in value]
+    return {type_name(value): _tagged_content(value)}
 
 
-def _held(value: Value) -> Json:
+def _tagged_content(value: Value) -> Json:
     """What stands under the name of a value's type."""
     match value:
         case Bag():
-            return [tagged(item) for item in value]
+            return [to_tagged_json(item) for item in value]
         case dict():
-            return {name: tagged(item) for name, item in value.items()}
+            return {name: to_tagged_json(item) for name, item in value.items()}
         case bytes():
             return value.hex()
         case Duration():
@@ -85,10 +85,10 @@ def _held(value: Value) -> Json:
     return 0
 
 
-def untagged(held: Json) -> Value:
-    """The value of a JSON that `tagged` made. Raises KeyError, ValueError, TypeError for another."""
+def from_tagged_json(held: Json) -> Value:
+    """The value of a JSON that `to_tagged_json` made. Raises KeyError, ValueError, TypeError for another."""
     if isinstance(held, list):
-        return tuple(untagged(item) for item in held)
+        return tuple(from_tagged_json(item) for item in held)
     if isinstance(held, dict):
         ((name, item),) = held.items()
         return _MADE[name](item)

@@ -7,7 +7,7 @@ that grows with the length of the text times that of the pattern, whatever it is
 from __future__ import annotations
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.values.model import MISSING, Missing, Value, is_unknown
+from limnos.sqlpp.values.model import MISSING, MissingType, Value, is_unknown
 
 INVALID_PATTERN = 46
 
@@ -21,7 +21,7 @@ def concatenate(left: Value, right: Value) -> Value:
     return left + right if isinstance(left, str) and isinstance(right, str) else None
 
 
-def like(text: Value, pattern: Value) -> bool | Missing | None:
+def like(text: Value, pattern: Value) -> bool | MissingType | None:
     r"""`text LIKE pattern`: `%` is any text, `_` any character, `\` makes either of them, or itself, an ordinary one.
 
     Raises SqlppError (ASX0046) for `\` before anything else, or at the end.

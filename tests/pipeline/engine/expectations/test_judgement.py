@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.pipeline.declaration import Action, Expectation, RuleKind
-from limnos.pipeline.engine.expectations.judgement import broken, finding, share
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
+from limnos.pipeline.engine.expectations.judgement import broken_sentence, finding, format_share
 
 
-def rule(action: Action = Action.FAIL, tolerated: float = 0.0) -> Expectation:
+def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 0.0) -> Expectation:
     """A row rule."""
     return Expectation(name="r", kind=RuleKind.ROW, action=action, tolerated=tolerated, condition="x > 0")
 
@@ -32,34 +32,39 @@ def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool
     found = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
 
     assert found.held is held
-    assert broken([found]) is not held
+    assert broken_sentence([found]) is not held
 
 
 def test_warning_never_forbids() -> None:
     """A warning that does not hold is told, and publishes nonetheless."""
-    found = finding(rule(Action.WARN), broken=3, checked=3)
+    found = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
 
     assert not found.held
-    assert not broken([found])
+    assert not broken_sentence([found])
 
 
-@pytest.mark.parametrize("action", [Action.DROP, Action.QUARANTINE])
-def test_rows_taken_out_are_limited_only_by_a_share(action: Action) -> None:
+@pytest.mark.parametrize("action", [ExpectationAction.DROP, ExpectationAction.QUARANTINE])
+def test_rows_taken_out_are_limited_only_by_a_share(action: ExpectationAction) -> None:
     """Dropped rows break nothing that is published; a share that is declared limits how many there may be."""
     assert finding(rule(action), broken=9, checked=10).held
     assert finding(rule(action, 0.5), broken=5, checked=10).held
-    assert broken([finding(rule(action, 0.5), broken=6, checked=10)])
+    assert broken_sentence([finding(rule(action, 0.5), broken=6, checked=10)])
 
 
 def test_message_says_what_became_of_the_rows() -> None:
     """The sentence has the counts, what was done, and what would have been tolerated."""
-    assert finding(rule(Action.DROP, 0.01), broken=25, checked=1000).message == (
+    assert finding(rule(ExpectationAction.DROP, 0.01), broken=25, checked=1000).message == (
         "r: 25 of 1,000 rows (2.5%) break it; they were dropped; 1% may"
     )
-    assert finding(rule(Action.QUARANTINE), broken=1, checked=4).message.endswith("they are in quarantine")
+    assert finding(rule(ExpectationAction.QUARANTINE), broken=1, checked=4).message.endswith("they are in quarantine")
     assert finding(rule(), broken=0, checked=1000).message == "r: holds for all of 1,000 rows"
 
 
 def test_share_has_no_idle_digits() -> None:
     """A share is shown as people write it."""
-    assert [share(0.01), share(0.0025), share(1), share(1 / 3)] == ["1%", "0.25%", "100%", "33.3333%"]
+    assert [format_share(0.01), format_share(0.0025), format_share(1), format_share(1 / 3)] == [
+        "1%",
+        "0.25%",
+        "100%",
+        "33.3333%",
+    ]

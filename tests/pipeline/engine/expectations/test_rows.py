@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind, Sql, Step
-from limnos.pipeline.engine.expectations import RowRules, broken
-from limnos.pipeline.engine.naming import quoted
-from tests.pipeline.engine.jobs import Jobs
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.engine.expectations import RowRules, broken_sentence
+from limnos.pipeline.engine.naming import quote_identifier
+from tests.pipeline.engine.spark_jobs import SparkJobCount
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,21 +27,28 @@ pytestmark = [
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def row(name: str, condition: str, action: Action = Action.FAIL, tolerated: float = 0.0) -> Expectation:
+def row(
+    name: str, condition: str, action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 0.0
+) -> Expectation:
     """A row rule, as written in line 7 of a file."""
     return Expectation(
-        name=name, kind=RuleKind.ROW, action=action, tolerated=tolerated, condition=condition, at=Place("p.yaml", 7, 5)
+        name=name,
+        kind=RuleKind.ROW,
+        action=action,
+        tolerated=tolerated,
+        condition=condition,
+        at=SourcePosition("p.yaml", 7, 5),
     )
 
 
-def step(table: Parts, *rules: Expectation) -> Step:
+def step(table: Parts, *rules: Expectation) -> StepDeclaration:
     """A step with these rules."""
-    return Step(table=table, body=Sql(text="SELECT 1"), expectations=rules)
+    return StepDeclaration(table=table, body=Sql(text="SELECT 1"), expectations=rules)
 
 
 def fill(spark: SparkSession, table: Parts, frame: DataFrame) -> str:
     """Write `frame` into a new table with the branch `work`, as steps do, and return how SQL names the branch."""
-    name = quoted(table)
+    name = quote_identifier(table)
     spark.createDataFrame([], frame.schema).writeTo(name).create()
     spark.sql(f"ALTER TABLE {name} CREATE BRANCH work")
     frame.writeTo(f"{name}.`branch_work`").append()
@@ -56,7 +63,12 @@ def ten(spark: SparkSession) -> DataFrame:
 def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
     """All rules are counted while the rows are written; NULL is broken; samples are of the broken rows."""
     rules = RowRules(
-        step((*corner, "t"), row("small", "id < 8"), row("known", "v >= 0", Action.WARN), row("fine", "id >= 0"))
+        step(
+            (*corner, "t"),
+            row("small", "id < 8"),
+            row("known", "v >= 0", ExpectationAction.WARN),
+            row("fine", "id >= 0"),
+        )
     )
 
     frame, counted = rules.watched(ten(here))
@@ -68,13 +80,13 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
     assert findings[0].sample == '[{"id": "8", "v": "80"}, {"id": "9", "v": "90"}]'
     assert findings[1].sample == '[{"id": "3", "v": null}]'
     assert findings[2].sample is None
-    assert broken(findings)
-    assert not broken(findings[1:])
+    assert broken_sentence(findings)
+    assert not broken_sentence(findings[1:])
 
 
 def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here: SparkSession, corner: Parts) -> None:
     """Where each reading of the source gives other rows, the counts are still those of what was written."""
-    rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", Action.WARN)))
+    rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", ExpectationAction.WARN)))
 
     frame, counted = rules.watched(here.range(10_000).selectExpr("id", "rand() AS r"))
     branch = fill(here, (*corner, "t"), frame)
@@ -101,10 +113,10 @@ def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
     rules = RowRules(
         step(
             (*corner, "t"),
-            row("not three", "id <> 3", Action.DROP),
-            row("small", "id < 7", Action.QUARANTINE),
-            row('not nine, "said" he', "id <> 9", Action.QUARANTINE, 0.5),
-            row("even", "id % 2 = 0", Action.WARN),
+            row("not three", "id <> 3", ExpectationAction.DROP),
+            row("small", "id < 7", ExpectationAction.QUARANTINE),
+            row('not nine, "said" he', "id <> 9", ExpectationAction.QUARANTINE, 0.5),
+            row("even", "id % 2 = 0", ExpectationAction.WARN),
             row("not eight", "id <> 8"),
         )
     )
@@ -121,13 +133,17 @@ def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
     ]
     assert {one.r for one in kept} == {one.r for one in staged.rows.collect()}
     assert [(one.broken, one.checked) for one in staged.findings] == [(1, 10), (3, 10), (1, 10), (2, 6), (0, 6)]
-    assert not broken(staged.findings)
+    assert not broken_sentence(staged.findings)
     staged.release()
 
 
 def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, corner: Parts) -> None:
     """A row that breaks both kinds of rules is not lost."""
-    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP), row("b", "id < 8", Action.QUARANTINE)))
+    rules = RowRules(
+        step(
+            (*corner, "t"), row("a", "id < 5", ExpectationAction.DROP), row("b", "id < 8", ExpectationAction.QUARANTINE)
+        )
+    )
 
     staged = rules.staged(here.range(10), run="run-1", at=AT)
 
@@ -143,7 +159,7 @@ def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, c
 def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
     """A released stage holds no blocks."""
     held = here.sparkContext._jsc.getPersistentRDDs
-    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP)))
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
     before = held().size()
 
     staged = rules.staged(here.range(10), run="run-1", at=AT)
@@ -189,7 +205,7 @@ def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, c
             row("comment", "id < 9 -- not the last"),
             row("braces", "concat('{v}', id) <> '{v}4' /* }{ */"),
             row("parameter", "id <> :left_out"),
-            row("null", "NULL", Action.WARN),
+            row("null", "NULL", ExpectationAction.WARN),
         ),
         parameters={"left_out": 5},
     )
@@ -203,9 +219,9 @@ def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, c
 def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
     """Dots, back quotes, quotes, blanks and braces in names of columns and rules are letters."""
     odd = ["a.b", "ba`ck", "quo'te", 'dou"ble', "sp ace", "{x}", "semi;colon", "--"]
-    frame = here.range(4).selectExpr("id", *(f"id AS {quoted([name])}" for name in odd))
-    rules = [row(f"{name} is small", f"{quoted([name])} < 3") for name in odd]
-    aside = [row(f"{name} has none", f"{quoted([name])} > 0", Action.QUARANTINE) for name in odd]
+    frame = here.range(4).selectExpr("id", *(f"id AS {quote_identifier([name])}" for name in odd))
+    rules = [row(f"{name} is small", f"{quote_identifier([name])} < 3") for name in odd]
+    aside = [row(f"{name} has none", f"{quote_identifier([name])} > 0", ExpectationAction.QUARANTINE) for name in odd]
 
     watched, counted = RowRules(step((*corner, "t"), *rules)).watched(frame)
     branch = fill(here, (*corner, "t"), watched)
@@ -226,7 +242,9 @@ def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
     frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watched(none)
     fill(here, (*corner, "t"), frame)
 
-    staged = RowRules(step((*corner, "t"), row("a", "id < 0", Action.QUARANTINE))).staged(none, run="r", at=AT)
+    staged = RowRules(step((*corner, "t"), row("a", "id < 0", ExpectationAction.QUARANTINE))).staged(
+        none, run="r", at=AT
+    )
 
     assert [(one.broken, one.checked, one.held) for one in counted.findings()] == [(0, 0, True)]
     assert [(one.broken, one.checked, one.held) for one in staged.findings] == [(0, 0, True)]
@@ -256,7 +274,7 @@ def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts)
 
 def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts) -> None:
     """Watching alone would publish the rows that are to be dropped: it is refused."""
-    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP)))
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
 
     assert rules.need_stage
     assert not rules.quarantine
@@ -267,7 +285,7 @@ def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts
 @pytest.mark.parametrize("name", ["_rule", "_RUN", "_at"])
 def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: Parts, name: str) -> None:
     """A step whose own column has a name of the quarantine table's is refused before it runs."""
-    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.QUARANTINE)))
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.QUARANTINE)))
 
     with pytest.raises(BadRequest, match="rename it"):
         rules.staged(here.range(3).selectExpr("id", f"1 AS {name}"), run="r", at=AT)
@@ -275,13 +293,13 @@ def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: P
 
 def test_ten_rules_over_a_million_rows_are_one_job(here: SparkSession, corner: Parts) -> None:
     """All rules of a step cost no job beyond the write's, and samples are asked only for what is broken."""
-    conditions = [row(f"r{number}", f"id <> {number * 1000}", Action.WARN) for number in range(9)]
+    conditions = [row(f"r{number}", f"id <> {number * 1000}", ExpectationAction.WARN) for number in range(9)]
     rules = RowRules(step((*corner, "t"), *conditions, row("all", "id >= 0")))
     fill(here, (*corner, "t"), here.range(1))
-    jobs = Jobs(here)
+    jobs = SparkJobCount(here)
 
     frame, counted = rules.watched(here.range(0, 1_000_000, 1, 4))
-    frame.writeTo(f"{quoted((*corner, 't'))}.`branch_work`").overwritePartitions()
+    frame.writeTo(f"{quote_identifier((*corner, 't'))}.`branch_work`").overwritePartitions()
     findings = counted.findings()
 
     assert jobs.count() == 1

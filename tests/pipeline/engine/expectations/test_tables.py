@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind, Sql, Step
-from limnos.pipeline.engine.expectations import broken, table_findings
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.engine.expectations import broken_sentence, table_findings
 from limnos.pipeline.engine.expectations.tables import check_columns
-from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.naming import quote_identifier
 from tests.pipeline.engine.conftest import CATALOG
-from tests.pipeline.engine.jobs import Jobs
+from tests.pipeline.engine.spark_jobs import SparkJobCount
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import Finding
+    from limnos.pipeline.outcomes import ExpectationFinding
 
 pytestmark = [
     pytest.mark.spark,
@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
-PLACE = Place("p.yaml", 9, 3)
+PLACE = SourcePosition("p.yaml", 9, 3)
 ROWS = """
     SELECT * FROM VALUES
         (1, 'a', 10, TIMESTAMP '2026-01-08 12:00:00'), (2, 'b', NULL, TIMESTAMP '2026-01-09 12:00:00'),
@@ -47,7 +47,7 @@ class Branches:
 
     def add(self, name: str, query: str) -> None:
         """Write the rows of a query on the branch of a new table."""
-        table = quoted((*self.table[:-1], name))
+        table = quote_identifier((*self.table[:-1], name))
         frame = self.spark.sql(query)
         self.spark.createDataFrame([], frame.schema).writeTo(table).create()
         self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH work")
@@ -55,11 +55,11 @@ class Branches:
 
     def reads(self, parts: Parts) -> str:
         """What stands for a table in a query: its branch."""
-        return f"{quoted(parts)}.`branch_work`"
+        return f"{quote_identifier(parts)}.`branch_work`"
 
-    def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[Finding, ...]:
+    def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[ExpectationFinding, ...]:
         """The findings of these rules of the table `made`."""
-        made = Step(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
+        made = StepDeclaration(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
         return table_findings(
             self.spark, made, reads=self.reads, run_at=AT, rows_before=rows_before, parameters={"least": 20}
         )
@@ -145,7 +145,7 @@ def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> N
 def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
     """A column that is NULL in every row says nothing, which is not fresh; dates count as their midnight."""
     branches.add("dates", "SELECT CAST(NULL AS TIMESTAMP) AS at, DATE '2026-01-10' AS day")
-    made = Step(
+    made = StepDeclaration(
         table=(*branches.table[:-1], "dates"),
         body=Sql(text="SELECT 1"),
         expectations=(
@@ -171,7 +171,7 @@ def test_no_fewer_rows_than_are_published(branches: Branches, before: int | None
 
 def test_query_that_must_return_nothing(branches: Branches) -> None:
     """A query reads the branches by the tables' own names, in joins and subqueries, and takes the run's parameters."""
-    made, others = (quoted((*branches.table[:-1], name)) for name in ("made", "others"))
+    made, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
 
     lonely, none = branches.ask(
         rule(RuleKind.EMPTY, query=f"WITH m AS (SELECT * FROM {made}) SELECT * FROM m WHERE other NOT IN "
@@ -188,7 +188,7 @@ def test_query_that_must_return_nothing(branches: Branches) -> None:
 def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
     """Of no rows none is double, NULL or lost; that rows are wanted must be said."""
     branches.add("none", ROWS + " WHERE 1 = 0")
-    made = Step(
+    made = StepDeclaration(
         table=(*branches.table[:-1], "none"),
         body=Sql(text="SELECT 1"),
         expectations=(
@@ -209,11 +209,11 @@ def test_share_and_warning(branches: Branches) -> None:
     """A tolerated share is one of the table's rows; a warning is told and forbids nothing."""
     findings = branches.ask(
         rule(RuleKind.UNIQUE, columns=("id",), tolerated=0.2),
-        rule(RuleKind.NOT_NULL, columns=("id",), action=Action.WARN),
+        rule(RuleKind.NOT_NULL, columns=("id",), action=ExpectationAction.WARN),
     )
 
     assert [found.held for found in findings] == [True, False]
-    assert not broken(findings)
+    assert not broken_sentence(findings)
 
 
 def test_rules_share_one_look(branches: Branches) -> None:
@@ -225,11 +225,11 @@ def test_rules_share_one_look(branches: Branches) -> None:
         rule(RuleKind.UNIQUE, columns=("other", "na.me", "id")),
     ]
     many += [rule(RuleKind.FRESH, columns=("at",), within_s=10**9), rule(RuleKind.NO_FEWER_ROWS)]
-    jobs = Jobs(branches.spark)
+    jobs = SparkJobCount(branches.spark)
     findings = branches.ask(*few)
     alone = jobs.count()
 
-    jobs = Jobs(branches.spark)
+    jobs = SparkJobCount(branches.spark)
     findings += branches.ask(*many)
 
     assert all(found.held for found in findings)
@@ -259,7 +259,7 @@ def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object]
 
 def test_columns_are_checked_before_anything_runs() -> None:
     """The columns that table rules name are known before the step writes; case does not matter, row rules have none."""
-    made = Step(
+    made = StepDeclaration(
         table=("c", "t"),
         body=Sql(text="SELECT 1"),
         expectations=(rule(RuleKind.UNIQUE, columns=("ID",)), rule(RuleKind.ROW, condition="x > 0")),
@@ -272,7 +272,7 @@ def test_columns_are_checked_before_anything_runs() -> None:
 
 def test_step_without_table_rules_asks_nothing(branches: Branches) -> None:
     """No rule, no query."""
-    jobs = Jobs(branches.spark)
+    jobs = SparkJobCount(branches.spark)
 
     assert branches.ask(rule(RuleKind.ROW, condition="id > 0")) == ()
     assert jobs.count() == 0

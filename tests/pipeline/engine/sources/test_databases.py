@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from limnos.pipeline.declaration import Jdbc, Place, Source
-from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.declaration import DeclaredSource, Jdbc, SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, frame_of
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ PASSWORD = "v3ry-Secret-Indeed"
 VARIABLE, WRONG = "LIMNOS_TEST_PASSWORD", "LIMNOS_TEST_WRONG_PASSWORD"
 
 
-Opens = Callable[..., Read]
+Opens = Callable[..., SourceRead]
 
 
 @contextmanager
@@ -100,9 +100,9 @@ def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> O
     monkeypatch.setenv(VARIABLE, PASSWORD)
     monkeypatch.setenv(WRONG, "another")
 
-    def open_(**fields: object) -> Read:
+    def open_(**fields: object) -> SourceRead:
         declared: dict[str, Any] = {"url": url, "user": "bea", "password_env": VARIABLE, **fields}
-        return frame_of(here, Source(name="people", kind=Jdbc(**declared), at=Place("p.yaml", 4, 2)))
+        return frame_of(here, DeclaredSource(name="people", kind=Jdbc(**declared), at=SourcePosition("p.yaml", 4, 2)))
 
     return open_
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.declaration import Files, Malformed, Place, Scalar, Source
-from limnos.pipeline.engine.sources import Read, frame_of, has_changed
-from limnos.pipeline.engine.sources.fingerprints import File
-from limnos.pipeline.engine.sources.listing import base_path, content_digest, escaped, shown
+from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy, Scalar, SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, frame_of, has_changed
+from limnos.pipeline.engine.sources.fingerprints import SourceFileState
+from limnos.pipeline.engine.sources.listing import base_path, content_digest, escape_pattern, path_without_credentials
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.outcomes import Pin
+    from limnos.pipeline.outcomes import ReadPin
 
 pytestmark = [
     pytest.mark.spark,
@@ -49,19 +49,19 @@ class Folder:
         return file
 
     def open(
-        self, path: str, *, format_: str = "csv", schema: str | None = None, malformed: Malformed = Malformed.FAIL,
-        options: dict[str, str] | None = None, before: Pin | None = None, pinned: Pin | None = None,
+        self, path: str, *, format_: str = "csv", schema: str | None = None, malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL,
+        options: dict[str, str] | None = None, before: ReadPin | None = None, pinned: ReadPin | None = None,
         incremental: bool = False, watched: bool = False,
-    ) -> Read:  # fmt: skip
+    ) -> SourceRead:  # fmt: skip
         """Open files of this directory."""
         chosen = {"header": "true"} if options is None and format_ == "csv" else options or {}
         kind = Files(path=path, format=format_, schema=schema, malformed=malformed, options=chosen)
         return frame_of(
-            self.spark, Source(name="people", kind=kind, at=Place("p.yaml", 3, 5)), parameters=RUN, directory=self.path,
+            self.spark, DeclaredSource(name="people", kind=kind, at=SourcePosition("p.yaml", 3, 5)), parameters=RUN, directory=self.path,
             before=before, pinned=pinned, incremental=incremental, watched=watched,
         )  # fmt: skip
 
-    def rows(self, read: Read) -> list[tuple[object, ...]]:
+    def rows(self, read: SourceRead) -> list[tuple[object, ...]]:
         """The rows, sorted."""
         return sorted((tuple(row) for row in read.frame.collect()), key=str)
 
@@ -139,8 +139,10 @@ def test_what_cannot_be_read_is_told(
 
 
 @pytest.mark.parametrize("watched", [True, False])
-@pytest.mark.parametrize("action,held", [(Malformed.FAIL, False), (Malformed.KEEP, True), (Malformed.COUNT, True)])
-def test_malformed_rows_of_csv(folder: Folder, action: Malformed, held: bool, watched: bool) -> None:
+@pytest.mark.parametrize(
+    "action,held", [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)]
+)
+def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
     """Wrong types, missing and surplus columns are counted exactly, with text and file, whichever columns are asked for."""
     file = folder.add("a.csv", BAD)
 
@@ -153,7 +155,7 @@ def test_malformed_rows_of_csv(folder: Folder, action: Malformed, held: bool, wa
     assert (found.broken, found.checked, found.held) == (3, 5, held)
     assert found.sample is not None
     assert "4,a,b" in found.sample
-    assert read.malformed.keep is (action is Malformed.KEEP)
+    assert read.malformed.keep is (action is MalformedRowPolicy.KEEP)
     kept = sorted(read.malformed.rows.collect(), key=lambda row: str(row[0]))
     assert [row._text for row in kept] == ["3", "4,a,b", "bad,y"]
     assert {row._file for row in kept} == {f"file:{file}"}
@@ -166,7 +168,7 @@ def test_malformed_rows_of_json(folder: Folder) -> None:
     """Lines that are no JSON, and values of another type, are malformed; a missing key is not."""
     folder.add("a.json", '{"id": 1}\n{"id": "x", "v": "y"}\nno json\n{"v": "z"}\n')
 
-    read = folder.open("a.json", format_="json", schema="id INT, v STRING", malformed=Malformed.COUNT)
+    read = folder.open("a.json", format_="json", schema="id INT, v STRING", malformed=MalformedRowPolicy.COUNT)
 
     assert folder.rows(read) == [(1, None), (None, "z")]
     assert read.malformed is not None
@@ -176,7 +178,7 @@ def test_malformed_rows_of_json(folder: Folder) -> None:
 def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
     """A query may name a source twice: its rows and its malformed ones are the same as ever."""
     folder.add("a.csv", BAD)
-    read = folder.open("a.csv", schema="id INT, v STRING", malformed=Malformed.COUNT)
+    read = folder.open("a.csv", schema="id INT, v STRING", malformed=MalformedRowPolicy.COUNT)
     read.frame.createOrReplaceTempView("people")
 
     joined = folder.spark.sql("SELECT a.id, b.v FROM people a JOIN people b ON a.id = b.id WHERE a.id > 1").collect()
@@ -271,7 +273,7 @@ def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None
     """An edit that keeps size and time is seen; not where files are many bytes, not local, or gone."""
     file = tmp_path / "a b.csv"
     file.write_text("1,good")
-    listed = [File(file.as_uri(), 6, 1)]
+    listed = [SourceFileState(file.as_uri(), 6, 1)]
 
     before = content_digest(listed)
     file.write_text("1,evil")
@@ -279,7 +281,7 @@ def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None
     assert before is not None
     assert content_digest(listed) not in (None, before)
     assert content_digest(listed, bytes_max=5) is None
-    assert content_digest([*listed, File("s3://b/c", 1, 1)]) is None
+    assert content_digest([*listed, SourceFileState("s3://b/c", 1, 1)]) is None
     file.unlink()
     assert content_digest(listed) is None
 
@@ -287,7 +289,9 @@ def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None
 def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> None:
     """A source is the same until a file is edited, in place with its size and time too, added, or gone."""
     file = folder.add("a.csv", "id\n1\n")
-    source = Source(name="people", kind=Files(path="*.csv", format="csv", schema="id INT", options={"header": "true"}))
+    source = DeclaredSource(
+        name="people", kind=Files(path="*.csv", format="csv", schema="id INT", options={"header": "true"})
+    )
     pin = frame_of(folder.spark, source, parameters=RUN, directory=folder.path).pin
 
     def changed() -> bool | None:
@@ -310,9 +314,9 @@ def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> Non
 
 def test_paths_for_people_and_for_spark() -> None:
     """Credentials in a URL are hidden; pattern signs are escaped; the base of partitions ends before the pattern."""
-    assert shown("s3a://key:secret@bucket/x") == "s3a://***@bucket/x"
-    assert escaped("a[1]*.csv") == "a\\[1\\]\\*.csv"
-    inside = [File("file:/d/p/day=1/x.csv", 1, 1)]
+    assert path_without_credentials("s3a://key:secret@bucket/x") == "s3a://***@bucket/x"
+    assert escape_pattern("a[1]*.csv") == "a\\[1\\]\\*.csv"
+    inside = [SourceFileState("file:/d/p/day=1/x.csv", 1, 1)]
     assert base_path(inside, "file:///d/p/day=*/x.csv") == "file:///d/p"
     assert base_path(inside, "/d/p") == "/d/p"
-    assert base_path([File("file:/d/p/x.csv", 1, 1)], "/d/p") is None
+    assert base_path([SourceFileState("file:/d/p/x.csv", 1, 1)], "/d/p") is None

@@ -8,23 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.pipeline.engine.sources.fingerprints import EACH_MAX, File, is_same, new_since, read, taken
+from limnos.pipeline.engine.sources.fingerprints import (
+    EACH_MAX,
+    SourceFileState,
+    is_same,
+    new_since,
+    read,
+    take_fingerprint,
+)
 
-MANY = [File(f"f{number}", 1, number) for number in range(EACH_MAX + 1)]
+MANY = [SourceFileState(f"f{number}", 1, number) for number in range(EACH_MAX + 1)]
 
 
-def files(*names: str, at: int = 1) -> list[File]:
+def files(*names: str, at: int = 1) -> list[SourceFileState]:
     """Files of one byte."""
-    return [File(name, 1, at) for name in names]
+    return [SourceFileState(name, 1, at) for name in names]
 
 
 @pytest.mark.parametrize("listed", [files("a", "b"), MANY, []])
-def test_fingerprint_is_read_back(listed: list[File]) -> None:
+def test_fingerprint_is_read_back(listed: list[SourceFileState]) -> None:
     """What is written is read again, the schema as well, in whatever order the files were listed."""
-    made = taken(reversed(listed), schema='{"fields": [], "type": "struct"}')
+    made = take_fingerprint(reversed(listed), schema='{"fields": [], "type": "struct"}')
 
     assert read(made.text()) == made
-    assert taken(listed, schema=made.schema).text() == made.text()
+    assert take_fingerprint(listed, schema=made.schema).text() == made.text()
 
 
 @pytest.mark.parametrize(
@@ -38,12 +45,14 @@ def test_fingerprint_is_read_back(listed: list[File]) -> None:
         (files("a", "b", at=2), "1", False),
     ],
 )
-def test_files_are_compared_by_name_size_time_and_content(now: list[File], content: str | None, same: bool) -> None:
+def test_files_are_compared_by_name_size_time_and_content(
+    now: list[SourceFileState], content: str | None, same: bool
+) -> None:
     """Any difference tells that a source has changed, content only where both fingerprints have it."""
-    before = read(taken(files("a", "b"), content="1").text())
+    before = read(take_fingerprint(files("a", "b"), content="1").text())
     assert before is not None
 
-    assert is_same(before, taken(now, content=content)) is same
+    assert is_same(before, take_fingerprint(now, content=content)) is same
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "[]", "{}", '{"files": "x"}', "1", '{"checkpoint": "a"}'])
@@ -54,7 +63,7 @@ def test_foreign_text_is_no_fingerprint(text: str | None) -> None:
 
 def test_new_files_are_told_one_by_one() -> None:
     """Files that come late with older times are new, files that went are no matter."""
-    before = taken(files("a", "b", at=10))
+    before = take_fingerprint(files("a", "b", at=10))
 
     new = new_since([*files("b", at=10), *files("c", at=5)], before)
 
@@ -62,10 +71,10 @@ def test_new_files_are_told_one_by_one() -> None:
     assert new.whole_because is None
 
 
-@pytest.mark.parametrize("changed", [File("b", 2, 1), File("b", 1, 2)])
-def test_changed_file_asks_for_the_whole(changed: File) -> None:
+@pytest.mark.parametrize("changed", [SourceFileState("b", 2, 1), SourceFileState("b", 1, 2)])
+def test_changed_file_asks_for_the_whole(changed: SourceFileState) -> None:
     """A file with another size or time than when it was read makes all be read, and is named."""
-    new = new_since([*files("a"), changed], taken(files("a", "b")))
+    new = new_since([*files("a"), changed], take_fingerprint(files("a", "b")))
 
     assert len(new.files) == 2
     assert new.whole_because == "b was changed since it was read"
@@ -73,12 +82,12 @@ def test_changed_file_asks_for_the_whole(changed: File) -> None:
 
 def test_many_files_are_told_by_time() -> None:
     """Of more files than are told one by one, the later ones are new, if the others are the same."""
-    before = taken(MANY)
-    later = File("new", 1, EACH_MAX + 5)
+    before = take_fingerprint(MANY)
+    later = SourceFileState("new", 1, EACH_MAX + 5)
 
     assert before.each is None
     assert new_since([*MANY, later], before).files == (later,)
-    assert new_since([*MANY, File("late", 1, 3)], before).whole_because is not None
+    assert new_since([*MANY, SourceFileState("late", 1, 3)], before).whole_because is not None
     assert new_since(MANY[1:], before).whole_because is not None
     assert new_since(MANY, before).files == ()
 
@@ -90,18 +99,18 @@ def test_nothing_before_is_the_whole() -> None:
 
 def test_fingerprint_is_small() -> None:
     """It goes into a snapshot's summary: some kilobytes at the most."""
-    assert len(taken(MANY[:EACH_MAX]).text()) < 6000
-    assert len(taken(MANY).text()) < 200
-    assert set(json.loads(taken(MANY).text())) == {"files", "newest_ms", "digest"}
+    assert len(take_fingerprint(MANY[:EACH_MAX]).text()) < 6000
+    assert len(take_fingerprint(MANY).text()) < 200
+    assert set(json.loads(take_fingerprint(MANY).text())) == {"files", "newest_ms", "digest"}
 
 
 @given(
-    st.lists(st.builds(File, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
-    st.lists(st.builds(File, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
+    st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
+    st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
 )  # fmt: skip
-def test_every_file_is_read_once(first: list[File], second: list[File]) -> None:
+def test_every_file_is_read_once(first: list[SourceFileState], second: list[SourceFileState]) -> None:
     """Whatever comes, goes or changes: an increment holds just the files that were not there, or else it is the whole."""
-    new = new_since(second, taken(first))
+    new = new_since(second, take_fingerprint(first))
 
     if new.whole_because is None:
         assert set(new.files) == set(second) - set(first)

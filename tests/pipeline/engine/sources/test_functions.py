@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from limnos.pipeline.declaration import Place, PythonSource, Source
-from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.declaration import DeclaredSource, PythonSource, SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, frame_of
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
@@ -54,13 +54,17 @@ def no_frame(spark: SparkSession) -> list[int]:
     return [1]
 
 
-def opened(spark: SparkSession, function: Callable[..., object] | str, schema: str | None = None) -> Read:
+def opened(spark: SparkSession, function: Callable[..., object] | str, schema: str | None = None) -> SourceRead:
     """Open a function of this module, with one parameter."""
     if isinstance(function, str):
         kind = PythonSource(function=function, schema=schema)
     else:
         kind = PythonSource(function=f"here:{function.__name__}", schema=schema, callable=function)
-    return frame_of(spark, Source(name="made", kind=kind, at=Place("p.yaml", 2, 2)), parameters={"least": 2, "x": 1})
+    return frame_of(
+        spark,
+        DeclaredSource(name="made", kind=kind, at=SourcePosition("p.yaml", 2, 2)),
+        parameters={"least": 2, "x": 1},
+    )
 
 
 def test_batches_come_from_an_executor(here: SparkSession) -> None:

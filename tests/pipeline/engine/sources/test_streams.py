@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.declaration import Files, Malformed, Place, Source, Stream
-from limnos.pipeline.engine.naming import quoted
-from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy, SourcePosition, Stream
+from limnos.pipeline.engine.naming import quote_identifier
+from limnos.pipeline.engine.sources import SourceRead, frame_of
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import Pin
+    from limnos.pipeline.outcomes import ReadPin
 
 pytestmark = [
     pytest.mark.spark,
@@ -40,16 +40,16 @@ class Streams:
         (self.path / "in" / name).write_text(text)
 
     def files(
-        self, before: Pin | None = None, *, schema: str | None = "id INT, v STRING", pinned: Pin | None = None
-    ) -> Read:
+        self, before: ReadPin | None = None, *, schema: str | None = "id INT, v STRING", pinned: ReadPin | None = None
+    ) -> SourceRead:
         """Read what is new of the files, one file a batch."""
         options = {"header": "true", "maxFilesPerTrigger": "1"}
-        kind = Files(path="in", format="csv", schema=schema, options=options, malformed=Malformed.COUNT)
+        kind = Files(path="in", format="csv", schema=schema, options=options, malformed=MalformedRowPolicy.COUNT)
         return self.open(Stream(files=kind), before=before)
 
-    def open(self, stream: Stream, *, before: Pin | None = None) -> Read:
+    def open(self, stream: Stream, *, before: ReadPin | None = None) -> SourceRead:
         """Read what is new of a stream."""
-        source = Source(name="arriving", kind=stream, at=Place("p.yaml", 6, 2))
+        source = DeclaredSource(name="arriving", kind=stream, at=SourcePosition("p.yaml", 6, 2))
         return frame_of(self.spark, source, directory=self.path, before=before)
 
 
@@ -59,7 +59,7 @@ def streams(here: SparkSession, tmp_path: Path) -> Streams:
     return Streams(here, tmp_path)
 
 
-def rows(read: Read) -> list[tuple[object, ...]]:
+def rows(read: SourceRead) -> list[tuple[object, ...]]:
     """The rows, sorted; the room is given back."""
     found = sorted((tuple(row) for row in read.frame.collect()), key=str)
     read.release()
@@ -125,12 +125,12 @@ def test_table_is_followed(streams: Streams, corner: Parts) -> None:
     """An Iceberg table's appends are read once; a rewrite cannot be followed, and what to do is told."""
     table = (*corner, "t")
     sql = streams.spark.sql
-    sql(f"CREATE TABLE {quoted(table)} (id BIGINT) USING iceberg")
-    sql(f"INSERT INTO {quoted(table)} VALUES (1)")
+    sql(f"CREATE TABLE {quote_identifier(table)} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {quote_identifier(table)} VALUES (1)")
     first = streams.open(Stream(table=table))
-    sql(f"INSERT INTO {quoted(table)} VALUES (2)")
+    sql(f"INSERT INTO {quote_identifier(table)} VALUES (2)")
     second = streams.open(Stream(table=table), before=first.pin)
-    sql(f"INSERT OVERWRITE {quoted(table)} VALUES (3)")
+    sql(f"INSERT OVERWRITE {quote_identifier(table)} VALUES (3)")
 
     assert (rows(first), rows(second)) == ([(1,)], [(2,)])
     assert second.pin.table == table

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
 from pyspark.sql.types import BooleanType, NullType, StringType, VariantType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Action, RuleKind
-from limnos.pipeline.engine.naming import quoted
-from limnos.pipeline.engine.relations import queried
+from limnos.pipeline.declaration import ExpectationAction, RuleKind
+from limnos.pipeline.engine.naming import quote_identifier
+from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import InvalidQuery
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from limnos.pipeline.declaration import Expectation, Scalar, Step
+    from limnos.pipeline.declaration import Expectation, Scalar, StepDeclaration
 
 ROWS = "rows"
 """Name of the count of all rows among the observed counts."""
@@ -34,16 +34,16 @@ SAMPLE_VALUE_CHARACTERS_MAX = 120
 _PREFIX = "_limnos_rule_"
 
 
-class Flags:
+class RuleFlags:
     """The row rules of one step, and the columns that stand for them."""
 
-    def __init__(self, step: Step, parameters: Mapping[str, Scalar] | None = None) -> None:
+    def __init__(self, step: StepDeclaration, parameters: Mapping[str, Scalar] | None = None) -> None:
         self.rules = tuple(rule for rule in step.expectations if rule.kind is RuleKind.ROW)
         self.names = tuple(f"{_PREFIX}{number}" for number in range(len(self.rules)))
         self._parameters = dict(parameters or {})
         self._step = step
 
-    def of(self, *actions: Action) -> tuple[str, ...]:
+    def of(self, *actions: ExpectationAction) -> tuple[str, ...]:
         """Flags of the rules with one of these actions."""
         return tuple(flag for flag, rule in zip(self.names, self.rules, strict=True) if rule.action in actions)
 
@@ -73,28 +73,36 @@ class Flags:
         counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(f"{ROWS}_kept")]
         for flag, rule in zip(self.names, self.rules, strict=True):
             is_broken = ~F.col(flag)
-            counted = is_broken if rule.action in (Action.DROP, Action.QUARANTINE) else is_broken & stays
+            counted = (
+                is_broken
+                if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
+                else is_broken & stays
+            )
             counts.append(F.count_if(counted).alias(flag))
         return counts
 
     def kept(self) -> Column:
         """Whether a flagged row goes into the table."""
-        return _all(self.of(Action.DROP, Action.QUARANTINE))
+        return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     def set_aside(self) -> Column:
         """Whether a flagged row goes into quarantine: it breaks a rule that says so, whatever else it breaks."""
-        return ~_all(self.of(Action.QUARANTINE))
+        return ~_all(self.of(ExpectationAction.QUARANTINE))
 
     def broken_names(self) -> Column:
         """The names of the broken rules that keep a row out of the table, as an array of strings."""
-        out = (Action.DROP, Action.QUARANTINE)
+        out = (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
         pairs = [pair for pair in zip(self.names, self.rules, strict=True) if pair[1].action in out]
         return F.array_compact(F.array(*(F.when(~F.col(flag), F.lit(rule.name)) for flag, rule in pairs)))
 
     def sample(self, flagged: DataFrame, rule: Expectation) -> str | None:
         """A few rows that break the rule, as JSON, long values cut."""
         flag = self.names[self.rules.index(rule)]
-        among = flagged if rule.action in (Action.DROP, Action.QUARANTINE) else flagged.where(self.kept())
+        among = (
+            flagged
+            if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
+            else flagged.where(self.kept())
+        )
         return sample(among.where(~F.col(flag)).drop(*self.names))
 
     def _select(self, frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
@@ -107,7 +115,7 @@ class Flags:
         """A condition is about one row: tables that it names would be read as they are now, not as the run pinned them."""
         text = f"SELECT {', '.join(f'({chr(10)}{rule.condition}{chr(10)})' for rule in rules)}"
         try:
-            named = queried(frame.sparkSession, text).relations
+            named = query_names(frame.sparkSession, text).relations
         except InvalidQuery as error:
             if len(rules) > 1:
                 self._refuse_one_of(frame, rules)
@@ -131,7 +139,7 @@ class Flags:
             selected = self._select(frame, [rule])
             columns, kind = selected.columns, selected.schema[-1].dataType
         except (AnalysisException, ParseException) as error:
-            raise self._refusal(rule, _told(error)) from error
+            raise self._refusal(rule, _error_sentence(error)) from error
         if len(columns) != len(frame.columns) + 1:
             raise self._refusal(rule, "is not one condition: write a single SQL expression.")
         if not isinstance(kind, (BooleanType, NullType)):
@@ -155,12 +163,15 @@ class Flags:
 
 def sample(rows: DataFrame) -> str | None:
     """The first few rows as a JSON list; None when there are none."""
-    shown = [_shown(F.col(quoted((field.name,))), field.dataType).alias(field.name) for field in rows.schema.fields]
+    shown = [
+        _sample_text(F.col(quote_identifier((field.name,))), field.dataType).alias(field.name)
+        for field in rows.schema.fields
+    ]
     found = rows.select(*shown).limit(SAMPLE_ROWS_MAX).collect()
     return json.dumps([row.asDict() for row in found], ensure_ascii=False) if found else None
 
 
-def _shown(column: Column, kind: object) -> Column:
+def _sample_text(column: Column, kind: object) -> Column:
     """A value as text, at most so long: a sample is looked at, and goes with the run to the server."""
     if isinstance(kind, VariantType):
         column = F.to_json(column)
@@ -180,7 +191,7 @@ def _braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _told(error: AnalysisException | ParseException) -> str:
+def _error_sentence(error: AnalysisException | ParseException) -> str:
     """Spark's first sentence, with its line counted in the condition and not in the query around it."""
     message = str(error.getMessage() or error).split("\n", 1)[0].split(" SQLSTATE:", 1)[0].strip()
     return f"is not taken by Spark: {message}{_position(error)}"

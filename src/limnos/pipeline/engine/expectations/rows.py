@@ -19,9 +19,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.model.errors import BadRequest, Unavailable
-from limnos.pipeline.declaration import Action
-from limnos.pipeline.engine.expectations.flags import ROWS, Flags
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.pipeline.declaration import ExpectationAction
+from limnos.pipeline.engine.expectations.flags import ROWS, RuleFlags
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.staging import release, stage
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from limnos.pipeline.declaration import Scalar, Step
-    from limnos.pipeline.outcomes import Finding
+    from limnos.pipeline.declaration import Scalar, StepDeclaration
+    from limnos.pipeline.outcomes import ExpectationFinding
 
 RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
 """Columns of a quarantine table beyond the step's own: names of the broken rules, the run, and its time."""
@@ -43,26 +43,26 @@ _OBSERVED_WITHIN_S = 30.0
 class RowRules:
     """The row rules of one step, with the parameters that its conditions may name."""
 
-    def __init__(self, step: Step, *, parameters: Mapping[str, Scalar] | None = None) -> None:
+    def __init__(self, step: StepDeclaration, *, parameters: Mapping[str, Scalar] | None = None) -> None:
         self._step = step
-        self._flags = Flags(step, parameters)
+        self._flags = RuleFlags(step, parameters)
 
     @property
     def need_stage(self) -> bool:
         """Whether rows are taken out, so that `staged` must be used and not `watched`."""
-        return bool(self._flags.of(Action.DROP, Action.QUARANTINE))
+        return bool(self._flags.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     @property
     def quarantine(self) -> bool:
         """Whether the step has a quarantine table."""
-        return bool(self._flags.of(Action.QUARANTINE))
+        return bool(self._flags.of(ExpectationAction.QUARANTINE))
 
     def check(self, frame: DataFrame) -> None:
         """Refuse (BadRequest) a rule that Spark does not take for such rows; nothing is run."""
         if self._flags.rules:
             self._flags.flagged(frame)
 
-    def watched(self, frame: DataFrame) -> tuple[DataFrame, Counted]:
+    def watched(self, frame: DataFrame) -> tuple[DataFrame, RuleCounts]:
         """Return `frame` as it is to be written, once, and the counts that this write will fill.
 
         Raises BadRequest before anything is written when a rule is not usable, or takes rows out.
@@ -70,12 +70,12 @@ class RowRules:
         if self.need_stage:
             raise BadRequest(f"Step {self._step.name} takes rows out: its rows must be staged before they are written.")
         if not self._flags.rules:
-            return frame, Counted(self._flags, None)
+            return frame, RuleCounts(self._flags, None)
         observation = Observation()
         observed = self._flags.flagged(frame).observe(observation, *self._flags.counts())
-        return observed.drop(*self._flags.names), Counted(self._flags, observation)
+        return observed.drop(*self._flags.names), RuleCounts(self._flags, observation)
 
-    def staged(self, frame: DataFrame, *, run: str, at: datetime) -> Staged:
+    def staged(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
         """Carry `frame` out once, and return the rows for the table and those for its quarantine.
 
         `run` and `at` are the run's id and time, written beside each row in quarantine. The caller releases what it gets.
@@ -85,8 +85,8 @@ class RowRules:
         observation = Observation()
         flagged = self._flags.flagged(frame).observe(observation, *self._flags.counts())
         held = stage(flagged)
-        findings = Counted(self._flags, observation).of_flagged(held)
-        return Staged(
+        findings = RuleCounts(self._flags, observation).of_flagged(held)
+        return StagedRows(
             rows=held.where(self._flags.kept()).drop(*self._flags.names),
             quarantined=self._quarantined(held, run=run, at=at) if self.quarantine else None,
             findings=findings,
@@ -111,12 +111,12 @@ class RowRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class StagedRows:
     """Rows of a step that were carried out once: those for the table, those for its quarantine, and the findings."""
 
     rows: DataFrame
     quarantined: DataFrame | None
-    findings: tuple[Finding, ...]
+    findings: tuple[ExpectationFinding, ...]
     held: DataFrame
 
     def release(self) -> None:
@@ -124,16 +124,16 @@ class Staged:
         release(self.held)
 
 
-class Counted:
+class RuleCounts:
     """Counts that a write fills: ask for the findings when it is done."""
 
-    def __init__(self, flags: Flags, observation: Observation | None) -> None:
+    def __init__(self, flags: RuleFlags, observation: Observation | None) -> None:
         self._flags = flags
         self._observation = observation
 
     def findings(
         self, written: Callable[[], DataFrame | None] = lambda: None, *, rows: int | None = None
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[ExpectationFinding, ...]:
         """Return a finding for each rule.
 
         `written` reads what the write added, where that can be told. It is asked for only when it is needed: for samples of broken rows, and
@@ -142,7 +142,7 @@ class Counted:
         """
         if self._observation is None:
             return ()
-        counts = observed(self._observation)
+        counts = read_observation(self._observation)
 
         @cache
         def flagged() -> DataFrame | None:
@@ -152,22 +152,24 @@ class Counted:
         if counts is None or (rows is not None and counts[ROWS] != rows):
             again = flagged()
             if again is None:
-                raise Unavailable("Spark lost the counts of a write: run the step again.")
+                raise ServiceUnavailable("Spark lost the counts of a write: run the step again.")
             counts = again.agg(*self._flags.counts()).collect()[0].asDict()
         return self._judged(counts, flagged)
 
-    def of_flagged(self, held: DataFrame) -> tuple[Finding, ...]:
+    def of_flagged(self, held: DataFrame) -> tuple[ExpectationFinding, ...]:
         """Return the findings of a stage, whose rows still have their flags."""
-        counts = observed(self._observation) if self._observation is not None else None
+        counts = read_observation(self._observation) if self._observation is not None else None
         whole = held.count()
         if counts is None or counts[ROWS] != whole:
             counts = held.agg(*self._flags.counts()).collect()[0].asDict()
         return self._judged(counts, lambda: held)
 
-    def _judged(self, counts: Mapping[str, int], flagged: Callable[[], DataFrame | None]) -> tuple[Finding, ...]:
+    def _judged(
+        self, counts: Mapping[str, int], flagged: Callable[[], DataFrame | None]
+    ) -> tuple[ExpectationFinding, ...]:
         findings = []
         for flag, rule in zip(self._flags.names, self._flags.rules, strict=True):
-            takes_out = rule.action in (Action.DROP, Action.QUARANTINE)
+            takes_out = rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
             checked = counts[ROWS] if takes_out else counts[f"{ROWS}_kept"]
             rows = flagged() if counts[flag] else None
             shown = None if rows is None else self._flags.sample(rows, rule)
@@ -175,7 +177,7 @@ class Counted:
         return tuple(findings)
 
 
-def observed(observation: Observation) -> Mapping[str, int] | None:
+def read_observation(observation: Observation) -> Mapping[str, int] | None:
     """The counts that a write filled; None when Spark does not tell them in time. Its own way to ask waits for ever."""
     told: list[Mapping[str, int]] = []
 

@@ -18,8 +18,8 @@ from limnos.pipeline.declaration import RuleKind
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
-from limnos.pipeline.engine.naming import quoted
-from limnos.pipeline.engine.relations import relations, spliced
+from limnos.pipeline.engine.naming import quote_identifier
+from limnos.pipeline.engine.relations import relations, splice_names
 from limnos.pipeline.problems import InvalidQuery
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from limnos.pipeline.declaration import Expectation, Parts, Scalar, Step
-    from limnos.pipeline.outcomes import Finding
+    from limnos.pipeline.declaration import Expectation, Parts, Scalar, StepDeclaration
+    from limnos.pipeline.outcomes import ExpectationFinding
 
     Reads = Callable[[Parts], str]
     """What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
@@ -39,11 +39,11 @@ _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _RuleContext:
     """Everything that judging a rule needs beside the rule."""
 
     spark: SparkSession
-    step: Step
+    step: StepDeclaration
     table: DataFrame
     reads: Reads
     run_at: datetime
@@ -53,13 +53,13 @@ class _Asked:
 
 def table_findings(
     spark: SparkSession,
-    step: Step,
+    step: StepDeclaration,
     *,
     reads: Reads,
     run_at: datetime,
     rows_before: int | None = None,
     parameters: Mapping[str, Scalar] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[ExpectationFinding, ...]:
     """Return the findings of the step's table rules, in the order declared.
 
     `reads(parts)` is the SQL that stands for a table, the step's own included (its branch). `rows_before`: rows of the
@@ -70,15 +70,17 @@ def table_findings(
         return ()
     table = spark.sql(f"SELECT * FROM {reads(step.table)}")
     check_columns(step, table.columns)
-    asked = _Asked(
+    asked = _RuleContext(
         spark=spark, step=step, table=table, reads=reads, run_at=run_at, rows_before=rows_before,
         parameters=dict(parameters or {}),
     )  # fmt: skip
     counts = _shared_counts(asked, rules)
-    return tuple(_JUDGES[rule.kind](asked, rule, counts=_Counts(counts, str(rules.index(rule)))) for rule in rules)
+    return tuple(
+        _JUDGES[rule.kind](asked, rule, counts=_SharedCounts(counts, str(rules.index(rule)))) for rule in rules
+    )
 
 
-def check_columns(step: Step, columns: Sequence[str]) -> None:
+def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
     """Refuse (BadRequest) a table rule that names a column which `columns` lack. Case does not matter, as in SQL."""
     known = {column.lower() for column in columns}
     for rule in step.expectations:
@@ -88,7 +90,7 @@ def check_columns(step: Step, columns: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _SharedCounts:
     """The shared look's answer, and under which name this rule's part of it stands."""
 
     row: Row
@@ -105,29 +107,29 @@ class _Counts:
         return found
 
 
-class _Judge(Protocol):
+class _RuleJudge(Protocol):
     """Asks what one kind of rule needs beyond the shared look, and judges."""
 
-    def __call__(self, asked: _Asked, rule: Expectation, /, *, counts: _Counts) -> Finding: ...
+    def __call__(self, asked: _RuleContext, rule: Expectation, /, *, counts: _SharedCounts) -> ExpectationFinding: ...
 
 
-def _shared_counts(asked: _Asked, rules: Sequence[Expectation]) -> Row:
+def _shared_counts(asked: _RuleContext, rules: Sequence[Expectation]) -> Row:
     columns = [F.count(F.lit(1)).alias(_ROWS)]
-    columns += [_shared(rule).alias(str(number)) for number, rule in enumerate(rules) if rule.kind in _SHARED]
+    columns += [_shared_column(rule).alias(str(number)) for number, rule in enumerate(rules) if rule.kind in _SHARED]
     return asked.table.agg(*columns).collect()[0]
 
 
-def _shared(rule: Expectation) -> Column:
+def _shared_column(rule: Expectation) -> Column:
     """What the shared look must say for this rule."""
-    columns = [F.col(quoted((column,))) for column in rule.columns]
+    columns = [F.col(quote_identifier((column,))) for column in rule.columns]
     if rule.kind is RuleKind.NOT_NULL:
-        return F.count_if(~_all_known(columns))
+        return F.count_if(~_are_all_known(columns))
     if rule.kind is RuleKind.FRESH:
         return F.max(columns[0].cast("timestamp")).cast("double")
     return F.count(F.lit(1))
 
 
-def _unique(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _unique(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     """What is NULL equals nothing, so it is nobody's double."""
     found = key_counts(asked.table, rule.columns)
     again = found.known - found.distinct
@@ -136,29 +138,29 @@ def _unique(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
         broken=again,
         checked=counts.rows,
         what=f"{again:,} of {counts.rows:,} rows repeat another's {', '.join(rule.columns)}" if again else None,
-        sample=_doubles(asked, rule) if again else None,
+        sample=_duplicate_key_sample(asked, rule) if again else None,
     )
 
 
-def _doubles(asked: _Asked, rule: Expectation) -> str | None:
-    columns = [F.col(quoted((column,))) for column in rule.columns]
-    counted = asked.table.where(_all_known(columns)).groupBy(*columns).agg(F.count(F.lit(1)).alias("repeated"))
+def _duplicate_key_sample(asked: _RuleContext, rule: Expectation) -> str | None:
+    columns = [F.col(quote_identifier((column,))) for column in rule.columns]
+    counted = asked.table.where(_are_all_known(columns)).groupBy(*columns).agg(F.count(F.lit(1)).alias("repeated"))
     return sample(counted.where(F.col("repeated") > 1))
 
 
-def _not_null(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _not_null(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     nulls = int(counts.own or 0)
-    columns = [F.col(quoted((column,))) for column in rule.columns]
+    columns = [F.col(quote_identifier((column,))) for column in rule.columns]
     return finding(
         rule,
         broken=nulls,
         checked=counts.rows,
         what=f"{nulls:,} of {counts.rows:,} rows have no {' or no '.join(rule.columns)}" if nulls else None,
-        sample=sample(asked.table.where(~_all_known(columns))) if nulls else None,
+        sample=sample(asked.table.where(~_are_all_known(columns))) if nulls else None,
     )
 
 
-def _rows(_: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _rows(_: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     low, high = rule.rows_min or 0, rule.rows_max
     outside = max(low - counts.rows, counts.rows - high if high is not None else 0, 0)
     wanted = f"at least {low:,}" if high is None else f"between {low:,} and {high:,}"
@@ -170,7 +172,7 @@ def _rows(_: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
     )
 
 
-def _fresh(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _fresh(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     within = rule.within_s or 0
     column = rule.columns[0]
     if counts.own is None:
@@ -182,7 +184,7 @@ def _fresh(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
     return finding(rule, broken=int(age > within), checked=1, what=what)
 
 
-def _no_fewer_rows(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _no_fewer_rows(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     before = asked.rows_before
     if before is None:
         return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a table that is new")
@@ -190,12 +192,12 @@ def _no_fewer_rows(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Find
     return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
 
 
-def _references(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _references(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     if rule.table is None:
         raise _refusal(asked.step, rule, why="names no table: write which one is referenced.")
     theirs = rule.table_columns or rule.columns
     try:
-        lost = _lost(asked, rule, theirs=theirs)
+        lost = _dangling_references(asked, rule, theirs=theirs)
         broken = lost.count()
     except AnalysisException as error:
         raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
@@ -209,20 +211,22 @@ def _references(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding
     )
 
 
-def _lost(asked: _Asked, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
+def _dangling_references(asked: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
     """Rows whose reference is whole (as in SQL, one with a NULL in it refers to nothing) and is not there."""
     other = asked.spark.sql(f"SELECT * FROM {asked.reads(rule.table or ())}")
-    mine = asked.table.where(_all_known([F.col(quoted((column,))) for column in rule.columns])).alias("mine")
-    keys = other.select(*(F.col(quoted((column,))) for column in theirs)).distinct().alias("other")
+    mine = asked.table.where(_are_all_known([F.col(quote_identifier((column,))) for column in rule.columns])).alias(
+        "mine"
+    )
+    keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct().alias("other")
     on = F.lit(True)
     for here, there in zip(rule.columns, theirs, strict=True):
-        on = on & (F.col("mine." + quoted((here,))) == F.col("other." + quoted((there,))))
+        on = on & (F.col("mine." + quote_identifier((here,))) == F.col("other." + quote_identifier((there,))))
     return mine.join(keys, on, "left_anti")
 
 
-def _empty(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+def _empty(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     try:
-        found = asked.spark.sql(_pinned(asked, rule.query or ""), args=dict(asked.parameters) or None)
+        found = asked.spark.sql(_pin_query(asked, rule.query or ""), args=dict(asked.parameters) or None)
         broken = found.count()
     except (AnalysisException, ParseException) as error:
         raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
@@ -240,20 +244,20 @@ def _empty(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
     )
 
 
-def _pinned(asked: _Asked, query: str) -> str:
+def _pin_query(asked: _RuleContext, query: str) -> str:
     """The query, reading what the run reads: the step's own branch, its other branches, and pinned snapshots."""
     named = relations(asked.spark, query)
-    return spliced(query, named, texts={one.parts: asked.reads(one.parts) for one in named})
+    return splice_names(query, named, texts={one.parts: asked.reads(one.parts) for one in named})
 
 
-def _all_known(columns: Sequence[Column]) -> Column:
+def _are_all_known(columns: Sequence[Column]) -> Column:
     known = F.lit(True)
     for column in columns:
         known = known & column.isNotNull()
     return known
 
 
-def _refusal(step: Step, rule: Expectation, *, why: str) -> BadRequest:
+def _refusal(step: StepDeclaration, rule: Expectation, *, why: str) -> BadRequest:
     place = f"{rule.at}: " if rule.at else ""
     return BadRequest(f"{place}expectation {rule.name!r} of {step.name} {why}", step=step.name, rule=rule.name)
 
@@ -270,7 +274,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-_JUDGES: Mapping[RuleKind, _Judge] = {
+_JUDGES: Mapping[RuleKind, _RuleJudge] = {
     RuleKind.UNIQUE: _unique,
     RuleKind.NOT_NULL: _not_null,
     RuleKind.ROWS: _rows,

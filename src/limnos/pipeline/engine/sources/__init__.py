@@ -7,6 +7,6 @@ source's format did not take.
 from __future__ import annotations
 
 from limnos.pipeline.engine.sources.opening import frame_of, has_changed
-from limnos.pipeline.engine.sources.values import MalformedRows, Read
+from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead
 
-__all__ = ["MalformedRows", "Read", "frame_of", "has_changed"]
+__all__ = ["MalformedRows", "SourceRead", "frame_of", "has_changed"]

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
 
-from limnos.pipeline.engine.sources.values import Read, first_line
-from limnos.pipeline.outcomes import Pin
+from limnos.pipeline.engine.sources.values import SourceRead, first_line
+from limnos.pipeline.outcomes import ReadPin
 from limnos.spark.jars import JDBC_DRIVERS, ensure
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.declaration import Jdbc
-    from limnos.pipeline.engine.sources.values import Asked
+    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _OURS = frozenset({
     "url", "user", "password", "dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions",
@@ -42,20 +42,20 @@ _ADDED: set[tuple[str, str]] = set()
 """Archives that a Spark was given, by its id."""
 
 
-def database_frame(asked: Asked, jdbc: Jdbc) -> Read:
+def database_frame(asked: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
     """Open a table or query of a database. Raises SourceFailed, and what fetching the driver raises."""
     _check(asked, jdbc)
     options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(asked, jdbc)}
     _add_driver(asked, options)
     _keep_from_log(asked.spark)
     options["dbtable"] = jdbc.table or f"({_query(jdbc)}\n) AS limnos_source"
-    frame = _loaded(asked, options)
+    frame = _load_frame(asked, options)
     if jdbc.partition_column is not None and jdbc.partitions > 1:
-        frame = _loaded(asked, options | _partitions(asked, jdbc, frame=frame, options=options))
-    return Read(frame=frame, pin=Pin(name=asked.source.name, whole_because=_WHOLE_BECAUSE))
+        frame = _load_frame(asked, options | _partitions(asked, jdbc, frame=frame, options=options))
+    return SourceRead(frame=frame, pin=ReadPin(name=asked.source.name, whole_because=_WHOLE_BECAUSE))
 
 
-def _check(asked: Asked, jdbc: Jdbc) -> None:
+def _check(asked: SourceReadRequest, jdbc: Jdbc) -> None:
     if not _URL.fullmatch(jdbc.url):
         raise asked.failed("its URL is none of JDBC's: write jdbc:postgresql://host:5432/database.")
     if _SECRET_IN_URL.search(jdbc.url):
@@ -74,7 +74,7 @@ def _query(jdbc: Jdbc) -> str:
     return (jdbc.query or "").rstrip().rstrip(";")
 
 
-def _access(asked: Asked, jdbc: Jdbc) -> Mapping[str, str]:
+def _access(asked: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
     access = {"url": jdbc.url}
     if jdbc.user is not None:
         access["user"] = jdbc.user
@@ -86,7 +86,7 @@ def _access(asked: Asked, jdbc: Jdbc) -> Mapping[str, str]:
     return access
 
 
-def _add_driver(asked: Asked, options: dict[str, str]) -> None:
+def _add_driver(asked: SourceReadRequest, options: dict[str, str]) -> None:
     """Give Spark the driver of a database that we know; of another one, who starts Spark brings it (`spark.jars`)."""
     found = _URL.fullmatch(options["url"])
     known = JDBC_DRIVERS.get(found[1]) if found else None
@@ -121,16 +121,18 @@ def _keep_from_log(spark: SparkSession) -> None:
     log4j.core.config.Configurator.setLevel(_TALKATIVE, log4j.Level.INFO)
 
 
-def _loaded(asked: Asked, options: Mapping[str, str]) -> DataFrame:
+def _load_frame(asked: SourceReadRequest, options: Mapping[str, str]) -> DataFrame:
     try:
         frame = asked.spark.read.format("jdbc").options(**options).load()
         frame.schema  # noqa: B018 - over Spark Connect nothing is looked up before
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(f"the database cannot be read: {_told(error, options)}") from None
+        raise asked.failed(f"the database cannot be read: {_driver_error_line(error, options)}") from None
     return frame
 
 
-def _partitions(asked: Asked, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]) -> dict[str, str]:
+def _partitions(
+    asked: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]
+) -> dict[str, str]:
     """Bounds of the partition column, asked from the database. Rows in which it is NULL are in the first part."""
     column = jdbc.partition_column or ""
     field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
@@ -143,7 +145,7 @@ def _partitions(asked: Asked, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
     # Spark takes bounds of numbers without a fraction only.
     ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")
-    asked_for = _loaded(asked, {**options, "dbtable": bounds})
+    asked_for = _load_frame(asked, {**options, "dbtable": bounds})
     row = asked_for.selectExpr(f"CAST({ends[0]} AS STRING) AS low", f"CAST({ends[1]} AS STRING) AS high").collect()[0]
     if row["low"] is None or row["low"] == row["high"]:
         return {}
@@ -155,7 +157,7 @@ def _partitions(asked: Asked, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[
     }
 
 
-def _told(error: PySparkException | Py4JJavaError, options: Mapping[str, str]) -> str:
+def _driver_error_line(error: PySparkException | Py4JJavaError, options: Mapping[str, str]) -> str:
     """The first line of what went wrong, without the password if a driver should repeat it."""
     first = first_line(error)
     password = options.get("password")

@@ -18,31 +18,38 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType
 
-from limnos.pipeline.declaration import Action, Expectation, Files, Malformed, RuleKind
+from limnos.pipeline.declaration import Expectation, ExpectationAction, Files, MalformedRowPolicy, RuleKind
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
-from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, observed
-from limnos.pipeline.engine.naming import BAD, FILE, quoted
-from limnos.pipeline.engine.sources.fingerprints import File, New, is_same, new_since, read, taken
+from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, read_observation
+from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
+from limnos.pipeline.engine.sources.fingerprints import (
+    NewFiles,
+    SourceFileState,
+    is_same,
+    new_since,
+    read,
+    take_fingerprint,
+)
 from limnos.pipeline.engine.sources.listing import (
     LISTING_OPTIONS,
     base_path,
     content_digest,
-    listed,
-    located,
+    list_files,
+    locate_path,
+    path_without_credentials,
     paths_of,
-    shown,
 )
 from limnos.pipeline.engine.sources.values import (
     FILE_COLUMN,
     SOURCE_COLUMN,
     TEXT_COLUMN,
     MalformedRows,
-    Read,
     SourceFailed,
+    SourceRead,
     first_line,
 )
-from limnos.pipeline.outcomes import Pin
+from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,9 +57,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-    from limnos.pipeline.engine.sources.fingerprints import Fingerprint
-    from limnos.pipeline.engine.sources.values import Asked
-    from limnos.pipeline.outcomes import Finding
+    from limnos.pipeline.engine.sources.fingerprints import FilesFingerprint
+    from limnos.pipeline.engine.sources.values import SourceReadRequest
+    from limnos.pipeline.outcomes import ExpectationFinding
 
 _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 
@@ -60,44 +67,48 @@ FORMATS = ("csv", "json", "parquet", "orc", "text")
 _TEXTUAL = ("csv", "json")
 """Formats in which a row can be malformed."""
 _OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
-_ACTIONS = {Malformed.FAIL: Action.FAIL, Malformed.KEEP: Action.QUARANTINE, Malformed.COUNT: Action.DROP}
+_ACTIONS = {
+    MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
+    MalformedRowPolicy.KEEP: ExpectationAction.QUARANTINE,
+    MalformedRowPolicy.COUNT: ExpectationAction.DROP,
+}
 
 
-def files_frame(asked: Asked, files: Files) -> Read:
+def files_frame(asked: SourceReadRequest, files: Files) -> SourceRead:
     """Open the files of a source. Raises SourceFailed: none there, changed meanwhile, another schema, options that are ours."""
     _check(asked, files)
-    path = located(asked, files.path)
-    there = _pinned(asked, listed(asked, files, path=path))
+    path = locate_path(asked, files.path)
+    there = _pinned_files(asked, list_files(asked, files, path=path))
     before = read(asked.before.fingerprint) if asked.before else None
-    new = new_since(there, before) if asked.incremental else New(files=there)
+    new = new_since(there, before) if asked.incremental else NewFiles(files=there)
     chosen = read(asked.pinned.fingerprint) if asked.pinned else before
     schema, inferred = _schema(asked, files, there=new.files or there, path=path, kept=chosen)
-    print_ = taken(there, schema=schema.json() if inferred else None, content=content_digest(there))
-    pin = Pin(name=asked.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
+    print_ = take_fingerprint(there, schema=schema.json() if inferred else None, content=content_digest(there))
+    pin = ReadPin(name=asked.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
     if not new.files:
-        return Read(frame=asked.spark.createDataFrame([], schema), pin=pin)
+        return SourceRead(frame=asked.spark.createDataFrame([], schema), pin=pin)
     reader = _reader(asked, files, among=new.files, path=path)
     if files.format not in _TEXTUAL:
-        return Read(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin)
+        return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin)
     _check_headers(asked, files, schema=schema, among=new.files)
-    frame, malformed = _parted(asked, files, reader=reader, schema=schema, paths=paths_of(new.files))
-    return Read(frame=frame, pin=pin, malformed=malformed)
+    frame, malformed = _part_malformed(asked, files, reader=reader, schema=schema, paths=paths_of(new.files))
+    return SourceRead(frame=frame, pin=pin, malformed=malformed)
 
 
-def have_files_changed(asked: Asked, files: Files) -> bool:
+def have_files_changed(asked: SourceReadRequest, files: Files) -> bool:
     """Whether the files are other ones than `asked.pinned` tells: changed, added or taken away since they were read."""
     before = read(asked.pinned.fingerprint) if asked.pinned else None
     if before is None:
         return True
     try:
-        there = listed(asked, files, path=located(asked, files.path))
+        there = list_files(asked, files, path=locate_path(asked, files.path))
     except SourceFailed:
         return True
     content = None if before.content is None else content_digest(there)
-    return not is_same(before, taken(there, content=content))
+    return not is_same(before, take_fingerprint(there, content=content))
 
 
-def _check(asked: Asked, files: Files) -> None:
+def _check(asked: SourceReadRequest, files: Files) -> None:
     if files.format not in FORMATS:
         raise asked.failed(f"there is no format {files.format!r}: write one of {', '.join(FORMATS)}.")
     known = {option.lower(): option for option in _OURS}
@@ -108,19 +119,19 @@ def _check(asked: Asked, files: Files) -> None:
         )
 
 
-def _pinned(asked: Asked, there: tuple[File, ...]) -> tuple[File, ...]:
+def _pinned_files(asked: SourceReadRequest, there: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
     """The files that this run has read already, where it has: later ones wait for the next run."""
     pinned = read(asked.pinned.fingerprint) if asked.pinned else None
     if pinned is None:
         return there
     same = tuple(file for file in there if file.changed_ms <= pinned.newest_ms)
     for found in (there, same):
-        if taken(found).digest == pinned.digest:
+        if take_fingerprint(found).digest == pinned.digest:
             return found
     raise asked.failed("its files were changed or taken away while the run was going on: run again.")
 
 
-def _reader(asked: Asked, files: Files, *, among: Sequence[File], path: str) -> DataFrameReader:
+def _reader(asked: SourceReadRequest, files: Files, *, among: Sequence[SourceFileState], path: str) -> DataFrameReader:
     options = {name: value for name, value in files.options.items() if name not in LISTING_OPTIONS}
     root = base_path(among, path)
     if root is not None:
@@ -132,7 +143,12 @@ def _reader(asked: Asked, files: Files, *, among: Sequence[File], path: str) -> 
 
 
 def _schema(
-    asked: Asked, files: Files, *, there: Sequence[File], path: str, kept: Fingerprint | None
+    asked: SourceReadRequest,
+    files: Files,
+    *,
+    there: Sequence[SourceFileState],
+    path: str,
+    kept: FilesFingerprint | None,
 ) -> tuple[StructType, bool]:
     """The schema to read by, and whether it is an inferred one, to be kept."""
     if files.format == "text":
@@ -142,13 +158,13 @@ def _schema(
     pinned = None if kept is None or kept.schema is None else StructType.fromJson(json.loads(kept.schema))
     if pinned is not None and files.format == "csv":
         return pinned, True  # its header is compared below; types that do not fit are malformed rows
-    found = _inferred(asked, files, there=there, path=path)
+    found = _infer_schema(asked, files, there=there, path=path)
     if pinned is not None:
         _refuse_change(asked, pinned=pinned, found=found)
     return pinned or found, True
 
 
-def _inferred(asked: Asked, files: Files, *, there: Sequence[File], path: str) -> StructType:
+def _infer_schema(asked: SourceReadRequest, files: Files, *, there: Sequence[SourceFileState], path: str) -> StructType:
     reader = _reader(asked, files, among=there, path=path)
     infer = {"csv": ("inferSchema", True), "parquet": ("mergeSchema", True), "orc": ("mergeSchema", True)}
     if files.format in infer:
@@ -156,14 +172,18 @@ def _inferred(asked: Asked, files: Files, *, there: Sequence[File], path: str) -
     try:
         schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(there)).schema
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(f"no schema can be made of {shown(path)}: {first_line(error)} Write `schema`.") from error
+        raise asked.failed(
+            f"no schema can be made of {path_without_credentials(path)}: {first_line(error)} Write `schema`."
+        ) from error
     schema = StructType([field for field in schema.fields if field.name != BAD])
     if not schema.fields:
-        raise asked.failed(f"no schema can be made of {shown(path)}: no column was found. Write `schema`.")
+        raise asked.failed(
+            f"no schema can be made of {path_without_credentials(path)}: no column was found. Write `schema`."
+        )
     return schema
 
 
-def _refuse_change(asked: Asked, *, pinned: StructType, found: StructType) -> None:
+def _refuse_change(asked: SourceReadRequest, *, pinned: StructType, found: StructType) -> None:
     """Raise SourceFailed where the files have columns, or types of columns, that were not there when the schema was kept."""
     known = {field.name: field.dataType for field in pinned.fields}
     told = [f"{field.name} is new" for field in found.fields if field.name not in known]
@@ -173,17 +193,19 @@ def _refuse_change(asked: Asked, *, pinned: StructType, found: StructType) -> No
         if field.name in known and field.dataType != known[field.name]
     ]
     if told:
-        raise asked.failed(_changed("; ".join(told)))
+        raise asked.failed(_schema_change_message("; ".join(told)))
 
 
-def _changed(what: str) -> str:
+def _schema_change_message(what: str) -> str:
     return (
         f"its files have another schema than when it was inferred: {what}. Write `schema` to say which one is meant, or run with "
         "--full to infer it anew."
     )
 
 
-def _check_headers(asked: Asked, files: Files, *, schema: StructType, among: Sequence[File]) -> None:
+def _check_headers(
+    asked: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
+) -> None:
     """Compare the header of the oldest and the newest file with the schema; of the others Spark does when it reads them."""
     if files.format != "csv" or not _has_header(files):
         return
@@ -195,8 +217,10 @@ def _check_headers(asked: Asked, files: Files, *, schema: StructType, among: Seq
         reader = asked.spark.read.format("csv").options(**_header_options(files))
         header = reader.load(paths_of([file])).columns
         if header and [name.lower() for name in header] != [name.lower() for name in wanted]:
-            what = f"{shown(file.path)} begins with {', '.join(header)}, and {', '.join(wanted)} was wanted"
-            raise asked.failed(_changed(what) if files.schema is None else f"{what}: correct `schema`, or the file.")
+            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(wanted)} was wanted"
+            raise asked.failed(
+                _schema_change_message(what) if files.schema is None else f"{what}: correct `schema`, or the file."
+            )
 
 
 def _has_header(files: Files) -> bool:
@@ -222,8 +246,8 @@ def _header_options(files: Files) -> Mapping[str, str]:
 # ---------------------------------------------------------------------------------------- malformed rows
 
 
-def _parted(
-    asked: Asked, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
+def _part_malformed(
+    asked: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
     """The rows that the schema takes, and the others with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
@@ -246,7 +270,7 @@ def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
 
 
 def malformed_rows(
-    asked: Asked, files: Files, *, parsed: DataFrame, observation: Observation | None = None
+    asked: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
 ) -> MalformedRows:
     """Tell of the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
 
@@ -254,8 +278,8 @@ def malformed_rows(
     """
     bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
 
-    def findings() -> tuple[Finding, ...]:
-        counts = observed(observation) if asked.watched and observation is not None else None
+    def findings() -> tuple[ExpectationFinding, ...]:
+        counts = read_observation(observation) if asked.watched and observation is not None else None
         if counts is None:
             counts = parsed.agg(*_counts(parsed)).collect()[0].asDict()
         return (_finding(asked, files, counts=counts, bad=bad),)
@@ -267,17 +291,17 @@ def malformed_rows(
         F.lit(asked.parameters.get("run_id")).cast("string").alias(RUN_COLUMN),
         F.lit(asked.parameters.get("run_at")).cast("timestamp").alias(AT_COLUMN),
     )
-    return MalformedRows(rows=rows, keep=files.malformed is Malformed.KEEP, findings=findings)
+    return MalformedRows(rows=rows, keep=files.malformed is MalformedRowPolicy.KEEP, findings=findings)
 
 
-def stream_schema(asked: Asked, files: Files, *, path: str, kept: object) -> tuple[StructType, bool]:
+def stream_schema(asked: SourceReadRequest, files: Files, *, path: str, kept: object) -> tuple[StructType, bool]:
     """The schema of a stream of files, and whether it was inferred: from those that were there first, then kept."""
     _check(asked, files)
     if files.schema is not None or files.format == "text":
         return _schema(asked, files, there=(), path=path, kept=None)
     if isinstance(kept, dict):
         return StructType.fromJson(kept), True
-    return _schema(asked, files, there=listed(asked, files, path=path), path=path, kept=None)
+    return _schema(asked, files, there=list_files(asked, files, path=path), path=path, kept=None)
 
 
 def _counts(parsed: DataFrame) -> list[Column]:
@@ -285,7 +309,7 @@ def _counts(parsed: DataFrame) -> list[Column]:
 
     The number is not looked at: it keeps Spark from leaving columns unparsed that the query above does not ask for.
     """
-    every = [F.col(quoted((name,))) for name in parsed.columns]
+    every = [F.col(quote_identifier((name,))) for name in parsed.columns]
     return [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(F.col(BAD).isNotNull()).alias("malformed"),
@@ -293,7 +317,9 @@ def _counts(parsed: DataFrame) -> list[Column]:
     ]
 
 
-def _finding(asked: Asked, files: Files, *, counts: Mapping[str, int], bad: DataFrame) -> Finding:
+def _finding(
+    asked: SourceReadRequest, files: Files, *, counts: Mapping[str, int], bad: DataFrame
+) -> ExpectationFinding:
     name = f"{asked.source.name} is well formed"
     rule = Expectation(name=name, kind=RuleKind.ROW, action=_ACTIONS[files.malformed])
     number, rows = counts["malformed"], counts["rows"]
@@ -301,9 +327,9 @@ def _finding(asked: Asked, files: Files, *, counts: Mapping[str, int], bad: Data
     if not number:
         return found
     became = {
-        Malformed.FAIL: "Correct them, or write `malformed: keep` or `count`",
-        Malformed.KEEP: "they are kept with their text and file",
-        Malformed.COUNT: "they were left out",
+        MalformedRowPolicy.FAIL: "Correct them, or write `malformed: keep` or `count`",
+        MalformedRowPolicy.KEEP: "they are kept with their text and file",
+        MalformedRowPolicy.COUNT: "they were left out",
     }
     told = f"{number:,} of {rows:,} rows are not what its format and schema take; {became[files.malformed]}"
     return replace(found, message=f"{name}: {told}")

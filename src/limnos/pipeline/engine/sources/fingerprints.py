@@ -22,7 +22,7 @@ _HALF = 4
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class File:
+class SourceFileState:
     """A file that is there: URL, size, time of its last change in milliseconds."""
 
     path: str
@@ -31,7 +31,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class FilesFingerprint:
     """What is kept of a list of files. `schema` is the inferred one (Spark's JSON), when there is any."""
 
     files: int
@@ -55,17 +55,19 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class New:
+class NewFiles:
     """What is to be read: files that are new, or all, for a reason."""
 
-    files: tuple[File, ...]
+    files: tuple[SourceFileState, ...]
     whole_because: str | None = None
 
 
-def taken(files: Iterable[File], *, schema: str | None = None, content: str | None = None) -> Fingerprint:
+def take_fingerprint(
+    files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
+) -> FilesFingerprint:
     """Make the fingerprint of these files."""
     ordered = sorted(files)
-    return Fingerprint(
+    return FilesFingerprint(
         files=len(ordered),
         newest_ms=max((file.changed_ms for file in ordered), default=0),
         digest=_digest(ordered),
@@ -75,12 +77,12 @@ def taken(files: Iterable[File], *, schema: str | None = None, content: str | No
     )
 
 
-def read(text: str | None) -> Fingerprint | None:
+def read(text: str | None) -> FilesFingerprint | None:
     """Read a fingerprint back; None for what is none of ours."""
     try:
         told = json.loads(text or "")
         each, schema, content = told.get("each"), told.get("schema"), told.get("content")
-        return Fingerprint(
+        return FilesFingerprint(
             files=int(told["files"]),
             newest_ms=int(told["newest_ms"]),
             digest=str(told["digest"]),
@@ -92,47 +94,47 @@ def read(text: str | None) -> Fingerprint | None:
         return None
 
 
-def is_same(before: Fingerprint, now: Fingerprint) -> bool:
+def is_same(before: FilesFingerprint, now: FilesFingerprint) -> bool:
     """Whether two lists are of the same files: same names, sizes and times, and the same content where both tell it."""
     if before.digest != now.digest:
         return False
     return before.content is None or now.content is None or before.content == now.content
 
 
-def new_since(files: Sequence[File], before: Fingerprint | None) -> New:
+def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> NewFiles:
     """Say which of `files` were not read `before`. Files that are gone since are no matter: their rows were taken."""
     if before is None:
-        return New(files=tuple(files), whole_because="nothing was read before")
+        return NewFiles(files=tuple(files), whole_because="nothing was read before")
     if before.each is not None:
         return _by_each(files, before.each)
     old = [file for file in files if file.changed_ms <= before.newest_ms]
     if len(old) == before.files and _digest(sorted(old)) == before.digest:
-        return New(files=tuple(file for file in files if file.changed_ms > before.newest_ms))
-    return New(
+        return NewFiles(files=tuple(file for file in files if file.changed_ms > before.newest_ms))
+    return NewFiles(
         files=tuple(files), whole_because="files were changed, taken away, or came with older times than those read"
     )
 
 
-def _by_each(files: Sequence[File], each: bytes) -> New:
+def _by_each(files: Sequence[SourceFileState], each: bytes) -> NewFiles:
     entries = [each[start : start + 2 * _HALF] for start in range(0, len(each), 2 * _HALF)]
     paths, known = {entry[:_HALF] for entry in entries}, set(entries)
     unread = [file for file in files if _path(file) + _state(file) not in known]
     changed = [file for file in unread if _path(file) in paths]
     if changed:
-        return New(files=tuple(files), whole_because=f"{changed[0].path} was changed since it was read")
-    return New(files=tuple(unread))
+        return NewFiles(files=tuple(files), whole_because=f"{changed[0].path} was changed since it was read")
+    return NewFiles(files=tuple(unread))
 
 
-def _path(file: File) -> bytes:
+def _path(file: SourceFileState) -> bytes:
     return hashlib.blake2b(file.path.encode(), digest_size=_HALF).digest()
 
 
-def _state(file: File) -> bytes:
+def _state(file: SourceFileState) -> bytes:
     told = f"{file.path}\0{file.size_bytes}\0{file.changed_ms}"
     return hashlib.blake2b(told.encode(), digest_size=_HALF).digest()
 
 
-def _digest(ordered: Sequence[File]) -> str:
+def _digest(ordered: Sequence[SourceFileState]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for file in ordered:
         digest.update(f"{file.path}\0{file.size_bytes}\0{file.changed_ms}\n".encode())

@@ -19,38 +19,38 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from limnos.pipeline.engine.sources.values import Read, first_line
+from limnos.pipeline.engine.sources.values import SourceRead, first_line
 from limnos.pipeline.engine.staging import release, stage
-from limnos.pipeline.outcomes import Pin
+from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from limnos.pipeline.declaration import PythonSource
-    from limnos.pipeline.engine.sources.values import Asked
+    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeException")
 _WHOLE_BECAUSE = "a function is asked anew by each run"
 
 
-def function_frame(asked: Asked, kind: PythonSource) -> Read:
+def function_frame(asked: SourceReadRequest, kind: PythonSource) -> SourceRead:
     """Call the function of a source. Raises SourceFailed: not there, wrong arguments, other columns than declared."""
-    function = kind.callable or _imported(asked, kind.function)
+    function = kind.callable or _import_function(asked, kind.function)
     try:
         wanted = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
         raise asked.failed(f"{kind.function} does not say what it takes: write a Python function.") from error
     arguments = _arguments(asked, kind.function, wanted=wanted)
-    pin = Pin(name=asked.source.name, whole_because=_WHOLE_BECAUSE)
+    pin = ReadPin(name=asked.source.name, whole_because=_WHOLE_BECAUSE)
     if "spark" in wanted:
-        frame = _made(asked, kind, function=function, arguments=arguments)
+        frame = _call_spark_function(asked, kind, function=function, arguments=arguments)
     else:
-        frame = _yielded(asked, kind, function=function, arguments=arguments)
-    held = _held(asked, kind, frame=frame)
-    return Read(frame=held, pin=pin, release=lambda: release(held))
+        frame = _read_batches(asked, kind, function=function, arguments=arguments)
+    held = _stage_frame(asked, kind, frame=frame)
+    return SourceRead(frame=held, pin=pin, release=lambda: release(held))
 
 
-def _held(asked: Asked, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
+def _stage_frame(asked: SourceReadRequest, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
     """Carry the function out. What it raises in an executor is told by its last line."""
     try:
         return stage(frame)
@@ -60,7 +60,7 @@ def _held(asked: Asked, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
         raise asked.failed(f"{kind.function} failed: {last}") from error
 
 
-def _imported(asked: Asked, name: str) -> Callable[..., object]:
+def _import_function(asked: SourceReadRequest, name: str) -> Callable[..., object]:
     module, _, function = name.partition(":")
     if not module or not function:
         raise asked.failed(f"{name!r} is no function: write module:function.")
@@ -74,7 +74,7 @@ def _imported(asked: Asked, name: str) -> Callable[..., object]:
     return called
 
 
-def _arguments(asked: Asked, name: str, *, wanted: Mapping[str, inspect.Parameter]) -> dict[str, object]:
+def _arguments(asked: SourceReadRequest, name: str, *, wanted: Mapping[str, inspect.Parameter]) -> dict[str, object]:
     """Parameters of the pipeline, to the function's arguments of the same names."""
     given: dict[str, object] = {key: asked.parameters[key] for key in wanted if key in asked.parameters}
     missing = [
@@ -92,8 +92,8 @@ def _arguments(asked: Asked, name: str, *, wanted: Mapping[str, inspect.Paramete
     return given
 
 
-def _made(
-    asked: Asked, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+def _call_spark_function(
+    asked: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
 ) -> DataFrame:
     made: Any = function(spark=asked.spark, **arguments)
     if not hasattr(made, "localCheckpoint"):
@@ -115,8 +115,8 @@ def _made(
     return frame
 
 
-def _yielded(
-    asked: Asked, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+def _read_batches(
+    asked: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
 ) -> DataFrame:
     if kind.schema is None:
         raise asked.failed(f"{kind.function} yields Arrow batches, so its columns must be declared: write `schema`.")

@@ -16,14 +16,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.pipeline.engine.sources.fingerprints import File
+from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.values import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.pipeline.declaration import Files
-    from limnos.pipeline.engine.sources.values import Asked
+    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
 """Options of Spark's that say which files are meant, not how they are read."""
@@ -34,16 +34,16 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")
 
 
-def located(asked: Asked, path: str) -> str:
+def locate_path(asked: SourceReadRequest, path: str) -> str:
     """The path as Spark takes it: URLs as they are, others from the pipeline's directory."""
     if not path.strip():
         raise asked.failed("its path is empty: write a URL, or a path from the pipeline's file.")
     if _SCHEME.match(path) or path.startswith("/") or asked.directory is None:
         return path
-    return escaped(str(asked.directory.absolute())) + "/" + path
+    return escape_pattern(str(asked.directory.absolute())) + "/" + path
 
 
-def listed(asked: Asked, files: Files, *, path: str) -> tuple[File, ...]:
+def list_files(asked: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
     """The files there are now, by path. Raises SourceFailed when there are none."""
     reader = asked.spark.read.format("binaryFile")
     for option in LISTING_OPTIONS:
@@ -52,14 +52,16 @@ def listed(asked: Asked, files: Files, *, path: str) -> tuple[File, ...]:
     try:
         rows = reader.load(path).select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(_why(error, shown(path))) from error
-    found = tuple(sorted(File(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows))
+        raise asked.failed(_why(error, path_without_credentials(path))) from error
+    found = tuple(
+        sorted(SourceFileState(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows)
+    )
     if not found:
-        raise asked.failed(f"there is no file at {shown(path)}. {_hint(path)}")
+        raise asked.failed(f"there is no file at {path_without_credentials(path)}. {_hint(path)}")
     return found
 
 
-def content_digest(files: Sequence[File], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
+def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
     """Digest the content of local files. None if one is not local or not readable here, or all exceed `bytes_max`."""
     if sum(file.size_bytes for file in files) > bytes_max:
         return None
@@ -76,12 +78,12 @@ def content_digest(files: Sequence[File], *, bytes_max: int = CONTENT_BYTES_MAX)
     return digest.hexdigest()
 
 
-def paths_of(files: Sequence[File]) -> list[str]:
+def paths_of(files: Sequence[SourceFileState]) -> list[str]:
     """Paths for a reader, each meaning the one file of that name: a pattern's signs in a name are letters."""
-    return [escaped(file.path) for file in files]
+    return [escape_pattern(file.path) for file in files]
 
 
-def base_path(files: Sequence[File], path: str) -> str | None:
+def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
     """The directory below which `column=value` directories are columns; None when there are none.
 
     It is the path up to its first pattern, as Spark takes it when it lists by itself.
@@ -94,12 +96,12 @@ def base_path(files: Sequence[File], path: str) -> str | None:
     return root if plain and any("=" in part for one in below for part in one.split("/")[:-1]) else None
 
 
-def escaped(path: str) -> str:
+def escape_pattern(path: str) -> str:
     """A path in which the signs of patterns are letters."""
     return _GLOB.sub(lambda found: "\\" + found[0], path)
 
 
-def shown(path: str) -> str:
+def path_without_credentials(path: str) -> str:
     """A URL for people, without the credentials that one might carry."""
     return _SECRET.sub("//***@", path)
 

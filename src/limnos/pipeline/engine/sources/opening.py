@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.pipeline.declaration import Files, Jdbc, PythonSource, TableSource
-from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.databases import database_frame
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
-from limnos.pipeline.engine.sources.values import Asked, Read
-from limnos.pipeline.outcomes import Pin
+from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest
+from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Scalar, Source
+    from limnos.pipeline.declaration import DeclaredSource, Scalar
 
 
 def frame_of(
     spark: SparkSession,
-    source: Source,
+    source: DeclaredSource,
     *,
     parameters: Mapping[str, Scalar] | None = None,
-    pinned: Pin | None = None,
-    before: Pin | None = None,
+    pinned: ReadPin | None = None,
+    before: ReadPin | None = None,
     incremental: bool = False,
     directory: Path | None = None,
     watched: bool = False,
     checkpoints: str | None = None,
-) -> Read:
+) -> SourceRead:
     """Open a source.
 
     `parameters`: the pipeline's, with `run_id` and `run_at`. `pinned`: what this run has read of the source already, to be read
@@ -47,7 +47,7 @@ def frame_of(
 
     Raises SourceFailed with the source's place and what to do.
     """
-    asked = Asked(
+    asked = SourceReadRequest(
         spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
         incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints,
     )  # fmt: skip
@@ -63,7 +63,7 @@ def frame_of(
     return stream_frame(asked, kind)
 
 
-def has_changed(spark: SparkSession, source: Source, *, pinned: Pin, directory: Path | None) -> bool | None:
+def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
     """Whether a source has other content than a run has read. None: only reading it again tells (a database, a function).
 
     A table is pinned by its snapshot and a stream has a progress of its own: neither changes for a run that has read it.
@@ -72,16 +72,16 @@ def has_changed(spark: SparkSession, source: Source, *, pinned: Pin, directory: 
         return None
     if not isinstance(source.kind, Files):
         return False
-    asked = Asked(
+    asked = SourceReadRequest(
         spark=spark, source=source, parameters={}, pinned=pinned, before=None,
         incremental=False, directory=directory, watched=False, checkpoints=None,
     )  # fmt: skip
     return have_files_changed(asked, source.kind)
 
 
-def _table_frame(asked: Asked, kind: TableSource) -> Read:
+def _table_frame(asked: SourceReadRequest, kind: TableSource) -> SourceRead:
     """A table at the snapshot that the run pinned; a view, and a table that was not pinned, as they are now."""
-    name = quoted(kind.table)
-    pin = asked.pinned or Pin(name=asked.source.name, table=kind.table)
+    name = quote_identifier(kind.table)
+    pin = asked.pinned or ReadPin(name=asked.source.name, table=kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
-    return Read(frame=asked.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)
+    return SourceRead(frame=asked.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)

@@ -19,12 +19,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.pipeline.engine.naming import BAD, FILE, quoted
+from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
 from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema
-from limnos.pipeline.engine.sources.listing import located
-from limnos.pipeline.engine.sources.values import MalformedRows, Read, first_line
+from limnos.pipeline.engine.sources.listing import locate_path
+from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, first_line
 from limnos.pipeline.engine.staging import release, stage
-from limnos.pipeline.outcomes import Pin
+from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from limnos.pipeline.declaration import Stream
-    from limnos.pipeline.engine.sources.values import Asked
+    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _KEPT_MS = 8 * 86_400_000
 """Checkpoints of discarded runs are swept after so long: their branches last a day less."""
 _ENV = "_env"
 
 
-def stream_frame(asked: Asked, stream: Stream) -> Read:
+def stream_frame(asked: SourceReadRequest, stream: Stream) -> SourceRead:
     """Read what is new. Raises SourceFailed, with what to do where a stream cannot go on."""
     if getattr(asked.spark, "_jsparkSession", None) is None:
         raise asked.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
@@ -49,10 +49,10 @@ def stream_frame(asked: Asked, stream: Stream) -> Read:
     schema, frame = _streaming(asked, stream, kept=before.get("schema"))
     place = _Checkpoints(asked)
     name = place.begun(before.get("checkpoint"))
-    batches = _drained(asked, frame, checkpoint=place.url(name))
+    batches = _drain_stream(asked, frame, checkpoint=place.url(name))
     place.sweep(keep=(name, before.get("checkpoint") or name))
     kept = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
-    pin = Pin(
+    pin = ReadPin(
         name=asked.source.name,
         table=stream.table,
         fingerprint=json.dumps(kept, separators=(",", ":"), sort_keys=True),
@@ -61,7 +61,7 @@ def stream_frame(asked: Asked, stream: Stream) -> Read:
     return _read(asked, stream, frame=frame, batches=batches, pin=pin)
 
 
-def _progress(asked: Asked) -> dict[str, Any]:
+def _progress(asked: SourceReadRequest) -> dict[str, Any]:
     """What the last published run left: name of its checkpoint, and an inferred schema."""
     try:
         told = json.loads((asked.before and asked.before.fingerprint) or "{}")
@@ -70,23 +70,25 @@ def _progress(asked: Asked) -> dict[str, Any]:
     return told if isinstance(told, dict) and "checkpoint" in told else {}
 
 
-def _read(asked: Asked, stream: Stream, *, frame: DataFrame, batches: _Batches, pin: Pin) -> Read:
+def _read(
+    asked: SourceReadRequest, stream: Stream, *, frame: DataFrame, batches: _StreamBatches, pin: ReadPin
+) -> SourceRead:
     whole = batches.whole(asked, frame)
     if stream.files is None or BAD not in whole.columns:
-        return Read(frame=whole, pin=pin, release=batches.release)
+        return SourceRead(frame=whole, pin=pin, release=batches.release)
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
     malformed: MalformedRows = malformed_rows(asked, stream.files, parsed=whole)
-    return Read(frame=good, pin=pin, malformed=malformed, release=batches.release)
+    return SourceRead(frame=good, pin=pin, malformed=malformed, release=batches.release)
 
 
 # ------------------------------------------------------------------------------------------- what is read
 
 
-def _streaming(asked: Asked, stream: Stream, *, kept: object) -> tuple[object, DataFrame]:
+def _streaming(asked: SourceReadRequest, stream: Stream, *, kept: object) -> tuple[object, DataFrame]:
     """The stream, and a schema that was inferred for it and is to be kept."""
     try:
         if stream.files is not None:
-            path = located(asked, stream.files.path)
+            path = locate_path(asked, stream.files.path)
             schema, inferred = stream_schema(asked, stream.files, path=path, kept=kept)
             reader = asked.spark.readStream.format(stream.files.format).options(**stream.files.options)
             frame = permissive(stream.files, reader, schema=schema).load(path)
@@ -94,13 +96,13 @@ def _streaming(asked: Asked, stream: Stream, *, kept: object) -> tuple[object, D
                 frame = frame.select("*", F.col("_metadata.file_path").alias(FILE))
             return (schema.jsonValue() if inferred else None), frame
         if stream.table is not None:
-            return None, asked.spark.readStream.table(quoted(stream.table))
+            return None, asked.spark.readStream.table(quote_identifier(stream.table))
         return None, asked.spark.readStream.format("kafka").options(**_kafka(asked, stream.kafka or {})).load()
     except (PySparkException, Py4JJavaError) as error:
         raise asked.failed(_why(error)) from None
 
 
-def _kafka(asked: Asked, options: Mapping[str, str]) -> dict[str, str]:
+def _kafka(asked: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
     """Kafka's options; of one whose name ends with `_env`, the value stands in that variable of the environment."""
     found = {}
     for name, value in options.items():
@@ -132,12 +134,12 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
 
 
 @dataclass(slots=True)
-class _Batches:
+class _StreamBatches:
     """Batches as they came, held by the executors."""
 
     held: list[DataFrame] = field(default_factory=list)
 
-    def whole(self, asked: Asked, frame: DataFrame) -> DataFrame:
+    def whole(self, asked: SourceReadRequest, frame: DataFrame) -> DataFrame:
         """All batches as one frame; without any, one of the stream's columns and no rows."""
         whole: DataFrame | None = None
         for one in self.held:
@@ -150,9 +152,9 @@ class _Batches:
             release(one)
 
 
-def _drained(asked: Asked, frame: DataFrame, *, checkpoint: str) -> _Batches:
+def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str) -> _StreamBatches:
     """Run the stream until what is there now is read."""
-    batches = _Batches()
+    batches = _StreamBatches()
     names: list[str] = []
 
     def each(batch: DataFrame, _: int) -> None:
@@ -179,7 +181,7 @@ def _drained(asked: Asked, frame: DataFrame, *, checkpoint: str) -> _Batches:
 class _Checkpoints:
     """The directory of a source's checkpoints, by Hadoop's file systems: local, or any that Spark knows."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: SourceReadRequest) -> None:
         self._asked = asked
         self._root = f"{_root(asked)}/{asked.source.name}"
         context = asked.spark.sparkContext
@@ -220,7 +222,7 @@ class _Checkpoints:
         return self._jvm.org.apache.hadoop.fs.Path(self.url(name))
 
 
-def _root(asked: Asked) -> str:
+def _root(asked: SourceReadRequest) -> str:
     if asked.checkpoints is not None:
         return asked.checkpoints.rstrip("/")
     if asked.directory is None:

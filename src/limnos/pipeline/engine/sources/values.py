@@ -20,8 +20,8 @@ from limnos.model.errors import BadRequest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Scalar, Source
-    from limnos.pipeline.outcomes import Finding, Pin
+    from limnos.pipeline.declaration import DeclaredSource, Scalar
+    from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
 """Columns of a table of malformed rows, beside the run and its time."""
@@ -32,15 +32,15 @@ class SourceFailed(BadRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SourceReadRequest:
     """What a reader is asked for."""
 
     spark: SparkSession
-    source: Source
+    source: DeclaredSource
     parameters: Mapping[str, Scalar]
-    pinned: Pin | None
+    pinned: ReadPin | None
     """What this run reads of the source, when an earlier step has read it already."""
-    before: Pin | None
+    before: ReadPin | None
     """What the last published run read; None when there was none, or the whole is wanted anew."""
     incremental: bool
     directory: Path | None
@@ -74,16 +74,16 @@ class MalformedRows:
     rows: DataFrame
     """`_text`, `_file`, `_source`, and of the run `_run` and `_at`. To be kept where `keep` says so."""
     keep: bool
-    findings: Callable[[], tuple[Finding, ...]] = field(compare=False)
+    findings: Callable[[], tuple[ExpectationFinding, ...]] = field(compare=False)
     """One finding; asked after the write where the rows are counted in it, at any time else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class SourceRead:
     """A source that was opened. Nothing is read yet, but what must be known first (names of files, a schema)."""
 
     frame: DataFrame
-    pin: Pin
+    pin: ReadPin
     malformed: MalformedRows | None = None
     release: Callable[[], None] = field(default=lambda: None, compare=False)
     """To be called when the frame is no longer needed."""

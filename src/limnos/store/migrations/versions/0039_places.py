@@ -9,21 +9,21 @@ import sqlalchemy as sa
 from alembic import op
 
 from limnos.model.kinds import Kind
-from limnos.model.places import PlaceKind, PlaceState
+from limnos.model.storage_locations import LocationKind, LocationState
 from limnos.store.schema import place
 
 revision = "0039"
 down_revision = "0038"
 _INTO = "INSERT INTO place (location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since)"
 _DOCUMENTS = sa.text(
-    f"{_INTO} SELECT d.location, d.node_id, CASE WHEN n.kind = {int(Kind.VIEW)} THEN {int(PlaceKind.VIEW)}"
-    f" WHEN n.format = 'lance' THEN {int(PlaceKind.LANCE_TABLE)} ELSE {int(PlaceKind.TABLE)} END,"
+    f"{_INTO} SELECT d.location, d.node_id, CASE WHEN n.kind = {int(Kind.VIEW)} THEN {int(LocationKind.VIEW)}"
+    f" WHEN n.format = 'lance' THEN {int(LocationKind.LANCE_TABLE)} ELSE {int(LocationKind.TABLE)} END,"
     " n.zone, coalesce(c.parent_id, 0), 0, FALSE, NULL, n.created_at FROM document d JOIN node n ON n.id = d.node_id"
     " LEFT JOIN node c ON c.id = n.zone"
 )
 _FILESETS = sa.text(
-    f"{_INTO} SELECT f.location, f.node_id, CASE WHEN f.managed THEN {int(PlaceKind.FILESET)} ELSE {int(PlaceKind.EXTERNAL_FILESET)} END,"
-    f" n.zone, coalesce(c.parent_id, 0), CASE WHEN f.going THEN {int(PlaceState.DELETING)} ELSE 0 END, FALSE, NULL, n.created_at"
+    f"{_INTO} SELECT f.location, f.node_id, CASE WHEN f.managed THEN {int(LocationKind.FILESET)} ELSE {int(LocationKind.EXTERNAL_FILESET)} END,"
+    f" n.zone, coalesce(c.parent_id, 0), CASE WHEN f.going THEN {int(LocationState.DELETING)} ELSE 0 END, FALSE, NULL, n.created_at"
     " FROM fileset_place f JOIN node n ON n.id = f.node_id LEFT JOIN node c ON c.id = n.zone"
     " WHERE f.going OR n.deleted = 0 OR EXISTS (SELECT 1 FROM trash t WHERE t.node_id = f.node_id)"
 )

@@ -1,0 +1,163 @@
+"""Tokens of an outside issuer: from the text of a JWT and the issuer's keys to who is asking.
+
+May import `model`. Knows no network: keys are given (`services.identity.signing_in` fetches them), and so is the time. What is looked at: RFC
+7519 (claims), RFC 8725 (algorithms are ours to choose, never the token's), OpenID Connect Core 1.0, section 3.1.3.7.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from joserfc import errors, jwk, jws, jwt
+
+from limnos.access.authentication import ANONYMOUS, EXPIRED
+from limnos.model.errors import AuthenticationFailed
+from limnos.model.principals import NAME_BYTES_MAX, IssuerIdentity, is_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
+)  # fmt: skip
+"""Those with a public key: whoever holds what an issuer publishes can check a token and make none."""
+TOKEN_BYTES_MAX: Final = 16_384
+GROUPS_MAX: Final = 1_000
+KEYS_MAX: Final = 100
+
+Key = jwk.RSAKey | jwk.ECKey
+Keys = dict[str, tuple[Key, ...]]
+"""Keys by their ids; those without one stand under an empty text."""
+
+
+class IssuerRules(NamedTuple):
+    """What a token must say, and where it says who is asking."""
+
+    issuer: str
+    audiences: frozenset[str]
+    user_claim: str
+    groups_claim: str | None
+    skew_s: int
+
+
+class UnknownSigningKey(Exception):
+    """The token names a key that is not among those at hand, or names none and was signed by none of them."""
+
+
+def keys_of(document: object) -> Keys:
+    """Read the public keys of a JWK set (RFC 7517, section 5).
+
+    Keys of kinds that are not ours, or not for signatures, are left out. Raises ValueError for what is no JWK set.
+    """
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list) or len(listed) > KEYS_MAX:
+        raise ValueError(f"it is no JWK set of up to {KEYS_MAX} keys")
+    found: Keys = {}
+    for each in listed:
+        if not isinstance(each, dict) or each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
+            continue
+        try:
+            key = jwk.import_key({name: value for name, value in each.items() if name in _PUBLIC})
+        except (errors.JoseError, ValueError, TypeError):
+            continue
+        if isinstance(key, Key):
+            kid = str(each.get("kid", ""))
+            found[kid] = (*found.get(kid, ()), key)
+    return found
+
+
+_PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"})
+
+
+def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int) -> IssuerIdentity:
+    """Check a token and say whom it speaks for. Raises Unauthenticated with what is wrong, UnknownSigningKey."""
+    claims = _verify(text, keys)
+    _check_meant(claims, rules)
+    skew_ms = rules.skew_s * 1000
+    expires_ms = _moment(claims, "exp") + skew_ms
+    issued_ms = _moment(claims, "iat") if "iat" in claims else now_ms
+    if expires_ms <= now_ms:
+        raise AuthenticationFailed(EXPIRED, was_right=True)
+    if max(issued_ms, _moment(claims, "nbf") if "nbf" in claims else 0) > now_ms + skew_ms:
+        raise _invalid_token("is not valid yet: compare the clocks of the issuer and of this server's database")
+    return IssuerIdentity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules))
+
+
+def _verify(text: str, keys: Keys) -> dict[str, object]:
+    if len(text) > TOKEN_BYTES_MAX:
+        raise _invalid_token(f"is longer than {TOKEN_BYTES_MAX} bytes: have the issuer put fewer claims into it")
+    try:
+        header = jws.extract_compact(text.encode("latin-1"), registry=_REGISTRY).headers()
+        if header.get("alg") not in ALGORITHMS:
+            raise _invalid_token(
+                f"is signed by {header.get('alg')!a}, which is not taken: sign with one of {', '.join(ALGORITHMS)}"
+            )
+        kid = header.get("kid")
+        usable = [key for each in keys.values() for key in each] if kid is None else keys.get(kid, ())
+        claims = _decode_claims(text, usable)
+    except (errors.JoseError, ValueError, TypeError, RecursionError) as error:
+        raise _invalid_token(f"cannot be checked ({type(error).__name__}): send it as the issuer gave it out") from None
+    if claims is not None:
+        return claims
+    if kid is None or not usable:
+        raise UnknownSigningKey
+    raise _invalid_token("has a signature that the issuer's key of that name did not make")
+
+
+_REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
+_REGISTRY.max_header_length = TOKEN_BYTES_MAX
+
+
+def _decode_claims(text: str, usable: Iterable[Key]) -> dict[str, object] | None:
+    """Return the claims if one of the keys signed them."""
+    for key in usable:
+        try:
+            return jwt.decode(text, key, algorithms=ALGORITHMS, registry=_REGISTRY).claims
+        except (errors.BadSignatureError, errors.InvalidKeyTypeError, errors.InvalidKeyCurveError):
+            continue
+    return None
+
+
+def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
+    if claims.get("iss") != rules.issuer:
+        raise _invalid_token(
+            f"comes from {str(claims.get('iss'))[:200]!a}: this server takes tokens of {rules.issuer} only"
+        )
+    told = claims.get("aud")
+    audiences = {told} if isinstance(told, str) else set(map(str, told)) if isinstance(told, list) else set()
+    if not audiences & rules.audiences:
+        raise _invalid_token(
+            f"is not meant for this server: ask the issuer for one whose 'aud' is {' or '.join(sorted(rules.audiences))}"
+        )
+
+
+def _moment(claims: Mapping[str, object], name: str) -> int:
+    seconds = claims.get(name)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
+        raise _invalid_token(f"says no time as '{name}'")
+    return int(seconds * 1000)
+
+
+def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
+    name = claims.get(rules.user_claim)
+    if not isinstance(name, str) or not is_name(name) or name == ANONYMOUS:
+        raise _invalid_token(
+            f"names no user as '{rules.user_claim}': that has to be a text of 1 to {NAME_BYTES_MAX} bytes without control characters "
+            f"and not {ANONYMOUS}"
+        )
+    return name
+
+
+def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...] | None:
+    """Whoever says nothing of groups is in none, where a claim tells them."""
+    if rules.groups_claim is None:
+        return None
+    told = claims.get(rules.groups_claim, [])
+    listed = [told] if isinstance(told, str) else told
+    if not isinstance(listed, list) or len(listed) > GROUPS_MAX or not all(isinstance(each, str) for each in listed):
+        raise _invalid_token(f"has no list of up to {GROUPS_MAX} groups' names as '{rules.groups_claim}'")
+    return tuple(sorted({each for each in listed if is_name(each)}))
+
+
+def _invalid_token(what: str) -> AuthenticationFailed:
+    return AuthenticationFailed(f"The token of the outside issuer {what}")

@@ -1,0 +1,139 @@
+"""The outside issuer's keys: fetched, kept, fetched anew when a token names one that is not there.
+
+May import the rooms below. Knows no request. OpenID Connect Discovery 1.0, section 4 (where the keys are), RFC 7517 (how they look).
+While the issuer is away the keys at hand go on; a token that names another one is 503 then, for nobody can say whether it is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+import structlog
+
+from limnos.access.issuer_tokens import IssuerRules, Keys, UnknownSigningKey, identity_of, keys_of
+from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
+from limnos.services.identity.issuer import PublicClient
+
+if TYPE_CHECKING:
+    from limnos.access.authentication import TimeSource
+    from limnos.config.access import OidcSection
+    from limnos.model.principals import IssuerIdentity
+
+AGAIN_S: Final = 1.0
+"""The issuer is not asked more often, whatever keys tokens name and however often it fails; who names a new key waits so long."""
+DOCUMENT_BYTES_MAX: Final = 1 << 20
+DISCOVERY: Final = "/.well-known/openid-configuration"
+
+log = structlog.get_logger(__name__)
+
+
+class IssuerKeys:
+    """Checks tokens by the issuer's newest keys that could be had."""
+
+    def __init__(self, settings: OidcSection, clock: TimeSource) -> None:
+        self.metalakes = settings.metalakes
+        self.remember_s = float(settings.refresh_s)
+        self.rules = IssuerRules(
+            settings.issuer or "",
+            frozenset(settings.audiences),
+            settings.user_claim,
+            settings.groups_claim,
+            settings.skew_s,
+        )
+        self.client = None
+        if settings.issuer is not None and settings.client_id is not None:
+            self.client = PublicClient(settings.issuer, settings.client_id, settings.scope)
+        self._jwks_url = settings.jwks_url
+        self._timeout_s = settings.timeout_s
+        self._clock = clock
+        self._keys: Keys = {}
+        self._fetched = self._tried = float("-inf")
+        self._trouble = ""
+        self._turn = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def identity(self, text: str) -> IssuerIdentity:
+        """Check a token. Raises Unauthenticated, Unavailable when the keys that it needs cannot be had."""
+        if not self._keys:
+            await self._renew()
+        elif time.monotonic() - self._fetched > self.remember_s and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(self._renew())  # known keys go on meanwhile
+        try:
+            return self._checked(text)
+        except UnknownSigningKey:
+            await self._renew()
+        try:
+            return self._checked(text)
+        except UnknownSigningKey:
+            if self._trouble:
+                raise ServiceUnavailable(
+                    "The issuer of this token does not tell its keys at the moment, and none that is known here signed the token: "
+                    "try again",
+                    retry_after_s=5,
+                ) from None
+            raise AuthenticationFailed(
+                "The token of the outside issuer is signed by no key that the issuer tells: get a new token"
+            ) from None
+
+    def _checked(self, text: str) -> IssuerIdentity:
+        return identity_of(text, self._keys, rules=self.rules, now_ms=self._clock.now_ms())
+
+    async def _renew(self) -> None:
+        """Fetch the keys, one caller for all who wait; keeps those at hand where that fails."""
+        began = time.monotonic()
+        async with self._turn:
+            if self._tried >= began:
+                return
+            await asyncio.sleep(max(0.0, self._tried + AGAIN_S - began))
+            self._tried = time.monotonic()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    self._keys = await self._fetch()
+            except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+                self._trouble = str(error) or type(error).__name__
+                log.warning(
+                    "the issuer's keys cannot be had",
+                    issuer=self.rules.issuer,
+                    error=self._trouble,
+                    kept=len(self._keys),
+                )
+                return
+            self._trouble, self._fetched = "", self._tried
+
+    async def _fetch(self) -> Keys:
+        async with httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False) as client:
+            url = self._jwks_url or await self._told(client)
+            keys = keys_of(await _document(client, url))
+        if not keys:
+            raise ValueError(f"{url} tells no public key for signatures by RSA or on an elliptic curve")
+        return keys
+
+    async def _told(self, client: httpx2.AsyncClient) -> str:
+        """Return where the issuer says that its keys are."""
+        url = self.rules.issuer.rstrip("/") + DISCOVERY
+        document = await _document(client, url)
+        if not isinstance(document, dict) or document.get("issuer") != self.rules.issuer:
+            raise ValueError(f"{url} does not speak for {self.rules.issuer}")
+        found = document.get("jwks_uri")
+        if not isinstance(found, str):
+            raise ValueError(f"{url} names no 'jwks_uri'")
+        if self.rules.issuer.startswith("https://") and not found.startswith("https://"):
+            raise ValueError(f"{url} names keys at an address without TLS")
+        return found
+
+
+async def _document(client: httpx2.AsyncClient, url: str) -> object:
+    """Fetch a JSON document. Raises ValueError for any other answer."""
+    async with client.stream("GET", url, headers={"accept": "application/json"}) as answer:
+        if answer.status_code != 200:
+            raise ValueError(f"{url} answers {answer.status_code}")
+        body = b""
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > DOCUMENT_BYTES_MAX:
+                raise ValueError(f"{url} sends more than {DOCUMENT_BYTES_MAX} bytes")
+    return json.loads(body)

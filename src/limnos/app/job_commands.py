@@ -1,0 +1,124 @@
+"""What a job's process is told: the command, the variables, and what it may touch, from the template with its places filled and the server's settings.
+
+May import `config`, `formats` and `services` for what a job is, this room and the standard library. Looks where paths really lead; starts nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.app.job_keeper import JobCommand, JobLimits
+from limnos.formats.gravitino.job_templates import SPARK
+from limnos.services.runs.job_rules import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.config.settings import Settings
+    from limnos.services.runs.job_rules import JobWork
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class JobNotRunnable(Exception):
+    """A job that does not begin: the message says why, and what to do."""
+
+
+class JobSettings(NamedTuple):
+    """What the settings say about every job."""
+
+    allowed: tuple[str, ...]
+    readable: tuple[str, ...]
+    writable: tuple[str, ...]
+    closed: tuple[str, ...]
+    user: str | None
+    spark_submit: str | None
+    timeout_s: float
+    output_max: int
+    must_be_confined: bool = True
+    limits: JobLimits = JobLimits()
+    grace_s: float = 5.0
+    """How long a job that is to end may take for it."""
+
+
+def job_settings_of(settings: Settings) -> JobSettings:
+    """Read the settings."""
+    jobs = settings.jobs
+    closed = (str(Path(settings.server.data).absolute()),)
+    limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
+    return JobSettings(
+        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max, jobs.confined, limits,
+    )  # fmt: skip
+
+
+def _spark_submit() -> str | None:
+    found = importlib.util.find_spec("pyspark")
+    return None if found is None or found.origin is None else str(Path(found.origin).parent / "bin" / "spark-submit")
+
+
+def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) -> JobCommand:
+    """Say what a job's process does. Raises JobNotRunnable."""
+    content, is_spark = work.content, work.job_type == SPARK
+    environment = {
+        "PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": scratch, "TMPDIR": scratch, "LIMNOS_JOB_ID": uuid,
+        **(_spark_environment(plan, scratch) if is_spark else {}), **content.environments,
+    }  # fmt: skip
+    argv = _spark(plan, work) if is_spark else (real_file(plan, content.executable), *content.arguments)
+    own = (*_spark_homes(plan),) if is_spark else ()
+    return JobCommand(
+        argv, environment, scratch, tuple(real_file(plan, each) for each in content.scripts), (*plan.allowed, *plan.readable, *own),
+        plan.writable, plan.closed, plan.user, plan.must_be_confined, plan.timeout_s, plan.grace_s, plan.output_max, plan.limits,
+    )  # fmt: skip
+
+
+def real_file(plan: JobSettings, text: str) -> str:
+    """Return where a file really lies, behind all links. Raises JobNotRunnable when it is not there, or not where jobs may be given files from."""
+    try:
+        path = Path(path_of(text)).resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise JobNotRunnable(f"There is no file {text} on the server's machine") from None
+    if not path.is_file():
+        raise JobNotRunnable(f"{text} is no file")
+    if not any(path.is_relative_to(Path(root).resolve()) for root in plan.allowed):
+        raise JobNotRunnable(f"{text} is a link that leads out of what jobs.allowed names")
+    return str(path)
+
+
+def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
+    """Return the command of a Spark application."""
+    if plan.spark_submit is None or not Path(plan.spark_submit).is_file():
+        raise JobNotRunnable("There is no spark-submit: install limnos[spark], or name one in jobs.spark_submit")
+    content = work.content
+    lists = (("--jars", content.jars), ("--files", content.files), ("--archives", content.archives))
+    given = [
+        part for flag, files in lists if files for part in (flag, ",".join(real_file(plan, each) for each in files))
+    ]
+    named = ["--class", content.class_name] if content.class_name else []
+    configs = [part for key, value in content.configs.items() for part in ("--conf", f"{key}={value}")]
+    return (plan.spark_submit, *named, *given, *configs, real_file(plan, content.executable), *content.arguments)
+
+
+def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
+    java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    home = {"SPARK_HOME": str(Path(plan.spark_submit).parent.parent)} if plan.spark_submit else {}
+    java_places = (
+        f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java asks no variable where it may write
+    )
+    return {
+        **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_places, "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
+
+
+def _spark_homes(plan: JobSettings) -> Iterable[str]:
+    """Where Spark, Java and the interpreter with its libraries lie."""
+    named = (
+        sys.prefix,
+        sys.base_prefix,
+        os.environ.get("JAVA_HOME", ""),
+        plan.spark_submit and str(Path(plan.spark_submit).parent.parent),
+    )
+    return [str(Path(each).resolve()) for each in named if each]

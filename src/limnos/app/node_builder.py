@@ -1,0 +1,362 @@
+"""Build a node from settings: store, view, gate, services, protocols.
+
+May import every room but `cli` and `spark`. The only place that knows which class implements what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from limnos.access.authentication import Authenticator, accepted_trusts
+from limnos.app.bootstrap import TOKEN_FILE
+from limnos.app.deliveries import WebhookDeliveries
+from limnos.app.fair_queue import FairQueue
+from limnos.app.lance import lance_processes
+from limnos.app.offload_processes import OffloadProcesses
+from limnos.app.upkeep import Upkeep
+from limnos.config.values import split_listen
+from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.application import Application
+from limnos.http.asterix.protocol import AsterixProtocol
+from limnos.http.client_timeouts import client_timeouts_of
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.head_admission import HeadAdmission
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
+from limnos.model.sealed_secrets import parse_key
+from limnos.services.federation.sources import SOURCES, SourceConnectors
+from limnos.services.iceberg.reports import REPORTS
+from limnos.services.iceberg.running_plans import RUNNING_PLANS
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.lance.workers import WORKERS
+from limnos.services.request.defaults import AccessSettings, AuditRules, RequestDefaults
+from limnos.services.request.files import FileOperations
+from limnos.services.request.location_conflicts import LocationConflicts
+from limnos.services.request.named_storages import NamedStorages, read_storages
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.secret_sealing import SealingKeys
+from limnos.services.runs.job_rules import JOB_RULES, JobRules
+from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
+from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.statement_locks import LOCKS
+from limnos.services.vending.credentials import VENDOR, CredentialVendor
+from limnos.sources.connectors.registry import SourceLimits
+from limnos.store.file_modes import private_directory
+from limnos.store.migrate import migrate
+from limnos.telemetry.logs import get_logger, request_log
+from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
+from limnos.view.view import StoreView
+
+if TYPE_CHECKING:
+    from limnos.access.authentication import TimeSource
+    from limnos.config.access import OidcSection
+    from limnos.config.audit import AuditSection
+    from limnos.config.settings import Settings
+    from limnos.http.application import Protocol
+    from limnos.services.identity.issuer import Issuer
+    from limnos.store.interface import Store
+    from limnos.view.freshness_gate import FreshnessGate
+
+log = get_logger("limnos.storage")
+DATABASE_FILE = "limnos.db"
+KEY_FILE = "secrets.key"
+LAST_REPORTS_S = 0.5
+STATEMENT_BYTES_MAX = 1 << 30
+"""Memory of a process that parses, binds or works out statements."""
+"""How long a node that stops writes what reports of clients are left."""
+SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
+"""Scans whose files are held in memory at once: in all, of one caller; and how many of a caller's wait for that."""
+
+
+class ServerNode(NamedTuple):
+    """A node: what serves, and what must be closed."""
+
+    application: Application
+    services: NodeServices
+    upkeep: Upkeep
+    deliveries: WebhookDeliveries
+
+    async def close(self) -> None:
+        """Close what a node holds, the store last but for its files: what is under way is ended first, its processes too."""
+        services = self.services
+        self.application.stop()
+        await REQUESTS.of(services).close()
+        services.chores.close()
+        WORKERS.of(services).close()
+        VENDOR.of(services).close()
+        SOURCES.of(services).close()
+        await LOCKS.of(services).close()
+        SQLPP_OFFLOADER.of(services).close()
+        RUNNING_PLANS.of(services).close()
+        SCAN_OFFLOADER.of(services).close()
+        ENGINE.of(services).close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(REPORTS.of(services).flush(), LAST_REPORTS_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(services.audit.flush(), LAST_REPORTS_S)
+        await services.store.close()
+        services.files.close()
+
+
+def database_of(settings: Settings) -> str:
+    """Return the store's address: a `postgresql://` URL, with its password, or the path of an SQLite file."""
+    if settings.database.url is None:
+        return str(Path(settings.server.data).absolute() / DATABASE_FILE)
+    url = settings.database.url.reveal()
+    if url.startswith("sqlite:"):
+        return unquote(urlsplit(url).path)
+    return url
+
+
+def warehouse_of(settings: Settings) -> str:
+    """Return the location below which catalogs without a warehouse of their own put their tables."""
+    given = settings.storage.warehouse
+    if given is None:
+        return f"file://{Path(settings.server.data).absolute()}/warehouse"
+    return root_of(given).rstrip("/")
+
+
+def _listens_on(settings: Settings) -> tuple[str, ...]:
+    """Return the host that the server was told to listen on, by name."""
+    return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
+
+
+def allowed_of(settings: Settings) -> AllowedStorage:
+    """Return what catalogs may use: the warehouse of the server, and what its settings add; never its own data.
+
+    The warehouse in the data directory is open also when new tables go elsewhere: older ones lie there.
+    """
+    warehouse = root_of(warehouse_of(settings))
+    data = Path(settings.server.data)
+    kept = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
+    inner = [root_of(f"{path}/warehouse") for path in kept]
+    opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in kept) else [warehouse])])
+    roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
+    named = [told[name].reveal() for told in settings.storage.named.values() for name in ENDPOINTS if name in told]
+    endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
+    return AllowedStorage(tuple(roots), endpoints, tuple(kept), tuple(opened))
+
+
+def key_file_of(settings: Settings) -> Path | None:
+    """Return the file of the keys that seal secrets; None where the settings give none, or the keys themselves."""
+    told = settings.storage
+    if told.key_file is not None:
+        return Path(told.key_file)
+    return None if is_shared(settings) or told.keys else Path(settings.server.data) / KEY_FILE
+
+
+def storages_of(settings: Settings) -> NamedStorages:
+    """Return how catalogs' files are reached, with the keys of secrets read, or made. Raises CannotStart, BadRequest for a location that is none."""
+    told = settings.storage
+    keys = SealingKeys(
+        tuple(parse_key(each.reveal()) for each in told.keys), file=key_file_of(settings), makes=told.key_file is None
+    )
+    keys.begin()
+    if keys.current is None:
+        log.warning(
+            "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys to the same on every node"
+        )
+    opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in told.named.items()}
+    return NamedStorages(read_storages(opened), keys)
+
+
+def is_shared(settings: Settings) -> bool:
+    """Say whether other nodes may be at the same store."""
+    return "://" in database_of(settings)
+
+
+def open_store(settings: Settings) -> Store:
+    """Migrate the store if need be, and open it."""
+    database = database_of(settings)
+    migrate(database)
+    if "://" in database:
+        from limnos.store.postgres import PostgresStore
+
+        return PostgresStore(database, pool_max=settings.database.pool_max, silence_s=settings.database.silence_s)
+    from limnos.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(database))
+
+
+def make_data_directory(settings: Settings) -> Path:
+    """Make the directory of the server's own files, closed to other users of the machine. Raises OSError."""
+    data = Path(settings.server.data)
+    private_directory(data, marks=(DATABASE_FILE, TOKEN_FILE))
+    return data
+
+
+def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
+    """Return the settings as services see them."""
+    return RequestDefaults(
+        settings.server.metalake,
+        settings.server.catalog,
+        warehouse_of(settings),
+        settings.names.separator,
+        settings.names.separator_policy,
+        settings.iceberg.verify_metadata_file,
+        allowed,
+        settings.iceberg.idempotency_lifetime_s,
+        settings.store.trash_retention_s * 1000,
+        settings.iceberg.report_retention_s * 1000,
+        settings.iceberg.report_sample,
+        settings.events.allowed_urls,
+        settings.lance.root_schema,
+        settings.lance.batch_bytes_max,
+        settings.lance.body_bytes_max,
+        settings.sqlpp.catalog,
+        settings.sqlpp.timeout_s,
+        settings.sqlpp.results_max,
+        settings.sqlpp.results_bytes_max,
+        settings.sqlpp.results_keep_s * 1000,
+        tuple(map(root_of, settings.sqlpp.file_roots)),
+        lance_debris_ms=settings.lance.debris_age_s * 1000,
+        sqlpp_compact_files=settings.sqlpp.compact_files,
+        sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
+        scan_files_max=settings.planning.files_max,
+        scan_wait_s=settings.planning.wait_s,
+        scan_keep_ms=settings.planning.keep_s * 1000,
+        scan_plans_max=settings.planning.plans_max,
+        restricted_reader_bytes=settings.planning.restricted_bytes_per_reader,
+        restricted_table_bytes=settings.planning.restricted_bytes_per_table,
+        sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
+        keep_pinned=settings.iceberg.keep_pinned,
+        check_added_files=settings.iceberg.check_added_files,
+        check_added_files_max=settings.iceberg.check_added_files_max,
+        check_added_files_s=settings.iceberg.check_added_files_s,
+        clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
+        storages=storages,
+        location_conflicts=LocationConflicts(),
+        audit=audit_settings_of(settings.audit),
+        session_s=settings.access.session_s,
+        session_refresh_s=settings.access.session_refresh_s,
+    )
+
+
+def audit_settings_of(settings: AuditSection) -> AuditRules:
+    """Return the settings of the audit as services see them."""
+    one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
+    return AuditRules(
+        settings.changes,
+        one_in[settings.refusals],
+        one_in[settings.reads],
+        settings.refusals_per_s_max,
+        settings.retention_s * 1000,
+        settings.export,
+    )
+
+
+def _rules_of(settings: Settings) -> AccessSettings:
+    access = settings.access
+    return AccessSettings(
+        access.enabled,
+        frozenset({settings.server.admin, *access.service_admins}),
+        accepted_trusts(access_enabled=access.enabled, believes_basic=access.authentication == "simple"),
+    )
+
+
+def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
+    """Return who checks tokens of the outside issuer; what that needs is loaded only where there is one."""
+    if settings.issuer is None:
+        return None
+    from limnos.app.issuer_keys import IssuerKeys
+
+    return IssuerKeys(settings, clock)
+
+
+def job_rules_of(settings: Settings) -> JobRules:
+    """Return the settings of jobs as services see them."""
+    jobs = settings.jobs
+    return JobRules(
+        jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
+    )
+
+
+def _protocols(settings: Settings) -> list[Protocol]:
+    asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
+    return [
+        IcebergProtocol(),
+        GravitinoProtocol(),
+        LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
+        *asterix,
+        AdminProtocol(),
+    ]
+
+
+def _put_parts(services: NodeServices, settings: Settings) -> None:
+    """Give a node the parts that its settings describe; the others are made by their keys."""
+    sqlpp_chores = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
+    SQLPP_OFFLOADER.put(services, sqlpp_chores)
+    SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))
+    WORKERS.put(services, lance_processes(settings.lance))
+    VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
+    if (issuer := _issuer_of(settings.oidc, services.store.time)) is not None:
+        ISSUER.put(services, issuer)
+    SOURCES.put(
+        services,
+        SourceConnectors(SourceLimits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
+    )
+    JOB_RULES.put(services, job_rules_of(settings))
+    SCAN_QUEUE.put(
+        services, FairQueue(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
+    )
+
+
+def build(settings: Settings) -> ServerNode:
+    """Build a node. Opens the store; nothing listens yet."""
+    make_data_directory(settings)
+    store = open_store(settings)
+    view = StoreView(bytes_max=settings.view.bytes_max)
+    gate: FreshnessGate = (
+        InlineFreshnessGate(view, store)  # type: ignore[arg-type]
+        if store.inline
+        else SharedFreshnessGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
+    )
+    allowed = allowed_of(settings)
+    files = FileOperations(allowed, timeout_s=settings.storage.timeout_s)
+    believes_basic = settings.access.authentication == "simple"
+    upkeep = Upkeep(
+        store,
+        gate,
+        keep_ms=settings.store.change_retention_s * 1000,
+        allowed=allowed,
+        warehouse=warehouse_of(settings),
+        keep_runs_ms=settings.store.run_retention_s * 1000,
+        debris_ms=settings.lance.debris_age_s * 1000,
+    )
+    services = NodeServices(
+        store=store,
+        gate=gate,
+        rules=_rules_of(settings),
+        authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
+        defaults=defaults_of(settings, allowed, storages=storages_of(settings)),
+        files=files,
+        wake_worker=upkeep.wake,
+        chores=OffloadProcesses(processes_max=settings.server.chore_processes_max),
+    )
+    _put_parts(services, settings)
+    upkeep.services = services
+    application = Application(
+        services,
+        _protocols(settings),
+        body_bytes_max=settings.server.body_bytes_max,
+        request_timeout_s=settings.server.request_timeout_s,
+        door=HeadAdmission(
+            hosts=settings.server.hosts,
+            listens_on=_listens_on(settings),
+            origins=settings.server.origins,
+            is_tls=settings.tls.certificate is not None,
+        ),
+        patience=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
+        request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
+        kept_bytes_max=settings.server.kept_bytes_max,
+    )
+    deliveries = WebhookDeliveries(services, timeout_s=settings.events.timeout_s)
+    services.wake_deliveries = deliveries.wake
+    return ServerNode(application, services, upkeep, deliveries)

@@ -1,0 +1,156 @@
+"""The processes that do chores: started when there is one to do, ended at its deadline, replaced when they die.
+
+May import `model`, `telemetry`, the processes themselves (`app.hands`), whose turn it is (`app.turns`) and the standard library. Knows no chore: it passes names and bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from limnos.app.fair_queue import FairQueue
+from limnos.app.worker_process import WorkerProcess
+from limnos.model.errors import (
+    BadRequest,
+    CommitConflict,
+    InvalidTable,
+    LimnosError,
+    NoSpace,
+    ServiceUnavailable,
+    StorageFailed,
+    StorageMisconfigured,
+    UnsupportedOperation,
+)
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+log = get_logger("limnos.chores")
+IDLE_S = 60.0
+WAITING_MAX = 64
+CALLER_WAITING_MAX = 32
+WAITING_BYTES_MAX = 256 << 20
+DONE = Counter(
+    "limnos_chores_total", "Heavy work done in processes of its own, by kind and outcome.", ("kind", "outcome")
+)
+REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
+    BadRequest.code: BadRequest,
+    CommitConflict.code: CommitConflict,
+    InvalidTable.code: InvalidTable,
+    UnsupportedOperation.code: UnsupportedOperation,
+    StorageFailed.code: StorageFailed,
+    StorageMisconfigured.code: StorageMisconfigured,
+    ServiceUnavailable.code: ServiceUnavailable,
+    NoSpace.code: NoSpace,
+}
+WORKER_MODULE = "limnos.app.offload_worker"
+CLOSING = "The server is stopping, and nothing was changed: try again"
+
+
+class OffloadProcesses:
+    """Does chores in a few processes; who finds them all busy waits, and who finds too many waiting is told so. No caller that is named takes the last one."""
+
+    def __init__(self, *, processes_max: int, memory_bytes_max: int = 4 << 30) -> None:
+        self._environment = {"CHORE_MEMORY_BYTES": str(memory_bytes_max)}
+        self._turns = FairQueue(
+            processes_max, limits={"caller": max(1, processes_max - 1)}, waits={"caller": CALLER_WAITING_MAX}
+        )
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
+        self._waiting = 0
+        self._bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore; whoever cancels ends it. Raises what it raises, Unavailable when there is no room or it died."""
+        size = sum(map(len, parts))
+        if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
+            DONE[name, "no room"] += 1
+            raise ServiceUnavailable("Too much heavy work at once; nothing was changed: try again", retry_after_s=1)
+        self._waiting += 1
+        self._bytes += size
+        try:
+            async with self._turns.turn((("caller", caller),) if caller else ()):
+                answer = await self._ask([name.encode(), *parts])
+        finally:
+            self._waiting -= 1
+            self._bytes -= size
+        return self._taken(name, answer)
+
+    async def _ask(self, parts: list[bytes]) -> list[bytes]:
+        """Ask a process; one that died while it was idle is replaced without a word."""
+        while self._idle:
+            try:
+                return await self._ask_one(self._idle.pop(), parts)
+            except ConnectionError:
+                continue
+        if self._is_closed:
+            raise ServiceUnavailable(CLOSING)
+        try:
+            return await self._ask_one(WorkerProcess(WORKER_MODULE, self._environment), parts)
+        except (ConnectionError, OSError) as error:
+            DONE[parts[0].decode(), "died"] += 1
+            log.warning("a process that did a chore has died", chore=parts[0].decode(), error=str(error))
+            raise ServiceUnavailable("This was too much work, and nothing was changed: make it smaller") from error
+
+    async def _ask_one(self, worker: WorkerProcess, parts: list[bytes]) -> list[bytes]:
+        self._busy.add(worker)
+        try:
+            answer = await worker.ask(parts)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                DONE[parts[0].decode(), "ended"] += 1
+                log.warning("a chore was ended at its deadline", chore=parts[0].decode(), pid=worker.pid)
+            worker.end()
+            raise
+        finally:
+            self._busy.discard(worker)
+        self._rest(worker)
+        return answer
+
+    def _taken(self, name: str, answer: list[bytes]) -> list[bytes]:
+        outcome, *parts = answer
+        DONE[name, outcome.decode()] += 1
+        if outcome == b"done":
+            return parts
+        if outcome == b"refused":
+            cause = b"".join(parts[2:]).decode()
+            if cause:  # for the log alone: the refusal may not tell it
+                log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
+            raise REFUSALS.get(parts[0].decode(), BadRequest)(parts[1].decode())
+        raise RuntimeError(f"Chore {name} failed: {parts[0].decode()}")
+
+    def _rest(self, worker: WorkerProcess) -> None:
+        """Keep a process for the next chore, and let it go when there is none for a while."""
+        if self._is_closed:
+            worker.end()
+            return
+        loop = asyncio.get_running_loop()
+        worker.used_at = loop.time()
+        self._idle.append(worker)
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_S, self._dismiss)
+
+    def _dismiss(self) -> None:
+        loop = asyncio.get_running_loop()
+        for worker in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
+            self._idle.remove(worker)
+            worker.end()
+        self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
+
+    def pids(self) -> list[int]:
+        """Return the processes that are there."""
+        return [worker.pid for worker in (*self._busy, *self._idle)]
+
+    def close(self) -> None:
+        """End every process, and start none any more for whoever is still waiting."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for worker in (*self._busy, *self._idle):
+            worker.end()
+        self._idle.clear()

@@ -1,0 +1,65 @@
+"""A process that does chores: `python -m limnos.app.offload_worker`, standard input is a socket to who started it.
+
+May import `formats`, `sqlpp`, `model`, the wire of `sources` and the standard library, so that it starts in a blink and holds no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from limnos.formats.iceberg.offloaded import CHORES
+from limnos.model.errors import LimnosError
+from limnos.sources.wire import serve
+
+MEMORY_BYTES_MAX = 4 << 30
+MEMORY = "CHORE_MEMORY_BYTES"
+"""The variable of the environment that says how much memory the process may have, in bytes."""
+
+
+def main() -> None:
+    """Do one chore after another until the other side hangs up."""
+    with suppress(OSError, ValueError):
+        most = int(os.environ.get(MEMORY, MEMORY_BYTES_MAX))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with suppress(OSError):
+        os.nice(5)  # requests that take microseconds go first
+    serve(lambda parts: _run(parts[0].decode(), parts[1:]))
+
+
+def _run(name: str, parts: list[bytes]) -> list[bytes]:
+    try:
+        return [b"done", *_chores(name)[name](*parts)]
+    except LimnosError as error:
+        cause = f"{type(error.__cause__).__name__}: {error.__cause__}" if error.__cause__ else ""
+        return [b"refused", *(each.encode(errors="replace") for each in (error.code, error.message, cause))]
+    except RecursionError:
+        return [b"refused", b"bad-request", b"The JSON is nested too deeply; make it flatter"]
+    except MemoryError:
+        return [b"refused", b"bad-request", b"This takes more memory than a request may have; make it smaller"]
+    except Exception as error:  # noqa: BLE001 - told to whoever asked, who logs it
+        return [b"failed", json.dumps(f"{type(error).__name__}: {error}").encode()]
+
+
+def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
+    """The chores of a name's kind; those of SQL++ and of scans take a while to load, so they are loaded when there is one."""
+    if name in CHORES:
+        return CHORES
+    if name.startswith("scan-"):
+        from limnos.formats.scans.offloaded import CHORES as SCANS
+
+        return SCANS
+    if name.startswith("restrict-"):
+        from limnos.app.restricted_files import RESTRICTED_FILE_FUNCTIONS as RESTRICTING
+
+        return RESTRICTING
+    from limnos.sqlpp.offloaded_work import CHORES as SQLPP
+
+    return SQLPP
+
+
+if __name__ == "__main__":
+    main()

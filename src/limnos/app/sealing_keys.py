@@ -1,0 +1,50 @@
+"""Whether this server has the keys under which the secrets of its store are sealed, in words for whoever runs it.
+
+May import `config`, `files`, `model`, `services`, `store` and this room. Reads keys, and makes none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.app.node_builder import key_file_of
+from limnos.files.key_file import keys_read
+from limnos.model.errors import StartWarning
+from limnos.model.sealed_secrets import parse_key
+from limnos.services.request.secret_sealing import key_name
+from limnos.store.sealed_keys import KeyUse, sealed_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.config.settings import Settings
+
+
+def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
+    """Return the keys of a store, or of a backup, that the settings do not give. Raises CannotStart for a file of keys that cannot be used."""
+    file = key_file_of(settings)
+    found = [parse_key(each.reveal()) for each in settings.storage.keys] + list(keys_read(file) if file else ())
+    here = {key_name(key) for key in found}
+    return {key: use for key, use in sealed_keys(database).items() if key not in here}
+
+
+def keys_origin(settings: Settings) -> str:
+    """Say where this server takes its keys from."""
+    file = key_file_of(settings)
+    return str(file) if file else "storage.keys" if settings.storage.keys else "storage.key_file, which is not set,"
+
+
+def keys_text(lacking: Mapping[str, KeyUse]) -> str:
+    """List keys with what is sealed under each."""
+    return ", ".join(f"{key} (catalogs: {use.catalogs}, webhooks: {use.webhooks})" for key, use in lacking.items())
+
+
+def warn_of_keys(settings: Settings, database: str) -> None:
+    """Raise StartWarning when secrets of the store are sealed under keys that are not here."""
+    lacking = missing_keys(settings, database)
+    if lacking:
+        raise StartWarning(
+            "Secrets of the store cannot be opened: keys are missing",
+            why=f"sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}",
+            advice=f"put those keys back into {keys_origin(settings)} (one a line, mode 600), or set the secrets anew",
+        )

@@ -1,0 +1,161 @@
+"""Why a server can't start, in words for whoever starts it: what failed, why, the next step.
+
+May import `config`, `model` and `telemetry`. Knows the failures of directories and databases by what they say, not by their drivers'
+classes, which stay in `store`. What it does not know is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import CannotStart, LimnosError
+from limnos.model.extras import extra_of, install_hint
+from limnos.model.secrets import hide_secrets, passwords_of_url
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.config.settings import Settings
+
+log = get_logger("limnos.server")
+NEWER = "wrong-schema"
+OTHER_DIRECTORY = "name another directory with --data DIR"
+_DRIVERS = ("sqlite3", "psycopg", "asyncpg", "sqlalchemy")
+
+_FILES = {
+    errno.EEXIST: ("a file stands there", OTHER_DIRECTORY),
+    errno.ENOTDIR: ("a part of its path is a file", OTHER_DIRECTORY),
+    errno.EACCES: ("this user may not write there", f"give it to the user who runs the server, or {OTHER_DIRECTORY}"),
+    errno.EPERM: ("this user may not write there", f"give it to the user who runs the server, or {OTHER_DIRECTORY}"),
+    errno.EROFS: ("the file system is read-only", f"mount it writable, or {OTHER_DIRECTORY}"),
+    errno.ENOSPC: ("the disk is full", f"make room, or {OTHER_DIRECTORY}"),
+}
+"""What the operating system's refusals of a data directory mean, and what to do."""
+
+_DATABASES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"password authentication failed|no password supplied|password is required",
+        "the database refused user or password",
+        "mend both in --database postgresql://USER:PASSWORD@HOST/NAME (a PGPASSFILE works, too)",
+    ),
+    (
+        r'database ".*" does not exist',
+        "the server answers, but has no database of that name",
+        "make it there with 'createdb NAME', or name another in --database",
+    ),
+    (r'role ".*" does not exist', "the database knows no such user", "make the user there with 'createuser NAME'"),
+    (r"pg_hba\.conf", "the database's pg_hba.conf does not let this host or user in", "add a line for it there"),
+    (
+        r"too many clients|too many connections|connection slots are reserved|no more connections allowed",
+        "the database has no connection left",
+        "raise max_connections there, or lower database.pool_max on other nodes",
+    ),
+    (
+        r"resolve|translate host name|Name or service not known|nodename nor servname",
+        "the host's name cannot be resolved",
+        "mend the host in --database",
+    ),
+    (
+        r"refused|timed? ?out|timeout|No such file or directory|unreachable|not known|closed the connection",
+        "no database answers there",
+        "start it, or mend host and port in --database; 'limnos server check' tries again",
+    ),
+    (r"read-only transaction|is in recovery", "it is a read-only copy", "name the primary in --database"),
+    (r"permission denied", "the database's user may not make tables", "give it the right to create in its schema"),
+    (r"file is not a database", "the file is no SQLite database", f"move it away, or {OTHER_DIRECTORY}"),
+    (
+        r"readonly database",
+        "the file cannot be written",
+        f"give it to the user who runs the server, or {OTHER_DIRECTORY}",
+    ),
+    (r"unable to open database", "the file cannot be opened", f"look at its rights, or {OTHER_DIRECTORY}"),
+    (r"database is locked", "another program holds it", "end that program, then start again"),
+    (r"disk is full", "the disk is full", f"make room, or {OTHER_DIRECTORY}"),
+)
+"""What databases say when they cannot be used, what it means, and what to do."""
+
+
+class StartPhase:
+    """A start under way; once it is over, a failure is no trouble of starting."""
+
+    is_over = False
+
+
+@contextmanager
+def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartPhase]:
+    """Turn what keeps a server from starting into CannotStart; the traceback goes to the log, at debug."""
+    start = StartPhase()
+    try:
+        yield start
+    except Exception as error:
+        found = None if start.is_over else startup_error_of(error, settings, database)
+        if found is None:
+            raise
+        log.debug("cannot start", exc_info=error)
+        raise found from None
+
+
+def startup_error_of(error: Exception, settings: Settings, database: str) -> CannotStart | None:
+    """Say what an exception of a start means; None for one that is not known."""
+    if isinstance(error, CannotStart):
+        return error
+    if isinstance(error, LimnosError):
+        return _too_new(error, database) if error.code == NEWER else None
+    if type(error).__module__.partition(".")[0] in _DRIVERS:
+        return _database_trouble(_words(error), database)
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return _database_trouble(str(error), database)
+    if isinstance(error, OSError):
+        return _directory_trouble(error, settings)
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
+        return missing_package_error(f"{error.name} is needed by these settings", extra)
+    return None
+
+
+def missing_package_error(why: str, extra: str) -> CannotStart:
+    """Say that a package of an extra is not installed here."""
+    return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
+
+
+def _too_new(error: LimnosError, database: str) -> CannotStart:
+    return CannotStart(
+        f"The store {masked_address(database)} cannot be used by this release",
+        why=error.message,
+        advice="start the newer release, or put back a backup that was made before it",
+    )
+
+
+def _directory_trouble(error: OSError, settings: Settings) -> CannotStart:
+    said = error.strerror or str(error)
+    why, advice = _FILES.get(error.errno or 0, (said, OTHER_DIRECTORY))
+    named = "" if error.filename in (None, settings.server.data) else f" ({error.filename})"
+    return CannotStart(f"The data directory {settings.server.data} cannot be used{named}", why=why, advice=advice)
+
+
+def _database_trouble(said: str, database: str) -> CannotStart:
+    words = hide_secrets(said, passwords_of_url(database))
+    for pattern, meaning, advice in _DATABASES:
+        if re.search(pattern, words, re.IGNORECASE):
+            return _store_trouble(database, f"{meaning} ({words})", advice)
+    return _store_trouble(database, words, "mend that, then 'limnos server check' tries again")
+
+
+def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
+    return CannotStart(f"The store {masked_address(database)} cannot be opened", why=why, advice=advice)
+
+
+def _words(error: Exception) -> str:
+    """Return the one line in which the driver says what happened; SQLAlchemy keeps its driver's error in `orig`."""
+    said: object = getattr(error, "orig", None) or error
+    lines = [line.strip() for line in str(said).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(said).__name__
+
+
+def masked_address(database: str) -> str:
+    """Return a store's address without user and password."""
+    scheme, mark, rest = database.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if mark else database

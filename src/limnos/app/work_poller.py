@@ -1,0 +1,62 @@
+"""A node that takes work which waits in the store: it looks, begins what it took, and looks again when woken or after a while.
+
+May import `model`, `telemetry`. Knows nothing of the work: what is taken under which lease is for whoever builds on it (`deliveries`, `executor`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from limnos.model.errors import LimnosError
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+log = get_logger("limnos.taking")
+POLL_S: Final = 2.0
+
+
+class WorkPoller(ABC):
+    """Works until it is cancelled; what it has begun is cancelled with it and waited for. `wake` makes it look at once."""
+
+    works: ClassVar[str]
+    """What it takes, for the log."""
+
+    def __init__(self) -> None:
+        self._woken = asyncio.Event()
+        self._held: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Say that there may be something to do."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            while True:
+                try:
+                    await self._take()
+                except LimnosError as error:
+                    log.warning("what waits could not be looked at", works=self.works, error=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), POLL_S)
+                self._woken.clear()
+        finally:
+            for task in tuple(self._held):
+                task.cancel()
+            await asyncio.gather(*self._held, return_exceptions=True)
+
+    @abstractmethod
+    async def _take(self) -> None:
+        """Take what is due, and begin it."""
+
+    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Begin a piece of work that is held until it ends."""
+        task = asyncio.create_task(work)
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
+        return task

@@ -1,0 +1,126 @@
+"""A process that works for this one, and the socket to it.
+
+May import the wire of `sources` and the standard library. Knows no work. It is spawned, not forked, with an environment that holds no
+secret, and leaves by itself when this process is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from limnos.sources.wire import COUNT, LENGTH, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
+PIECE_BYTES: Final = 1 << 20
+CRASHES: Final = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
+_LOOK_S: Final = 0.02
+
+
+class WorkerProcess:
+    """One process, and the socket to it; `environment` is added to what every one is given. Raises OSError where it cannot be started."""
+
+    def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        given = {key: os.environ[key] for key in PASSED_ON if key in os.environ} | dict(environment or {})
+        command = [sys.executable, "-P", "-m", module]
+        with ExitStack() as unless_started, theirs:
+            unless_started.callback(ours.close)
+            actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
+            self.pid = os.posix_spawn(sys.executable, command, given, file_actions=actions)
+            unless_started.pop_all()
+        self._wire = ours
+        self._ended = False
+        self.has_crashed = False
+        """Seen off, and found to have ended by a fault of its own: no limit, no stop of the server, nobody's kill."""
+        self.used_at = 0.0
+
+    async def ask(self, parts: list[bytes]) -> list[bytes]:
+        """Send a chore and wait for what comes of it. Raises ConnectionError when the process is gone."""
+        await self.send(parts)
+        return await self.receive()
+
+    async def send(self, parts: list[bytes]) -> None:
+        """Send a message whole. Raises ConnectionError when the process is gone."""
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._wire, pack(parts))
+        except (OSError, ValueError) as error:
+            raise ConnectionResetError("The process has ended") from error
+
+    async def receive(self) -> list[bytes]:
+        """Wait for a message. Raises ConnectionError when the process is gone."""
+        (count,) = COUNT.unpack(await self._exactly(COUNT.size))
+        return [await self._exactly(LENGTH.unpack(await self._exactly(LENGTH.size))[0]) for _ in range(count)]
+
+    async def _exactly(self, size: int) -> bytes:
+        loop, chunks, left = asyncio.get_running_loop(), [], size
+        while left:
+            try:
+                chunk = await loop.sock_recv(self._wire, min(left, PIECE_BYTES))
+            except (OSError, ValueError) as error:
+                raise ConnectionResetError("The process has ended") from error
+            if not chunk:
+                raise ConnectionResetError("The process has ended")
+            chunks.append(chunk)
+            left -= len(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def is_there(self) -> bool:
+        """Say whether an idle process is still there: one that has gone has hung up."""
+        try:
+            return self._wire.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def resident_bytes(self) -> int:
+        """Return how much memory the process has; 0 when nobody can tell."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def kill(self) -> None:
+        """End the process at once; whoever waits for it hears that it is gone."""
+        if not self._ended:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    async def leave(self, within_s: float) -> None:
+        """Hang up, and let the process end what it is at; see it off when it has, or the time is over."""
+        self._wire.close()
+        for _ in range(round(within_s / _LOOK_S)):
+            if self._has_left():
+                return
+            await asyncio.sleep(_LOOK_S)
+        self.end()
+
+    def _has_left(self) -> bool:
+        """See the process off if it has ended by itself."""
+        try:
+            self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            self._ended = True
+        return self._ended
+
+    def end(self) -> None:
+        """End the process, whatever it is at, and see it off."""
+        self.kill()
+        self._wire.close()
+        if not self._ended:
+            self._ended = True
+            with suppress(ChildProcessError):
+                _, status = os.waitpid(self.pid, 0)  # it was killed: that takes no time
+                self.has_crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in CRASHES

@@ -1,0 +1,240 @@
+"""Several serving processes at one address: started, watched, started again when they die or hang, stopped together.
+
+May import `telemetry`, `config` and this room. The supervisor serves nothing, opens no database and has one thread, so that it
+may fork; what it has imported its workers share. Each worker has a listening socket of its own, and the supervisor holds all of
+them: while a worker is being started again, who connects to its socket waits there and is refused by nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from limnos.app.serving import BEAT_S, leaves_within_s, serve
+from limnos.telemetry import worker as identity
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Gauge
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+
+    from limnos.app.certificates import CertificateReloader
+    from limnos.config.settings import Settings
+
+log = get_logger("limnos.workers")
+SHORT_LIFE_S = 10.0
+DELAY_S = 0.1
+DELAY_S_MAX = 30.0
+BEATS_MISSED_MAX = 10
+"""A worker that serves and from whose loop nothing came for so many beats hangs. They are counted while the supervisor is
+awake, one a second: where the whole machine stood still nobody hangs."""
+STARTS = Gauge(
+    "limnos_worker_starts",
+    "How often this worker's process was started, by what became of the one before.",
+    ("reason",),
+)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+@dataclass(slots=True)
+class ServingProcess:
+    """One serving process, now and when it is to be started again."""
+
+    number: int
+    sockets: list[socket.socket]
+    pid: int = 0
+    started_at: float = 0.0
+    due_at: float | None = 0.0
+    deaths: int = 0
+    is_serving: bool = False
+    missed: int = 0
+    """Beats that did not come since the last one that did."""
+    starts: dict[str, int] = field(default_factory=lambda: {"first": 0, "died": 0, "hung": 0})
+    ended: str = "first"
+    """What became of its last process, or will if nobody ends it."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """The supervisor: `run` returns when every worker has ended, with the exit code."""
+
+    settings: Settings
+    sockets: Sequence[list[socket.socket]]
+    announce: Callable[[], None]
+    certificates: CertificateReloader | None = None
+    workers: list[ServingProcess] = field(default_factory=list)
+    stopping_until: float | None = None
+    announced: bool = False
+    code: int = 0
+    _counted_at: float = 0.0
+    _ready: tuple[int, int] = (-1, -1)
+    _lifeline: tuple[int, int] = (-1, -1)
+    _wake: tuple[int, int] = (-1, -1)
+
+    def run(self) -> int:
+        """Start the first worker, which fills an empty store, then the others; watch them until a signal says stop."""
+        self._ready, self._lifeline, self._wake = os.pipe(), os.pipe(), os.pipe()
+        for end in (*self._ready, *self._wake):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self.stop())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.workers = [ServingProcess(number, each) for number, each in enumerate(self.sockets, start=1)]
+        while self._goes_on():
+            self._start_due()
+            self._wait()
+            self._take_beats()
+            self._take_dead()
+            self._end_hung()
+        return self.code
+
+    def stop(self) -> None:
+        """Tell every worker to stop; it ends within its drain time."""
+        now = time.monotonic()
+        if self.stopping_until is None:
+            self.stopping_until = now + leaves_within_s(self.settings.server.drain_timeout_s)
+            for each in self.workers:
+                for one in each.sockets:
+                    one.close()
+        self._signal(signal.SIGTERM)
+
+    def _goes_on(self) -> bool:
+        if self.stopping_until is None:
+            return True
+        if time.monotonic() > self.stopping_until:
+            self._signal(signal.SIGKILL)
+        return any(each.pid for each in self.workers)
+
+    def _signal(self, which: signal.Signals) -> None:
+        for each in self.workers:
+            if each.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, which)
+
+    def _due(self) -> list[ServingProcess]:
+        """Those that are to be started, now or later; until the first worker serves, no other."""
+        if self.stopping_until is not None:
+            return []
+        allowed = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
+        return [each for each in allowed if each.due_at is not None]
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for each in self._due():
+            if (each.due_at or 0.0) <= now:
+                self._start(each)
+
+    def _start(self, worker: ServingProcess) -> None:
+        worker.starts[worker.ended] += 1
+        worker.ended = "died"
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._become(worker)
+        worker.pid, worker.started_at, worker.due_at = pid, time.monotonic(), None
+        log.info("worker started", worker=worker.number, pid=pid)
+
+    def _become(self, worker: ServingProcess) -> NoReturn:
+        """Serve as a worker, in the new process."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for name in _SIGNALS:
+                signal.signal(name, signal.SIG_DFL)
+            for end in (self._lifeline[1], self._ready[0], *self._wake):
+                os.close(end)
+            for each in self.workers:
+                if each is not worker:
+                    for one in each.sockets:
+                        one.close()
+            identity.set_worker_number(worker.number)
+            for reason, count in worker.starts.items():
+                STARTS[(reason,)] = count
+            serve(
+                self.settings, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True,
+                certificates=self.certificates,
+            )  # fmt: skip
+            code = 0
+        except BaseException:
+            log.exception("worker failed", worker=worker.number)
+        finally:
+            with suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _beat(self, worker: ServingProcess) -> None:
+        """Let the supervisor know, from a worker's process, that it serves."""
+        with suppress(BlockingIOError):  # nobody has read for long: a beat more would tell nothing
+            os.write(self._ready[1], bytes([worker.number]))
+
+    def _wait(self) -> None:
+        """Wait for a signal, a worker's beat, or the time at which something is due."""
+        times = [each.due_at or 0.0 for each in self._due()]
+        if self.stopping_until is not None:
+            times = [self.stopping_until]
+        timeout = min(BEAT_S, max(0.0, min(times) - time.monotonic()) + 0.01) if times else BEAT_S
+        readable, _, _ = select.select([self._ready[0], self._wake[0]], [], [], timeout)
+        if self._wake[0] in readable:
+            with suppress(BlockingIOError):
+                os.read(self._wake[0], 4096)
+
+    def _take_beats(self) -> None:
+        """Note who serves. Once a beat's time has passed, everybody has missed one more, until the next of theirs is read."""
+        now = time.monotonic()
+        if now - self._counted_at >= BEAT_S:
+            self._counted_at = now
+            for each in self.workers:
+                each.missed += 1
+        try:
+            numbers = os.read(self._ready[0], 4096)
+        except BlockingIOError:
+            return
+        for number in numbers:
+            self.workers[number - 1].is_serving = True
+            self.workers[number - 1].missed = 0
+        if not self.announced and all(each.is_serving for each in self.workers):
+            self.announced = True
+            self.announce()
+
+    def _take_dead(self) -> None:
+        for each in self.workers:
+            if each.pid:
+                with suppress(ChildProcessError):
+                    pid, status = os.waitpid(each.pid, os.WNOHANG)
+                    if pid:
+                        self._ended(each, os.waitstatus_to_exitcode(status))
+
+    def _end_hung(self) -> None:
+        """End who serves no more and does not die; it is started again as the dead are."""
+        for each in self.workers:
+            if self.stopping_until is None and each.pid and each.is_serving and each.missed > BEATS_MISSED_MAX:
+                each.ended = "hung"
+                log.error("worker hangs, and is ended", worker=each.number, pid=each.pid, silent_s=each.missed * BEAT_S)
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, signal.SIGKILL)
+                each.missed = 0
+
+    def _ended(self, worker: ServingProcess, code: int) -> None:
+        """Start a worker again, later and later when it keeps dying; one that could not even begin ends all."""
+        now = time.monotonic()
+        began, worker.pid, worker.is_serving, worker.missed = worker.is_serving, 0, False, 0
+        if self.stopping_until is not None:
+            return
+        if not self.announced and not began:
+            log.error("worker could not start: stopping", worker=worker.number, code=code)
+            self.code = code if code > 0 else 1
+            self.stop()
+            return
+        worker.deaths = worker.deaths + 1 if now - worker.started_at < SHORT_LIFE_S else 0
+        delay = min(DELAY_S * 2**worker.deaths, DELAY_S_MAX) if worker.deaths else 0.0
+        worker.due_at = now + delay
+        log.warning("worker died, and is started again", worker=worker.number, code=code, in_s=delay)

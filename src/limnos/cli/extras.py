@@ -1,0 +1,25 @@
+"""Bring in a room that the base install has not the libraries for.
+
+May import the standard library, and `model` for how extras are installed. Must not know what the rooms do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from limnos.cli.failures import StoppedError
+from limnos.model.extras import extra_of, install_hint
+
+
+def import_extra(module: str, *, extra: str) -> ModuleType:
+    """Import a module of ours; when a library is missing, say which extra of the package brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "limnos":
+            raise
+        extras = extra.split(",")
+        missing = extra_of(error.name or "")
+        hint = install_hint(*extras, *([missing] if missing and missing not in extras else []))
+        raise StoppedError(f"this needs '{error.name}', which is not installed", hint=hint) from error

@@ -1,0 +1,64 @@
+"""Secrets that this command was given: by its words, and by the environment. Nothing that it prints of a failure holds them.
+
+May import `model`. Must not know any command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from limnos.model.secrets import NAMES, passwords_of_url
+
+_SECRET: Final = re.compile(rf"{NAMES}|\bkeys?\b|[._-]keys?\b|_KEYS?\b", re.IGNORECASE)
+_PLACES: Final = re.compile(
+    r"(?:file|path|uri|user|id|expires|keep|no)(?:[_-]|$)|[_-](?:file|path|uri|url|user|id)$", re.IGNORECASE
+)
+"""Names that say where a secret is, or whose: they are shown."""
+_PREFIX: Final = "LIMNOS_"
+
+
+def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts that must not be printed: tokens, passwords inside URLs, values of properties that are secret by name."""
+    found = [*_of_words(tokens), *_of_environment(environ)]
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a flag, a property or a variable of this name holds a secret."""
+    return _SECRET.search(name) is not None and _PLACES.search(name) is None
+
+
+def _of_words(tokens: Sequence[str]) -> Iterator[str]:
+    for at, token in enumerate(tokens):
+        yield from passwords_of_url(token)
+        name, mark, value = token.removeprefix("--").partition("=")
+        if mark and is_secret_name(name):
+            yield value
+        elif token.startswith("--") and is_secret_name(name) and at + 1 < len(tokens):
+            yield "" if tokens[at + 1].startswith("-") else tokens[at + 1]
+
+
+def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        if not name.upper().startswith(_PREFIX):
+            continue
+        yield from passwords_of_url(value)
+        if name.upper() == "LIMNOS__STORAGE__NAMED":
+            yield from _of_storages(value)
+        elif is_secret_name(name):
+            yield from [value, *(part.strip() for part in value.split(","))]
+
+
+def _of_storages(value: str) -> Iterator[str]:
+    """Give the secrets of storages that are named in the environment; of what is no JSON, all of it."""
+    try:
+        told = json.loads(value)
+    except ValueError:
+        yield value
+        return
+    for properties in told.values() if isinstance(told, dict) else ():
+        if isinstance(properties, dict):
+            yield from (str(each) for name, each in properties.items() if is_secret_name(str(name)))

@@ -1,0 +1,185 @@
+"""Few objects of a dataset, read and added by Iceberg's own library: without a job of Spark's, which alone takes longer than all of it.
+
+May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. Whoever is told None, or meets `NoSingleValue`, goes the way of many objects: what conditions
+leave may be large, and there are values and tables that this way does not know. It means the same as the other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from limnos.engine.failures import is_conflict
+from limnos.engine.iceberg_library import library_of
+from limnos.engine.names import STATEMENT
+from limnos.engine.single_values import Json, NoSingleValue, Row, check, day_text, decoded, encoded, moment_text
+from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.values.model import Date, DateTime, Value
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+    from limnos.engine.tables import DatasetTable
+    from limnos.sqlpp.lookups import KeyConditions
+    from limnos.sqlpp.stored import Plain
+
+logger = logging.getLogger(__name__)
+
+FILES_MAX: Final = 16
+BYTES_MAX: Final = 4 << 20
+"""So many files, and so much of them, are read here where conditions leave no more."""
+ROWS_MAX: Final = 64
+"""So many objects are looked for, or added, at once."""
+
+
+class DirectTable:
+    """A dataset's table in one session."""
+
+    def __init__(self, spark: SparkSession, table: DatasetTable) -> None:
+        self._spark = spark
+        self._iceberg = library_of(spark)
+        self._table = table.loaded
+        self._snapshot = table.snapshot
+
+    def rows(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[dict[str, Plain]] | None:
+        """The rows that meet one of some keys' conditions, at the statement's state; None where files that may have some are too many, or rows are more than `most`. Raises Unfit."""
+        if self._snapshot is None:
+            return []
+        expression = self._expression(keys)
+        scan = self._table.newScan().useSnapshot(self._snapshot).filter(expression)
+        form = self._schema(scan.schema())
+        files = self._near(scan)
+        if not files:
+            return None if files is None else []
+        read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(expression)
+        records = read.build()
+        try:
+            found = islice(_each(records.iterator()), None if most is None else most + 1)
+            texts = [self._text(record) for record in found]
+        finally:
+            records.close()
+        return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
+
+    def _text(self, record: JavaObject) -> str:
+        """A row as JSON by field ids: all that the record has, which is more than the columns where files have deleted rows."""
+        struct = record.struct()
+        return str(self._iceberg.value_text(struct, self._iceberg.wrapper(struct).wrap(record)))
+
+    def add(self, rows: Iterable[Row], *, keys: Sequence[KeyConditions]) -> bool:
+        """Add rows by one commit, unless a row of one of these keys has come since the statement's state; says whether that was possible here. Raises Unfit, and what Spark raises."""
+        if not self._is_plain:
+            return False
+        schema = self._table.schema()
+        form, struct = self._schema(schema), schema.asStruct()
+        texts = [encoded(row, form) for row in rows]
+        out = self._table.io().newOutputFile(
+            self._table.locationProvider().newDataLocation(f"few-{uuid.uuid4()}.parquet")
+        )
+        writing = self._iceberg.write(self._iceberg.parquet, out)
+        appender = writing.schema(schema).set(self._table.properties()).build()
+        for text in texts:
+            appender.add(self._iceberg.value(struct, text))
+        appender.close()
+        try:
+            self._commit(out, appender, rows=len(texts), keys=keys)
+        except Exception as error:
+            if is_conflict(error):  # only then is it certain that no snapshot names the file
+                with suppress(Exception):  # whoever looks for what nothing names finds it
+                    self._table.io().deleteFile(out.location())
+            raise
+        return True
+
+    def _commit(self, out: JavaObject, appender: JavaObject, *, rows: int, keys: Sequence[KeyConditions]) -> None:
+        """One snapshot, which no row with one of the keys may have come before."""
+        builder = self._iceberg.data_file(self._table.spec()).withPath(out.location()).withFormat("parquet")
+        sized = builder.withFileSizeInBytes(appender.length()).withMetrics(appender.metrics())
+        file = sized.withRecordCount(rows).withSplitOffsets(appender.splitOffsets()).build()
+        change = self._table.newRowDelta().addRows(file)
+        if keys:
+            if self._snapshot is not None:
+                change = change.validateFromSnapshot(self._snapshot)
+            change = change.conflictDetectionFilter(self._expression(keys)).validateNoConflictingDataFiles()
+        change.set("sqlpp.statement", self._spark.conf.get(STATEMENT, "") or "").commit()
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether new rows of the table are one file of Parquet, however they lie."""
+        kind = self._table.properties().getOrDefault("write.format.default", "parquet")
+        return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
+
+    def _schema(self, schema: JavaObject) -> Mapping[str, Json]:
+        made: Mapping[str, Json] = json.loads(str(self._iceberg.schema_text(schema)))
+        check(made)
+        return made
+
+    def _near(self, scan: JavaObject) -> int | None:
+        """How many files may have rows, as their statistics say; None where they are too many."""
+        tasks = scan.planFiles()
+        files = size = 0
+        try:
+            for task in _each(tasks.iterator()):
+                files, size = files + 1 + task.deletes().size(), size + task.length()
+                if files > FILES_MAX or size > BYTES_MAX:
+                    return None
+        finally:
+            tasks.close()
+        return files
+
+    def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
+        """To have one of some keys: as JSON, since each part would be a call of the gateway."""
+        return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
+
+
+def expression_of(keys: Sequence[KeyConditions]) -> Json:
+    """To meet all conditions of one of some keys, as Iceberg's expressions are written. Raises Unfit."""
+    if len(keys) > 1 and all(len(key) == 1 for key in keys):
+        ((first, *_), *_) = keys
+        return _sql_of(Condition(first.path, "in", tuple(key[0].value for key in keys)))
+    return _balanced_tree("or", [_balanced_tree("and", [_sql_of(condition) for condition in key]) for key in keys])
+
+
+def _balanced_tree(word: str, parts: Sequence[Json]) -> Json:
+    """Parts joined by a word of two sides, no deeper than it must be."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return {"type": word, "left": _balanced_tree(word, parts[:half]), "right": _balanced_tree(word, parts[half:])}
+
+
+def _sql_of(condition: Condition) -> Json:
+    value, term = condition.value, ".".join(condition.path)
+    if condition.operator == "in":
+        return {
+            "type": "in",
+            "term": term,
+            "values": [_literal(each) for each in (value if isinstance(value, tuple) else ())],
+        }
+    return {"type": _WORDS[condition.operator], "term": term, "value": _literal(value)}
+
+
+def _literal(value: Value) -> Json:
+    """A value as Iceberg writes one of its column's type. Raises Unfit."""
+    if isinstance(value, Date):
+        return day_text(value.days)
+    if isinstance(value, DateTime):
+        return moment_text(value.ms * 1000)
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise NoSingleValue("a key that is no number, text or time")
+    return int(value) if isinstance(value, int) else value
+
+
+_WORDS: Mapping[str, str] = {"=": "eq", "<": "lt", "<=": "lt-eq", ">": "gt", ">=": "gt-eq"}
+
+
+def _each(iterator: JavaObject) -> Iterator[JavaObject]:
+    while iterator.hasNext():
+        yield iterator.next()

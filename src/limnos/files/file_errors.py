@@ -1,0 +1,96 @@
+"""What can go wrong with files, in words for the caller: one place that maps errors of systems to ours.
+
+May import `model` alone. Must not know which store is meant.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    LimnosError,
+    MissingFile,
+    NoSpace,
+    ServiceUnavailable,
+    StorageFailed,
+    TooLarge,
+)
+
+TRIES_MAX: Final = 8
+"""How often a name is given that others give and take meanwhile."""
+_PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
+_NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def missing_error(location: str, reason: str = "there is no such file") -> MissingFile:
+    """Build the error for a file that is not there; readers of Iceberg know its first words."""
+    return MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
+
+
+def taken_error(location: str) -> AlreadyExists:
+    """Build the error for a name that holds other bytes."""
+    return AlreadyExists(
+        f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
+        kind="file",
+        location=location,
+    )
+
+
+def too_large_error(location: str, bytes_max: int) -> TooLarge:
+    """Build the error for a file that is longer than its reader wants to hold."""
+    return TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
+
+
+def storage_error(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
+    """Turn an error of a system into ours: NoSpace, Unavailable when coming again may help, else StorageFailed.
+
+    What a remote store said is for the log alone: whoever chose its address must not read others' answers through us.
+    """
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return BadRequest(
+            f"Location {location[:200]!r} has a part that is longer than its file system takes: shorten it"
+        )
+    reason = "the object store refused, or did not answer; the server's log has its words" if remote else _reason(error)
+    text = f"Could not {verb} file {location}: {reason}."
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
+    if _passes(error):
+        return ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
+    return StorageFailed(
+        f"{text} Check that the location exists and that the server may use it: the rights of its user for local "
+        "paths, the catalog's storage properties or the environment's credentials for object stores.",
+        location=location,
+        cause=_reason(error),
+    )
+
+
+def is_missing(error: Exception) -> bool:
+    """Say whether an error means that no file is there: nothing, a directory, or a file where a directory must be."""
+    return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """Say whether an error means that this may not be done by who asked; gcsfs says so in words alone, Azure's library by a status."""
+    if isinstance(error, PermissionError) or getattr(error, "status_code", None) in (401, 403):
+        return True
+    return isinstance(error, OSError) and str(error).startswith("Forbidden")
+
+
+def _reason(error: Exception) -> str:
+    words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return words.rstrip(".")
+
+
+def _passes(error: Exception) -> bool:
+    if isinstance(error, (TimeoutError, ConnectionError)):
+        return True
+    if isinstance(error, OSError):
+        return error.errno in _PASSING
+    # The clients of object stores bring connection errors of their own; their bases are known by name, so that no
+    # client has to be installed to ask.
+    return any(base.__name__ in _CLIENT_TROUBLE for base in type(error).__mro__)

@@ -1,0 +1,195 @@
+"""Threads for calls that block, a share for each catalog: a store that never answers holds up nobody else.
+
+May import `model` alone. Must not know what is called. Threads are daemons, made when they are wanted and gone when idle: a
+process never waits for one that is stuck. A call that is late, or whose caller has gone, is given up; its thread works for
+others again when it comes back, and what it did late can be taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from limnos.model.errors import LimnosError, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+T = TypeVar("T")
+THREADS_MAX: Final = 4
+WAITING_MAX: Final = 256
+_IDLE_S: Final = 10.0
+_SHARES_MAX: Final = 1024
+
+
+class _BlockingCall:
+    """One call, the future of whoever waits for it, and what takes it back when nobody does any more."""
+
+    __slots__ = ("future", "given_up", "late", "loop", "run", "started")
+
+    def __init__(self, run: Callable[[], object], late: Callable[[], object] | None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[object] = self.loop.create_future()
+        self.run = run
+        self.late = late
+        self.started = False
+        self.given_up = False
+
+    def tell(self, result: object, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+
+class _ThreadShare:
+    """One catalog's threads, and the calls that wait for them."""
+
+    def __init__(self, threads_max: int, silent: Callable[[], LimnosError]) -> None:
+        self.threads_max = threads_max
+        self.silent = silent
+        self.changed = threading.Condition()
+        self.waiting: deque[_BlockingCall] = deque()
+        self.threads = 0
+        self.idle = 0
+        self.stuck = 0
+
+    def add(self, call: _BlockingCall) -> None:
+        """Queue a call. Raises what is said of silence (Unavailable) when every thread is stuck, or too many calls wait."""
+        with self.changed:
+            if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
+                raise self.silent()
+            self.waiting.append(call)
+            if self.idle >= len(self.waiting) or self.threads >= self.threads_max:
+                self.changed.notify()
+                return
+            self.threads += 1
+        threading.Thread(target=self._work, name="limnos-files", daemon=True).start()
+
+    def give_up(self, call: _BlockingCall) -> None:
+        """Nobody waits for a call any more: it is not begun, or its thread counts as stuck until it comes back."""
+        with self.changed:
+            call.given_up = True
+            if call.started:
+                self.stuck += 1
+            else:
+                with suppress(ValueError):
+                    self.waiting.remove(call)
+
+    def _next(self) -> _BlockingCall | None:
+        with self.changed:
+            self.idle += 1
+            there = self.changed.wait_for(lambda: self.waiting, timeout=_IDLE_S)
+            self.idle -= 1
+            if not there:
+                self.threads -= 1
+                return None
+            call = self.waiting.popleft()
+            call.started = True
+            return call
+
+    def _work(self) -> None:
+        while (call := self._next()) is not None:
+            self._carry_out(call)
+            del call  # an idle thread holds nothing of the last call: connections end with it
+
+    def _carry_out(self, call: _BlockingCall) -> None:
+        result, error = None, None
+        try:
+            result = call.run()
+        except BaseException as raised:  # noqa: BLE001 - told to the waiter
+            error = raised
+        self._end(call, result, error)
+
+    def _end(self, call: _BlockingCall, result: object, error: BaseException | None) -> None:
+        if not call.given_up:
+            with suppress(RuntimeError):  # its loop has ended
+                call.loop.call_soon_threadsafe(call.tell, result, error)
+        with self.changed:
+            late = call.given_up
+            call.started = False  # to be given up from here on is no harm
+            if late:
+                self.stuck -= 1
+        if late and error is None and call.late is not None:
+            with suppress(Exception):  # it may be left; somebody will find it
+                call.late()
+
+
+def _no_answer() -> ServiceUnavailable:
+    return ServiceUnavailable(
+        "The catalog's files do not answer: nothing was changed. Try again, or have its storage looked at",
+        retry_after_s=5,
+    )
+
+
+class ThreadShares:
+    """Runs blocking calls, each in its catalog's share of threads."""
+
+    def __init__(
+        self, *, timeout_s: float, threads_max: int = THREADS_MAX, silent: Callable[[], LimnosError] = _no_answer
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.threads_max = threads_max
+        self._silent = silent
+        self._shares: dict[Hashable, _ThreadShare] = {}
+
+    async def run(self, key: Hashable, call: Callable[[], T], *, late: Callable[[], object] | None = None) -> T:
+        """Run a call in the share of `key` and return what it returns. Raises what `silent` makes (Unavailable) when it takes too long.
+
+        `late` takes back what the call did, in its thread, when it comes to an end after that.
+        """
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
+        one = _BlockingCall(call, late)
+        share = self._share(key)
+        share.add(one)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return cast("T", await one.future)
+        except TimeoutError:
+            if one.future.done() and not one.future.cancelled() and one.future.exception() is not None:
+                raise  # the call's own
+            share.give_up(one)
+            raise self._silent() from None
+        except asyncio.CancelledError:
+            share.give_up(one)
+            raise
+
+    def _share(self, key: Hashable) -> _ThreadShare:
+        found = self._shares.get(key)
+        if found is None:
+            if len(self._shares) >= _SHARES_MAX:
+                self._shares = {each: share for each, share in self._shares.items() if share.threads}
+            found = self._shares[key] = _ThreadShare(self.threads_max, self._silent)
+        return found
+
+
+async def run_in_own_thread(call: Callable[[], T]) -> T:
+    """Run one long call in a daemon thread of its own; whoever cancels this leaves the thread to its end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(cast("T", result))
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = call()
+        except BaseException as raised:  # noqa: BLE001 - told to the waiter
+            error = raised
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=work, name="limnos-apart", daemon=True).start()
+    return await future

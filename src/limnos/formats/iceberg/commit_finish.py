@@ -1,0 +1,148 @@
+"""The last step of a commit: correct the logs, check the whole, stamp the time.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+from limnos.formats.iceberg import partitioning, sorting
+from limnos.formats.iceberg.draft import HERE, MetadataDraft
+from limnos.formats.iceberg.json_types import Json, integer_at
+from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versions_max, rows
+from limnos.model.errors import BadRequest
+
+CLOCK_SKEW_MS = 60_000
+"""How far a client's clock may lag behind the last snapshot of the table; readers of Iceberg's Java library insist on it."""
+
+_LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
+
+
+def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json | None:
+    """The finished document, or None when the updates have changed nothing.
+
+    Raises BadRequest when the whole is not valid: something a new table needs is missing, the default spec or order
+    does not fit the current schema, or a snapshot is dated more than a minute before the last one.
+    """
+    _correct_snapshot_log(draft)
+    draft.settle()
+    if draft.doc == draft.origin:
+        return None
+    _check_complete(draft)
+    if draft.origin is None or _has_new_layout(draft.doc, draft.origin):
+        _settle_layout(draft)
+    _correct_future(draft)
+    _settle_times(draft)
+    if draft.origin is not None and previous_location is not None:
+        _log_metadata(draft, draft.origin, previous_location)
+    return draft.doc
+
+
+def _has_new_layout(doc: Json, origin: Json) -> bool:
+    return True in [doc.get(key) is not origin.get(key) for key in _LAYOUT]
+
+
+def _correct_snapshot_log(draft: MetadataDraft) -> None:
+    """Keep in the log what readers may travel to.
+
+    Snapshots that were added and replaced as current within this request were never seen: their entries go. An entry
+    whose snapshot was removed ends what can be told about the past: it goes with all before it, or the one before it
+    would seem to have lasted longer.
+    """
+    current = current_snapshot_id(draft.doc)
+    added = draft.added_snapshots
+    between = {one for one in draft.main_ids if one in added and one != current} if draft.main_ids else set()
+    if not between and not draft.dropped_snapshots:
+        return
+    known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
+    kept: list[Json] = []
+    for entry in draft.log("snapshot-log"):
+        if entry.get("snapshot-id") in between:
+            continue
+        if entry.get("snapshot-id") in known:
+            kept.append(entry)
+        elif draft.dropped_snapshots:
+            kept.clear()
+    if len(kept) < len(draft.log("snapshot-log")):
+        draft.put_log("snapshot-log", kept)
+
+
+def _check_complete(draft: MetadataDraft) -> None:
+    missing = []
+    if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
+        missing.append("assign-uuid")
+    if draft.doc.get("location") is None:
+        missing.append("set-location")
+    for key, update in (("schemas", "add-schema"), ("partition-specs", "add-spec"), ("sort-orders", "add-sort-order")):
+        if not rows(draft.doc, key):
+            missing.append(update)
+    if missing:
+        raise BadRequest(f"The table's metadata is not complete: the commit also needs {', '.join(missing)}")
+
+
+def _settle_layout(draft: MetadataDraft) -> None:
+    schema = _default_row(draft, "schemas", "current-schema-id")
+    spec = _default_row(draft, "partition-specs", "default-spec-id")
+    order = _default_row(draft, "sort-orders", "default-sort-order-id")
+    found = draft.columns_of(schema)
+    fields = partitioning.stored_fields(spec)
+    partitioning.check_binding(fields, found, named=False)
+    sorting.check_binding(sorting.stored_fields(order), found)
+    if draft.version == 1:
+        # Readers of version 1 may know only these two fields.
+        draft.doc["schema"] = schema
+        draft.doc["partition-spec"] = fields
+
+
+def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
+    wanted = draft.integer(default)
+    found = draft.rows(key).find(wanted)
+    if found is None:
+        raise BadRequest(
+            f"{HERE}: field '{default}' is {wanted}, which is none of the {key}; set it to one that is there"
+        )
+    return found
+
+
+def _correct_future(draft: MetadataDraft) -> None:
+    """Date entries of the logs that lie in the future as of now.
+
+    An older release took them from clients whose clock was ahead. Iceberg's Java library refuses each change that comes before them, so the table was closed to it.
+    """
+    latest_ms = draft.now_ms + draft.ahead_ms
+    for key in ("snapshot-log", "metadata-log"):
+        log = draft.log(key)
+        tail = log[-len(draft.main_ids) - 1 :]  # they are in order, but for what this request has added
+        times_ms = map(partial(integer_at, key="timestamp-ms", where=HERE), tail)
+        if max(times_ms, default=0) > latest_ms:
+            at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
+            draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
+
+
+def _settle_times(draft: MetadataDraft) -> None:
+    """Stamp the change with the server's time, never before the last one unless that lies in the future.
+
+    What readers check is that snapshots follow each other, within the skew, and that the last change is not before them.
+    """
+    before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
+    draft.doc["last-updated-ms"] = max(draft.now_ms, draft.plausible(before))
+    now = draft.stamp()
+    if not draft.added_snapshots:
+        return
+    log = draft.log("snapshot-log")
+    tail = [integer_at(entry, "timestamp-ms", where=HERE) for entry in log[-len(draft.main_ids) - 1 :]]
+    for earlier, later in pairwise([*tail, now]):
+        if later - earlier < -CLOCK_SKEW_MS:
+            raise BadRequest(
+                f"Invalid snapshot timestamp {later}: before the last snapshot at {earlier}; check the clock"
+            )
+
+
+def _log_metadata(draft: MetadataDraft, origin: Json, previous_location: str) -> None:
+    room = previous_versions_max(draft.doc) - 1
+    log = draft.log("metadata-log")
+    at = draft.plausible(integer_at(origin, "last-updated-ms", where=HERE))
+    entry: Json = {"timestamp-ms": at, "metadata-file": previous_location}
+    draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])

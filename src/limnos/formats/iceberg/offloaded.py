@@ -1,0 +1,227 @@
+"""Heavy work on metadata as pure functions from bytes to bytes, for processes that can be ended while they are at it.
+
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know who runs it. Decoding, building
+and encoding happen here together, so that neither a large request nor a large document is ever an object elsewhere:
+what comes back is an outline (the few fields that a server looks at) and the document's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from limnos.formats.iceberg import (
+    file_lists,
+    read_restrictions,
+    requirements,
+    row_filters,
+    updates,
+    view_metadata,
+    view_updates,
+)
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.client_times import AHEAD_MS
+from limnos.formats.iceberg.create import new_table
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.repeated_commits import build
+from limnos.formats.iceberg.scan_modes import scan_mode
+from limnos.model.errors import BadRequest
+
+OUTLINE = (
+    "table-uuid",
+    "view-uuid",
+    "location",
+    "properties",
+    "metadata-log",
+    "current-snapshot-id",
+    "current-schema-id",
+)
+
+
+class CommitBody(msgspec.Struct):
+    """The body of a commit."""
+
+    requirements: list[object] = []
+    updates: list[object] = []
+
+
+class CreateBody(msgspec.Struct, rename="kebab"):
+    """The body of a create, as far as metadata is made of it."""
+
+    schema: dict[str, object]
+    partition_spec: object = None
+    write_order: object = None
+    properties: dict[str, str] | None = None
+
+
+class CreateViewBody(msgspec.Struct, rename="kebab"):
+    """The body of a create of a view, as far as metadata is made of it."""
+
+    schema: dict[str, object]
+    view_version: dict[str, object]
+    properties: dict[str, str] | None = None
+
+
+class CommitTerms(msgspec.Struct):
+    """What a commit needs beside document and request."""
+
+    uuid: str
+    now_ms: int
+    previous_location: str | None
+    """None when the document was built by the same request and lies in no file."""
+    ahead_ms: int = AHEAD_MS
+
+
+class CreateTerms(msgspec.Struct):
+    """What a create needs beside its request."""
+
+    uuid: str
+    now_ms: int
+    location: str
+    ahead_ms: int = AHEAD_MS
+
+
+B = TypeVar("B", CommitBody, CreateBody, CreateViewBody)
+
+
+def _read(body: bytes, shape: type[B]) -> B:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"Malformed json request: {error}") from None
+
+
+def _outline(metadata: Json) -> bytes:
+    outline = {key: metadata[key] for key in OUTLINE if key in metadata}
+    if "table-uuid" in metadata:
+        outline["schemas"] = [iceberg_metadata.current_schema(metadata)]
+    return msgspec.json.encode(outline)
+
+
+def _whole(metadata: Json) -> list[bytes]:
+    """The outline, the document's bytes, and those compressed when the table asks for it."""
+    body = iceberg_metadata.encode(metadata)
+    return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]
+
+
+def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
+    """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
+    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
+    new = build(
+        base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location, ahead_ms=known.ahead_ms
+    )  # fmt: skip
+    return [] if new is base else [_outline(base), *_whole(new)]
+
+
+def commit_create(request: bytes, times: bytes) -> list[bytes]:
+    """Build the table of a staged create: outline, bytes, packed. `times` are now, and how far clients' clocks may be ahead, in milliseconds."""
+    now_ms, ahead_ms = map(int, times.split())
+    asked = _read(request, CommitBody)
+    requirements.check(None, asked.requirements)
+    return _whole(updates.apply(None, asked.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
+
+
+def create(request: bytes, terms: bytes) -> list[bytes]:
+    """Build a new table: outline, bytes, packed."""
+    asked, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
+    metadata = new_table(
+        uuid=known.uuid, location=known.location, schema=asked.schema, partition_spec=asked.partition_spec,
+        write_order=asked.write_order, properties=asked.properties, now_ms=known.now_ms,
+    )  # fmt: skip
+    return _whole(metadata)
+
+
+def register(data: bytes, terms: bytes) -> list[bytes]:
+    """Check a metadata file: outline and bytes, with a uuid if it had none. `terms` are that uuid, and the latest time that its logs may have, in milliseconds."""
+    uuid, latest_ms = terms.split()
+    metadata = iceberg_metadata.decode(data)
+    iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
+    return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
+
+
+def view_create(request: bytes, terms: bytes) -> list[bytes]:
+    """Build a new view: outline, bytes, packed."""
+    asked, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
+    metadata = view_updates.new_view(
+        uuid=known.uuid, location=known.location, schema=asked.schema, version=asked.view_version,
+        properties=asked.properties, now_ms=known.now_ms, ahead_ms=known.ahead_ms,
+    )  # fmt: skip
+    return _whole(metadata)
+
+
+def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
+    """Replace a view: `text` when the request says what its text is; then, when anything changes, what `commit` returns."""
+    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    base = iceberg_metadata.decode(body)
+    view_updates.check(base, asked.requirements)
+    new = view_updates.apply(base, asked.updates, now_ms=known.now_ms, ahead_ms=known.ahead_ms)
+    told = b"text" if view_updates.writes_text(asked.updates) else b""
+    return [told] if new is base else [told, _outline(base), *_whole(new)]
+
+
+def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
+    """Check a view's metadata file: outline and bytes."""
+    metadata = iceberg_metadata.decode(data)
+    view_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
+    return _whole(metadata)[:2]
+
+
+def relocate(body: bytes, location: bytes) -> list[bytes]:
+    """Give a document another spelling of its location: bytes, packed."""
+    return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
+
+
+def refs_only(body: bytes) -> list[bytes]:
+    """Reduce a document to the snapshots that references point to."""
+    return [iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(body)))]
+
+
+def filter_read(text: bytes) -> list[bytes]:
+    """Read a row filter that is written as SQL writes conditions, and give its normal form. Raises BadRequest."""
+    from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - as above
+    from pyparsing import ParseException  # noqa: PLC0415 - takes a while to load, and hardly any chore is one of these
+
+    try:
+        found = parse(text.decode())
+    except RecursionError:
+        raise BadRequest(f"A row filter has at most {row_filters.DEPTH_MAX} levels: write it flatter") from None
+    except (ParseException, ValueError) as error:
+        raise BadRequest(f"This is no condition on columns, as region = 'EU' and amount < 100 is: {error}") from None
+    told = msgspec.json.decode(found.model_dump_json())
+    return [msgspec.json.encode(row_filters.filter_read(told))]
+
+
+def restrict(body: bytes, bound: bytes) -> list[bytes]:
+    """Reduce a document to what a restricted reader may know."""
+    terms = msgspec.json.decode(bound, type=read_restrictions.BoundRestrictions)
+    return [iceberg_metadata.encode(read_restrictions.restrict_metadata(iceberg_metadata.decode(body), terms))]
+
+
+def reading_shape(body: bytes) -> list[bytes]:
+    """Reduce a document to what its files are read with."""
+    return [msgspec.json.encode(read_restrictions.reading_shape(iceberg_metadata.decode(body)))]
+
+
+CHORES: Mapping[str, Callable[..., list[bytes]]] = {
+    "iceberg-commit": commit,
+    "iceberg-commit-create": commit_create,
+    "iceberg-create": create,
+    "iceberg-register": register,
+    "iceberg-relocate": relocate,
+    "iceberg-refs-only": refs_only,
+    "iceberg-scan-mode": scan_mode,
+    "iceberg-filter": filter_read,
+    "iceberg-restricted": restrict,
+    "iceberg-reading-shape": reading_shape,
+    "iceberg-view-create": view_create,
+    "iceberg-view-commit": view_commit,
+    "iceberg-view-register": view_register,
+    "iceberg-manifests": file_lists.manifests_chore,
+    "iceberg-files": file_lists.files_chore,
+    "iceberg-added": file_lists.added_chore,
+    "iceberg-snapshots": file_lists.snapshots_chore,
+}
+"""Every chore by its name; all parts and results are bytes."""

@@ -1,0 +1,90 @@
+"""Commits that come a second time: what a commit adds is there already, since its answer was lost and its client asks again.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. A snapshot's id is drawn at
+random, so an equal snapshot under that id is this commit's own. To refuse it would make a client delete files that the table
+needs, or append the same rows again.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg import requirements as iceberg_requirements
+from limnos.formats.iceberg import updates as iceberg_updates
+from limnos.formats.iceberg.client_times import AHEAD_MS
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.metadata import references, rows
+from limnos.model.errors import BadRequest, CommitConflict
+
+_ADD, _SET = "add-snapshot", "set-snapshot-ref"
+
+
+def build(
+    base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
+) -> Json:  # fmt: skip
+    """Check requirements and apply updates; `base` itself when nothing changes, or when the commit was made before.
+
+    Raises what `requirements.check` and `updates.apply` do.
+    """
+    try:
+        iceberg_requirements.check(base, requirements)
+        return iceberg_updates.apply(
+            base, updates, now_ms=now_ms, previous_location=previous_location, ahead_ms=ahead_ms
+        )
+    except (BadRequest, CommitConflict):
+        if is_applied(base, requirements, updates):
+            return base
+        raise
+
+
+def check_unless_applied(base: Json, requirements: list[object], updates: list[object]) -> None:
+    """Check requirements, which a commit need not meet that was made before. Raises what `requirements.check` does."""
+    try:
+        iceberg_requirements.check(base, requirements)
+    except CommitConflict:
+        if not is_applied(base, requirements, updates):
+            raise
+
+
+def is_applied(base: Json, requirements: list[object], updates: list[object]) -> bool:
+    """Say whether a commit that was refused was made before: it adds snapshots, and everything it asks for is so.
+
+    Only snapshots and references may be in it. Each snapshot is there with equal content; each reference is at its snapshot, or
+    at one that others have put upon it since; every requirement but those of references holds.
+    """
+    known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
+    added: set[object] = set()
+    for update in updates:
+        if not isinstance(update, dict):
+            return False
+        if update.get("action") == _ADD:
+            snapshot = update.get("snapshot")
+            number = snapshot.get("snapshot-id") if isinstance(snapshot, dict) else None
+            if not isinstance(number, int) or known.get(number) != snapshot:
+                return False
+            added.add(number)
+        elif update.get("action") != _SET or not _is_at_snapshot(base, known, update):
+            return False
+    return bool(added) and _holds(base, [each for each in requirements if not _is_of_reference(each)])
+
+
+def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:
+    """Say whether a reference is at a snapshot, or has grown from it."""
+    ref = references(base).get(str(update.get("ref-name")))
+    wanted = update.get("snapshot-id")
+    if not isinstance(ref, dict) or ref.get("type", "branch") != update.get("type"):
+        return False
+    at, steps = ref.get("snapshot-id"), len(known)
+    while at != wanted and at in known and steps:
+        at, steps = known[at].get("parent-snapshot-id"), steps - 1
+    return at == wanted and at in known
+
+
+def _is_of_reference(requirement: object) -> bool:
+    return isinstance(requirement, dict) and requirement.get("type") == "assert-ref-snapshot-id"
+
+
+def _holds(base: Json, requirements: list[object]) -> bool:
+    try:
+        iceberg_requirements.check(base, requirements)
+    except (BadRequest, CommitConflict):
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""Results that are fetched later: how a request goes, what it gave, and an end to either.
+
+May import `model`, `services` and this package. A handle is the address of one of these routes. It is for whoever asked for the result alone, and
+absent to everybody else. While a request runs its result is not there yet (409); what became of one whose node is gone nobody knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.asterix.response_body import QueryResponseBody
+from limnos.http.response import JSON, Response, json_response, stream_response
+from limnos.model.entities import RUNNING
+from limnos.model.errors import LimnosError
+from limnos.services.sqlpp.results import is_lost, result_discard, result_find, result_lines
+from limnos.services.sqlpp.statements import caller_require
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.http.request import Request
+    from limnos.model.entities import StatementRequest
+    from limnos.services.request.context import Context
+
+STATUS: Final = "status"
+RESULT: Final = "result"
+LOST: Final = (
+    "ASX3102: The node that ran the request does not answer any more. Each of its statements was carried out as a whole or not at all: look"
+    " before you run it again"
+)
+
+
+class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
+    """How a request went, as it is kept: the HTTP status it would have had, whether it has results, what stands behind them."""
+
+    http: int
+    gives: bool
+    behind: msgspec.Raw
+
+
+def handle_address(request: Request, what: str, *, handle: str) -> str:
+    """Where a handle is asked for, at the address that the client knows this server by."""
+    path = f"/query/service/{what}/{handle}"
+    host = request.headers.get(b"host", b"").decode("latin-1")
+    scheme = "https" if request.headers.get(b"x-forwarded-proto", b"").lower() == b"https" else "http"
+    return f"{scheme}://{host}{path}" if host else path
+
+
+async def _find(request: Request, ctx: Context) -> StatementRequest:
+    asker = await caller_require(ctx)
+    return await result_find(ctx, request.params[0].decode("latin-1"), asker=asker)
+
+
+async def status(request: Request, ctx: Context) -> Response:
+    """Answer how a request goes: `running`, how it failed, or where its result is."""
+    row = await _find(request, ctx)
+    if is_lost(ctx, row):
+        return _without_results(row, "fatal", message=LOST)
+    if row.state == RUNNING:
+        return json_response({"status": RUNNING, "handle": handle_address(request, STATUS, handle=row.handle)})
+    if row.state == "success":
+        return json_response({"status": row.state, "handle": handle_address(request, RESULT, handle=row.handle)})
+    return Response(200, bytes(_outcome(row).behind))
+
+
+async def result(request: Request, ctx: Context) -> Response:
+    """Answer a request's results as it would have answered them itself."""
+    row = await _find(request, ctx)
+    if is_lost(ctx, row):
+        return _without_results(row, "fatal", message=LOST, code=410)
+    if row.state == RUNNING:
+        return _without_results(row, RUNNING, message="The request is still running: ask for its status", code=409)
+    outcome = _outcome(row)
+    body = QueryResponseBody(
+        request_id=row.request_id, client_context_id=row.client_context_id or None,
+        pretty=request.query_flag("pretty"), gives=outcome.gives and row.state == "success",
+    )  # fmt: skip
+    if row.state != "success":
+        return Response(outcome.http, body.head() + body.behind(bytes(outcome.behind)))
+    return stream_response(_pieces(ctx, row, body=body, outcome=outcome))
+
+
+async def _pieces(
+    ctx: Context, row: StatementRequest, *, body: QueryResponseBody, outcome: QueryOutcome
+) -> AsyncGenerator[bytes, None]:
+    yield body.head()
+    try:
+        async for lines in result_lines(ctx, row):
+            yield body.rows(lines)
+    except LimnosError as failure:  # a part is missing: the outcome of the request is not that of this answer
+        yield body.tail((), failure)
+    else:
+        yield body.behind(bytes(outcome.behind))
+
+
+def _without_results(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:
+    """An answer about a request that has no outcome."""
+    return json_response({"requestID": row.request_id, "errors": [{"code": 1, "msg": message}], "status": word}, code)
+
+
+def _outcome(row: StatementRequest) -> QueryOutcome:
+    return msgspec.json.decode(row.outcome, type=QueryOutcome)
+
+
+async def discard(request: Request, ctx: Context) -> Response:
+    """Forget a result; a request that still runs is ended."""
+    row = await _find(request, ctx)
+    await result_discard(ctx, row)
+    return Response(200, msgspec.json.encode({"discarded": row.handle}), (JSON,))

@@ -1,0 +1,116 @@
+"""Many users at once: add and remove. Each is a change of its own, so what cannot be done to one is told and keeps no other back.
+
+May import `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.errors import error_body
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler
+from limnos.http.gravitino.users import UserAdd
+from limnos.http.routing import Route
+from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
+from limnos.model.kinds import Kind
+from limnos.services.identity import users
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.request.context import Context
+
+ITEMS_MAX: Final = 100
+_OF_ONE = (BadRequest, AlreadyExists, NotFound)
+"""Failures that are one user's alone."""
+
+
+class UsersAdd(GravitinoRequestBody, frozen=True):
+    """Users to add."""
+
+    users: list[UserAdd]
+
+
+class UsersRemove(GravitinoRequestBody, frozen=True):
+    """Names of users to remove."""
+
+    names: list[str]
+
+
+async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *, word: str) -> Response:
+    """Do something for each of several users, and tell what became of it.
+
+    A failure that is no user's own ends the work: nothing done yet, nothing is answered but that; else the rest is told to have failed like it.
+    """
+    done: list[object] = []
+    errors: list[dict[str, object]] = []
+    ended: LimnosError | None = None
+    for index, name in enumerate(names):
+        try:
+            if ended is None:
+                done.append(await do(index))
+                continue
+            error = ended
+        except _OF_ONE as refusal:
+            error = refusal
+        except LimnosError as failure:
+            if not done:
+                raise
+            error = ended = failure
+        errors.append({"index": index, "name": name, **error_body(error)})
+    summary = {"total": len(names), "succeeded": len(done), "failed": len(errors)}
+    return ok(**{word: done}, errors=errors, summary=summary)
+
+
+async def _check(ctx: Context, metalake: str, *, count: int) -> None:
+    """Refuse who may not manage users, and too many items, before anything is done."""
+    await users.users_require(ctx, metalake=metalake)
+    if not 0 < count <= ITEMS_MAX:
+        raise BadRequest(f"A request names 1 to {ITEMS_MAX} users, not {count}")
+
+
+async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Response:
+    """Add users; answers those that were added, and what was wrong with the others."""
+    (metalake,) = names_of(request)
+    await _check(ctx, metalake, count=len(body.users))
+
+    async def add(index: int) -> dict[str, object]:
+        each = body.users[index]
+        holder = await users.principal_add(
+            ctx, metalake=metalake, kind=Kind.USER, name=each.name, external_id=each.external_id,
+            enabled=each.enabled is not False,
+        )  # fmt: skip
+        return dto.user(holder)
+
+    return await _each([each.name for each in body.users], add, word="users")
+
+
+async def users_remove(request: Request, ctx: Context, *, body: UsersRemove) -> Response:
+    """Remove users; answers the names of those that were there, and what was wrong with the others."""
+    (metalake,) = names_of(request)
+    await _check(ctx, metalake, count=len(body.names))
+
+    async def remove(index: int) -> str:
+        name = body.names[index]
+        await users.principal_remove(ctx, metalake=metalake, kind=Kind.USER, name=name)
+        return name
+
+    return await _each(body.names, remove, word="names")
+
+
+_MANY = "Failed to operate users operation [%s] under metalake [{0}]"
+_USERS = "/bulk/metalakes/{m}/users"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_USERS}/add", wrap_body_handler(_MANY % "ADD", UsersAdd, users_add, access=True), "add-users"),
+    Route(
+        "POST",
+        f"{_USERS}/remove",
+        wrap_body_handler(_MANY % "REMOVE", UsersRemove, users_remove, access=True),
+        "remove-users",
+    ),
+)

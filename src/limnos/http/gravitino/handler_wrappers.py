@@ -1,0 +1,153 @@
+"""Wrappers around handlers: the version of the media type, the body's shape, and "Failed to operate …" in front of
+errors.
+
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Knows no resource.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
+
+from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
+from limnos.http.request import Request
+from limnos.model.errors import IllegalName, LimnosError, NotFound, UnsupportedOperation
+from limnos.names.errors import InvalidName
+from limnos.names.percent import unquote_form, unquote_once_if_encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
+    from limnos.http.application import Handler
+    from limnos.http.response import Response
+    from limnos.services.request.context import Context
+
+_VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
+_SERVED = frozenset({b"1", b"2"})
+"""Version 2 differs from 1 in one body alone, that of attaching tags."""
+_ACCESS_OFF = (
+    "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
+    "(start the server with --access on)"
+)
+
+
+class GravitinoRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A request body: unknown fields are refused, as Gravitino's server does."""
+
+
+@contextmanager
+def catalog_not_found_as_object() -> Iterator[None]:
+    """Answer NoSuchMetadataObjectException where a catalog is missing: clients expect it for every kind of securable object."""
+    try:
+        yield
+    except NotFound as error:
+        if error.kind != "catalog":
+            raise
+        raise NotFound(error.message, kind="object") from error
+
+
+class NamedBody(GravitinoRequestBody, frozen=True):
+    """The body that makes a schema, table or fileset.
+
+    The name is percent-decoded once: released clients, the Python one and the Java one, encode it in the body as they do in a path, and no
+    name that is made here may hold a percent sign.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        """Decode the name where it is encoded."""
+        msgspec.structs.force_setattr(self, "name", unquote_once_if_encoded(self.name))
+
+
+B = TypeVar("B")
+B_contra = TypeVar("B_contra", contravariant=True)
+
+
+class BodyHandler(Protocol[B_contra]):
+    """A handler that takes a decoded body."""
+
+    def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
+        """Answer a request."""
+        ...
+
+
+def names_of(request: Request) -> tuple[str, ...]:
+    """Decode the names in a request's path, once. Raises InvalidName."""
+    return tuple([unquote_form(raw) for raw in request.params])
+
+
+def check_version(request: Request) -> None:
+    """Refuse a version of the protocol that is not served; `Accept` is looked at before `Content-Type`."""
+    for header in (b"accept", b"content-type"):
+        found = _VERSION.search(request.headers.get(header, b""))
+        if found is not None:
+            if found[1] not in _SERVED:
+                raise UnknownVersion(f"Version {found[1].decode()} of the protocol is not served: accept version 1")
+            return
+
+
+def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
+    """Wrap a handler: its failures begin with a sentence whose `{0}`, `{1}` … are the names in the path.
+
+    `access` marks what does not exist while access control is off.
+    """
+
+    async def call(request: Request, ctx: Context) -> Response:
+        check_version(request)
+        _check_access(ctx, needed=access)
+        try:
+            return await handler(request, ctx)
+        except (LimnosError, InvalidName) as error:
+            raise _with_subject(error, sentence.format(*_decode_path_for_message(request))) from error.__cause__
+
+    return call
+
+
+def wrap_body_handler(
+    sentence: str,
+    shape: type[B],
+    handler: BodyHandler[B],
+    *,
+    access: bool = False,
+) -> Handler:
+    """Wrap a handler that takes a decoded body, which the sentence may use as `{body.name}`."""
+
+    async def call(request: Request, ctx: Context) -> Response:
+        check_version(request)
+        _check_access(ctx, needed=access)
+        body = Request.decode(await request.body(), shape)
+        try:
+            return await handler(request, ctx, body=body)
+        except (LimnosError, InvalidName) as error:
+            raise _with_subject(
+                error, sentence.format(*_decode_path_for_message(request), body=body)
+            ) from error.__cause__
+
+    return call
+
+
+def _check_access(ctx: Context, *, needed: bool) -> None:
+    if needed and not ctx.services.rules.access_enabled:
+        raise UnsupportedOperation(_ACCESS_OFF)
+
+
+def _with_subject(error: LimnosError | InvalidName, sentence: str) -> LimnosError:
+    if isinstance(error, InvalidName):
+        return IllegalName(error.message, reason=error.reason, subject=sentence)
+    error.context[SUBJECT] = sentence
+    return error
+
+
+def _decode_path_for_message(request: Request) -> list[str]:
+    """Decode the names in a path for a message, whatever they are."""
+    shown = []
+    for raw in request.params:
+        try:
+            shown.append(unquote_form(raw))
+        except InvalidName:
+            shown.append(raw.decode("latin-1"))
+    return shown

@@ -1,0 +1,97 @@
+"""What the routes of tags and policies have in common: listed, loaded and dropped in a metalake, and attached to objects.
+
+May import `model`, `services` and this package. Knows neither of the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.handler_wrappers import names_of
+from limnos.http.gravitino.namespace_objects import drop_response
+from limnos.model.kinds import Kind
+from limnos.services.governance import attachments
+from limnos.services.governance.attachments import PLURAL, AttachmentTarget
+from limnos.services.lookup import metalake_objects
+from limnos.services.lookup.securables import codec_for, parse_kind
+from limnos.services.request.request_view import RequestScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.model.entities import Node
+    from limnos.services.governance.attachments import ObjectAttachment
+    from limnos.services.request.context import Context
+
+
+def object_of(request: Request) -> AttachmentTarget:
+    """Return the object that a request is about. Raises BadRequest, InvalidName."""
+    metalake, kind, full_name = names_of(request)[:3]
+    return AttachmentTarget(metalake, parse_kind(kind), full_name)
+
+
+class MetalakeObjectRoutes(NamedTuple):
+    """A kind that lies beside the tree, and how one is told: the handlers that are the same for each."""
+
+    kind: Kind
+    encode: Callable[[Node], dict[str, object]]
+
+    async def list(self, request: Request, ctx: Context) -> Response:
+        """Answer each {kind} that the caller may load: its name, or with `details` all of it."""
+        details = request.query_flag("details")
+        found = await ctx.read(
+            RequestScope(*names_of(request)),
+            lambda request_view: metalake_objects.metalake_objects_list(request_view, self.kind),
+        )
+        return self._listed([self.encode(each) if details else each.name for each in found], details=details)
+
+    async def load(self, request: Request, ctx: Context) -> Response:
+        """Answer one {kind}."""
+        metalake, name = names_of(request)
+        node = await ctx.read(
+            RequestScope(metalake),
+            lambda request_view: metalake_objects.metalake_object_load(request_view, self.kind, name=name),
+        )
+        return self.told(node)
+
+    async def drop(self, request: Request, ctx: Context) -> Response:
+        """Drop one {kind}; a missing one is no failure."""
+        metalake, name = names_of(request)
+        return await drop_response(
+            metalake_objects.metalake_object_drop(ctx, metalake=metalake, kind=self.kind, name=name), self.kind.word
+        )
+
+    async def objects(self, request: Request, ctx: Context, *, value: str | None = None) -> Response:
+        """Answer the objects that one {kind} is on, of those that the caller may know of; a tag with a value: that have it."""
+        metalake, name = names_of(request)
+        found = await attachments.attached_objects_list(ctx, metalake=metalake, kind=self.kind, name=name, value=value)
+        codec = codec_for(ctx.services.defaults)
+        return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in found])
+
+    async def list_on(self, request: Request, ctx: Context) -> Response:
+        """Answer each {kind} of an object, inherited ones among them: its name, or with `details` all of it."""
+        details = request.query_flag("details")
+        found = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
+        return self._listed([self._on(each) if details else each.node.name for each in found], details=details)
+
+    async def load_on(self, request: Request, ctx: Context) -> Response:
+        """Answer one {kind} of an object."""
+        on, name = object_of(request), names_of(request)[3]
+        found = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
+        return ok(**{self.kind.word: self._on(found)})
+
+    def told(self, node: Node) -> Response:
+        """Answer with one."""
+        return ok(**{self.kind.word: self.encode(node)})
+
+    def _on(self, found: ObjectAttachment) -> dict[str, object]:
+        """Encode one as an object has it."""
+        values = {"assignmentValues": found.values} if self.kind is Kind.TAG else {}
+        return {**self.encode(found.node), "inherited": found.inherited, **values}
+
+    def _listed(self, told: Sequence[object], *, details: bool) -> Response:
+        return ok(**{PLURAL[self.kind] if details else "names": told})

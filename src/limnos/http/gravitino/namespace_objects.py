@@ -1,0 +1,146 @@
+"""What the routes of filesets, topics, models, functions and tables have in common: where a request points, what is done to each kind alike, and
+drops that find nothing.
+
+May import `model`, `names`, `services` and this package. Knows no resource.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.handler_wrappers import names_of
+from limnos.http.gravitino.updates import edits_of
+from limnos.model.errors import NotFound
+from limnos.services.lookup import namespace_objects
+from limnos.services.lookup.securables import codec_of
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.table_formats import is_sourced
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from limnos.http.gravitino.updates import EntityUpdate
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.model.entities import Node
+    from limnos.model.kinds import Kind
+    from limnos.model.records import NodeRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+
+class SchemaPath(NamedTuple):
+    """A schema, as a request's path spells it."""
+
+    metalake: str
+    catalog: str
+    schema: str
+
+    @property
+    def scope(self) -> RequestScope:
+        """The catalog it is in."""
+        return RequestScope(self.metalake, self.catalog)
+
+    @property
+    def names(self) -> list[str]:
+        """Its three names, as lists of identifiers tell them."""
+        return [self.metalake, self.catalog, self.schema]
+
+    def levels(self, request_view: RequestView) -> Levels:
+        """Its levels below the catalog. Raises InvalidName."""
+        return codec_of(request_view).split(self.schema)
+
+    async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
+        """The levels of something in it, and whether an outside system has it."""
+        return await ctx.read(
+            self.scope, lambda request_view: ((*self.levels(request_view), name), is_sourced(request_view))
+        )
+
+    async def path(self, ctx: Context, name: str) -> Levels:
+        """The levels of something in it."""
+        return (*await ctx.read(self.scope, self.levels), name)
+
+
+def place_of(request: Request) -> SchemaPath:
+    """Return the schema that a request is about. Raises InvalidName."""
+    return SchemaPath(*names_of(request)[:3])
+
+
+def object_path_of(request: Request) -> tuple[SchemaPath, str]:
+    """Return the schema and the name of what a request is about."""
+    names = names_of(request)
+    return SchemaPath(*names[:3]), names[3]
+
+
+class NamespaceObjectRoutes(NamedTuple):
+    """A kind of object in schemas, and how one is told: the handlers that are the same for each."""
+
+    kind: Kind
+    encode: Callable[[Node], dict[str, object]]
+
+    async def list(self, request: Request, ctx: Context) -> Response:
+        """Answer the name of each {kind} of a schema that the caller may see."""
+        place = place_of(request)
+        found = await ctx.read(
+            place.scope,
+            lambda request_view: namespace_objects.namespace_object_names(
+                request_view, place.levels(request_view), kind=self.kind
+            ),
+        )
+        return identifiers(place.names, found)
+
+    async def make(self, request: Request, ctx: Context, *, name: str, record: NodeRecord) -> Response:
+        """Make one."""
+        place = place_of(request)
+        path = await place.path(ctx, name)
+        return self.told(
+            await namespace_objects.namespace_object_create(
+                ctx, place.scope, path=path, kind=self.kind, record=lambda _: record
+            )
+        )
+
+    async def load(self, request: Request, ctx: Context) -> Response:
+        """Answer one {kind}."""
+        place, name = object_path_of(request)
+        node = await ctx.read(
+            place.scope,
+            lambda request_view: namespace_objects.namespace_object_load(
+                request_view, (*place.levels(request_view), name), kind=self.kind
+            ),
+        )
+        return self.told(node)
+
+    async def change(self, request: Request, ctx: Context, *, updates: Sequence[EntityUpdate]) -> Response:
+        """Apply changes of its name, comment and properties."""
+        place, name = object_path_of(request)
+        path = await place.path(ctx, name)
+        return self.told(
+            await namespace_objects.namespace_object_alter(
+                ctx, place.scope, path=path, kind=self.kind, edits=edits_of(updates)
+            )
+        )
+
+    async def drop(self, request: Request, ctx: Context) -> Response:
+        """Drop one {kind}; a missing one is no failure."""
+        place, name = object_path_of(request)
+        path = await place.path(ctx, name)
+        return await drop_response(
+            namespace_objects.namespace_object_drop(ctx, place.scope, path=path, kind=self.kind), self.kind.word
+        )
+
+    def told(self, node: Node) -> Response:
+        """Answer with one."""
+        return ok(**{self.kind.word: self.encode(node)})
+
+
+async def drop_response(drop: Awaitable[None], *kinds: str) -> Response:
+    """Answer a drop; that nothing of the kinds is there is no failure."""
+    try:
+        await drop
+    except NotFound as error:
+        if error.kind not in kinds:
+            raise
+        return ok(dropped=False)
+    return ok(dropped=True)

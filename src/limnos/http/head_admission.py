@@ -1,0 +1,199 @@
+"""The door: what the head of every request must be before anything else is done about it, and how large it may be.
+
+May import `model` and the standard library. Pure but for what it remembers; knows no route, no protocol and no socket.
+A page of another site can make a browser send requests here, and can make a name of its own lead to this address; what
+such requests cannot hide is the name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`).
+Headers that proxies add (`X-Forwarded-…`, `Forwarded`) are believed by nobody: anyone can send them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import BadRequest, HeadTooLarge, MisdirectedRequest, PermissionDenied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+HEAD_BYTES_MAX: Final = 1 << 16
+FIELDS_MAX: Final = 100
+SINGLE: Final = frozenset(
+    {
+        b"host",
+        b"origin",
+        b"sec-fetch-site",
+        b"sec-fetch-mode",
+        b"authorization",
+        b"content-type",
+        b"content-length",
+        b"idempotency-key",
+        b"x-api-key",
+        b"x-limnos-metalake",
+    }
+)
+"""Fields that a request has once: of two, somebody on the way may have read the other one."""
+_KNOWN_MAX: Final = 1_000
+_AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+
+_DEFAULT_PORTS: Final = {b"http": b":80", b"https": b":443"}
+_OTHER_SITES: Final = frozenset({b"cross-site", b"same-site"})
+"""Values of `Sec-Fetch-Site` of a request that a page of another origin caused."""
+
+Fields = list[tuple[bytes, bytes]]
+
+
+class HeadAdmission:
+    """The names this server answers to, and the checks of a head.
+
+    `hosts` are names from the settings: exact ones, `*.example.com` for all below one, `*` for all. `listens_on` is the
+    host of the listen address; names of loopback are always right, and so is the address a connection came in on.
+    `origins` are those from which pages may call, besides the server's own: `scheme://host[:port]`. `is_tls`: the server itself
+    speaks TLS, so its own origin begins with `https`.
+    """
+
+    def __init__(
+        self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False
+    ) -> None:  # fmt: skip
+        listed = [host.lower().rstrip(".") for host in hosts]
+        self._endings = tuple(host[1:] for host in listed if host.startswith("*"))
+        self._names = (
+            frozenset(host for host in listed if not host.startswith("*"))
+            | {"localhost"}
+            | {host.lower() for host in listens_on}
+        )
+        self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
+        """Those of the settings."""
+        self._scheme = b"https" if is_tls else b"http"
+        self._known: set[bytes] = set()
+
+    def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
+        """Say whether a head is an ordinary one, like others before it, so that nothing is left to be checked."""
+        return (
+            headers.get(b"host") in self._known
+            and len(headers) == len(fields) <= FIELDS_MAX
+            and b"origin" not in headers
+            and b"sec-fetch-site" not in headers
+            and url.startswith(b"/")
+        )
+
+    def check(
+        self,
+        fields: Fields,
+        headers: Mapping[bytes, bytes],
+        *,
+        method: str,
+        url: bytes,
+        version: str,
+        local: str | None,
+    ) -> None:
+        """Refuse a head that must not go further. Raises HeadTooLarge, BadRequest, Misdirected, Forbidden.
+
+        `headers` are the fields by name. `local` is the address on which the connection came in.
+        """
+        if len(fields) > FIELDS_MAX:
+            raise too_large()
+        host = headers.get(b"host")
+        _require_single(fields)
+        if host is None or not host:
+            if version == "1.1":
+                raise BadRequest("The request has no Host header: HTTP/1.1 wants one, with the name it was sent to")
+        else:
+            self._check_host(host, local)
+        if not url.startswith(b"/"):
+            self._check_absolute(url, local)
+        origin = headers.get(b"origin")
+        if origin is not None:
+            self._check_origin(origin, host or b"")
+        elif headers.get(b"sec-fetch-site", b"").lower() in _OTHER_SITES and not _is_navigation(method, headers):
+            raise _foreign_origin_error()
+
+    def _check_host(self, host: bytes, local: str | None) -> None:
+        if host in self._known:
+            return
+        name = _name_of(host)
+        if not self._answers_to(name, local):
+            raise MisdirectedRequest(
+                f"This server does not answer to the name '{name}': if it should, list it in the setting server.hosts "
+                f"(start it with --host-name {name}); else use the address that it prints when it starts"
+            )
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known.add(host)
+
+    def _check_absolute(self, url: bytes, local: str | None) -> None:
+        """A request as proxies get them names the host a second time, in its address."""
+        _, mark, rest = url.partition(b"://")
+        if mark:
+            self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
+
+    def _check_origin(self, origin: bytes, host: bytes) -> None:
+        """Refuse pages of other origins. The server's own is its scheme, and the name and port that the client wrote."""
+        settled = _normal_origin(origin)
+        if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):
+            return
+        if settled not in self.origins:
+            raise _foreign_origin_error(origin)
+
+    def _answers_to(self, name: str, local: str | None) -> bool:
+        if name in self._names or any(name.endswith(ending) for ending in self._endings):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or name == local
+
+
+def _normal_origin(origin: bytes) -> bytes:
+    """Spell an origin as browsers do: in lower case, without the port that its scheme implies."""
+    scheme, mark, authority = origin.lower().partition(b"://")
+    return scheme + mark + authority.removesuffix(_DEFAULT_PORTS.get(scheme, b"\0"))
+
+
+def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Say whether a person follows a link to this server: that reads, and the page it comes from does not see the answer."""
+    return method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode", b"").lower() == b"navigate"
+
+
+def _foreign_origin_error(origin: bytes = b"") -> PermissionDenied:
+    shown = f" ({_short_origin(origin)})" if origin else ""
+    return PermissionDenied(
+        f"A page of another site{shown} made this request, which is not taken: open the server by its own address, or list "
+        "the page's origin in the setting server.origins, as https://console.example.com"
+    )
+
+
+def _short_origin(origin: bytes) -> str:
+    return "".join(char if char.isprintable() else "?" for char in origin[:200].decode("utf-8", "replace"))
+
+
+def too_large() -> HeadTooLarge:
+    """Say that a head is over its limits."""
+    return HeadTooLarge(
+        f"The head of this request is too large: address and headers may have {HEAD_BYTES_MAX} bytes and {FIELDS_MAX} "
+        "fields together; send long values in the body"
+    )
+
+
+def size_of(url: bytes, fields: Sequence[tuple[bytes, bytes]]) -> int:
+    """Return how long a head was, as far as what was parsed of it tells."""
+    return len(url) + sum([len(name) + len(value) + 4 for name, value in fields])
+
+
+def _require_single(fields: Fields) -> None:
+    seen: set[bytes] = set()
+    for name, _ in fields:
+        if name in SINGLE:
+            if name in seen:
+                raise BadRequest(f"The request has two {name.decode().title()} headers: send one")
+            seen.add(name)
+
+
+def _name_of(authority: bytes) -> str:
+    """Return the name or address of `name:port`, in lower case, without brackets and final dot."""
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise BadRequest("The Host header is not NAME or NAME:PORT")
+    return found[1].decode().lower().strip("[]").removesuffix(".")

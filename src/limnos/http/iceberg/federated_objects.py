@@ -1,0 +1,88 @@
+"""What tables and views of catalogs that show another Iceberg REST catalog have in common: how one is named to the source, looked for, dropped, listed, renamed.
+
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.iceberg.federated_bodies import page_of
+from limnos.http.iceberg.paths import levels_of, name_of, split_path
+from limnos.http.iceberg.tables import RenameTable
+from limnos.http.response import json_response, no_content
+from limnos.model.kinds import Kind
+from limnos.names import iceberg
+from limnos.services.federation import forwarded_requests as federation
+from limnos.services.federation.forwarded_requests import SourceObjectRequest
+from limnos.sources.connectors.capabilities import RestCall
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+
+_PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY_PROBE}
+
+
+class FederatedObject(NamedTuple):
+    """A table or view that a path names, and what is to be done to it."""
+
+    scope: RequestScope
+    thing: SourceObjectRequest
+
+    def call(
+        self, endpoint: str, *, body: bytes | None = None, query: tuple[tuple[str, str], ...] = (), missing: str = ""
+    ) -> RestCall:
+        """Return the request that is about it at the source; `missing` is what is not there when the source says no more, itself if nothing is said."""
+        path = self.thing.path
+        return RestCall(endpoint, path[:-1], path[-1], query=query, body=body, missing=missing or self.thing.kind.word)
+
+
+def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
+    """Read what a path names. Raises BadRequest."""
+    scope, path = path_of(request, ctx)
+    return FederatedObject(scope, SourceObjectRequest(kind, path, action, _PROBES[kind]))
+
+
+def path_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels]:
+    """Read the namespace and the name of a path. Raises BadRequest."""
+    scope, params = split_path(request, ctx, 2)
+    return scope, (*levels_of(params[0]), name_of(params[1]))
+
+
+async def federated_object_exists(ctx: Context, leaf: FederatedObject, *, endpoint: str) -> Response:
+    """Say whether it is there."""
+    await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(endpoint))
+    return no_content()
+
+
+async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Answer the names of tables or views."""
+    scope, params = split_path(request, ctx, 1)
+    namespace = levels_of(params[0])
+    call = RestCall(endpoint, namespace, query=page_of(request))
+    found = await federation.forward_list(ctx, scope, kind=kind, call=call)
+    told = [{"namespace": namespace, "name": name} for name in found.names]
+    return json_response({"identifiers": told, "next-page-token": found.token})
+
+
+async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Rename a table or view, or move it."""
+    scope, _ = split_path(request, ctx, 0)
+    body = request.decode(await request.body(), RenameTable)
+    source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)
+    sent = {
+        "source": {"namespace": source, "name": body.source.name},
+        "destination": {"namespace": target, "name": body.destination.name},
+    }
+    call = RestCall(
+        endpoint, source, body.source.name, body=msgspec.json.encode(sent), missing=kind.word, taken=kind.word
+    )
+    await federation.forward_rename(ctx, scope, kind=kind, target=(*target, body.destination.name), call=call)
+    return no_content()

@@ -1,0 +1,143 @@
+"""Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
+
+May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package. What is answered here is for one caller and ends soon: no answer
+with credentials is kept, by this server or by anybody between it and the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.iceberg.scan_modes import SCAN_MODE
+from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
+from limnos.http.response import JSON, NO_STORE, Response
+from limnos.names import iceberg
+from limnos.services.catalog import tables
+from limnos.services.vending.credentials import is_vending, table_credentials
+from limnos.sources.adls import HOST as ADLS_HOST
+from limnos.sources.adls import AdlsSignature
+from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, find_property
+from limnos.sources.gcs import HOST, PROJECT, GcsToken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.request import Request
+    from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+    from limnos.services.vending.credentials import VendedCredentials
+
+DELEGATION: Final = b"x-iceberg-access-delegation"
+_PASSED_ON: Final = (
+    ("s3.endpoint", S3_ENDPOINT), ("s3.region", REGION), ("client.region", REGION), ("s3.path-style-access", PATH_STYLE),
+)  # fmt: skip
+
+
+def delegates_of(request: Request) -> bool:
+    """Say whether a client wants credentials, wherever they are given out."""
+    header = request.headers.get(DELEGATION)
+    return header is not None and b"vended-credentials" in header.lower()
+
+
+def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
+    """Say whether a client wants credentials of a catalog that gives them out."""
+    return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
+
+
+async def credentials_load(request: Request, ctx: Context) -> Response:
+    """GET a table's credentials anew; none where none are given out, or not to the caller."""
+    scope, params = split_path(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    through = referencing_views_of(request) if request.query_string else ()
+    await ctx.read(scope, lambda request_view: tables.table_load(request_view, namespace, name, through))
+    levels = (*namespace, name)
+    found = await table_credentials(ctx, scope, levels=levels)
+    entries = [] if found is None else [entry_of(found, scope, levels=levels)]
+    return Response(200, msgspec.json.encode({"storage-credentials": entries}), (JSON, NO_STORE))
+
+
+def entry_of(vended: VendedCredentials, scope: RequestScope, *, levels: Levels) -> dict[str, object]:
+    """Spell credentials as one entry of `storage-credentials`."""
+    return _entry(vended, config_of(vended, scope, levels=levels))
+
+
+def _entry(vended: VendedCredentials, config: object) -> dict[str, object]:
+    return {"prefix": f"{vended.location}/", "config": config}
+
+
+def config_of(
+    vended: VendedCredentials, scope: RequestScope, *, levels: Levels, renewed: bool = True
+) -> dict[str, str]:
+    """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
+    keys = vended.credentials
+    renewed_at = f"{route_of(scope, levels)}/credentials" if renewed else None
+    if isinstance(keys, GcsToken):
+        return _gcs_config(keys, vended, renewed_at=renewed_at)
+    if isinstance(keys, AdlsSignature):
+        return _adls_config(keys, vended, renewed_at=renewed_at)
+    return {
+        **store_properties_of(vended.properties),
+        "s3.access-key-id": keys.access_key_id,
+        "s3.secret-access-key": keys.secret_access_key,
+        "s3.session-token": keys.session_token,
+        "s3.session-token-expires-at-ms": str(keys.expires_ms),
+        **({} if renewed_at is None else {"client.refresh-credentials-endpoint": renewed_at}),
+    }
+
+
+def mode_of(scan_mode: str) -> dict[str, str]:
+    """Spell where a table's scans are to be planned; nothing where that is left to the client."""
+    return {SCAN_MODE: scan_mode} if scan_mode else {}
+
+
+def _gcs_config(keys: GcsToken, vended: VendedCredentials, *, renewed_at: str | None) -> dict[str, str]:
+    known = {
+        "gcs.project-id": find_property(vended.properties, PROJECT),
+        "gcs.service.host": find_property(vended.properties, HOST),
+    }
+    return {
+        **{key: value for key, value in known.items() if value is not None},
+        "gcs.oauth2.token": keys.token,
+        "gcs.oauth2.token-expires-at": str(keys.expires_ms),
+        **({} if renewed_at is None else {"gcs.oauth2.refresh-credentials-endpoint": renewed_at}),
+    }
+
+
+def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: str | None) -> dict[str, str]:
+    """Spell a signature by the host that locations name, as Iceberg's Java library looks it up; PyIceberg takes the account from that."""
+    host = find_property(vended.properties, ADLS_HOST)
+    return {
+        **({} if host is None else {ADLS_HOST[0]: host}),
+        f"adls.sas-token.{keys.host}": keys.token,
+        f"adls.sas-token-expires-at-ms.{keys.host}": str(keys.expires_ms),
+        **({} if renewed_at is None else {"adls.refresh-credentials-endpoint": renewed_at}),
+    }
+
+
+def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Spell how a catalog's store is reached, without any key."""
+    known = {name: find_property(properties, names) for name, names in _PASSED_ON}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def route_of(scope: RequestScope, levels: Levels) -> str:
+    """Spell a table's route, as clients put it behind the catalog's address."""
+    prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
+    namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
+    return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"
+
+
+def credentials_configuration(
+    vended: VendedCredentials | None, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
+) -> bytes:
+    """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
+    if vended is None:
+        return b"".join((b',"config":', msgspec.json.encode(mode_of(scan_mode)), b"}"))
+    keys = config_of(vended, scope, levels=levels)
+    config = msgspec.json.encode({**mode_of(scan_mode), **keys})
+    entries = msgspec.json.encode([_entry(vended, keys)])
+    return b"".join((b',"config":', config, b',"storage-credentials":', entries, b"}"))

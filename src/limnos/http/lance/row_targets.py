@@ -1,0 +1,43 @@
+"""Whose rows a request is about: those of a table of the tree, or of one in a directory that is served without a store.
+
+May import `model`, `services` and this package. The handlers of rows take either, so that what is asked, refused and answered is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.lance.identifiers import path_of, place_of
+from limnos.model.errors import NotFound
+from limnos.services.lance.directory_tables import FolderTables
+from limnos.services.lance.rows import TreeRows
+
+if TYPE_CHECKING:
+    from limnos.http.lance.identifiers import IdentifiedBody
+    from limnos.http.request import Request
+    from limnos.services.lance.rows import LanceRows
+    from limnos.services.request.context import Context
+
+    Where = Context | FolderTables
+    """Who asks the tree, or the directory that is asked."""
+
+
+def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = None) -> LanceRows:
+    """Return the rows of the table that a request names. Raises BadRequest, InvalidName."""
+    if isinstance(where, FolderTables):
+        return where.table(path_of(request, body=body))
+    place = place_of(request, where, body=body)
+    return TreeRows(where, place.scope, levels=place.levels)
+
+
+def find_transaction(request: Request, where: Where, *, body: IdentifiedBody) -> tuple[LanceRows, str]:
+    """Return the table of a transaction and the transaction's own name, which comes behind the table's. Raises NotFound."""
+    if isinstance(where, FolderTables):
+        path = path_of(request, body=body)
+        if len(path) < 2:
+            raise NotFound(path[-1] if path else "", kind="transaction")
+        return where.table(path[:-1]), path[-1]
+    place = place_of(request, where, body=body)
+    if len(place.levels) < 2:
+        raise NotFound(place.path[-1] if place.path else "", kind="transaction")
+    return TreeRows(where, place.scope, levels=place.levels[:-1]), place.levels[-1]

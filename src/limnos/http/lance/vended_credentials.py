@@ -1,0 +1,80 @@
+"""Vended credentials as Lance's clients take them: options for storage, in answers about a table that they open by themselves.
+
+May import `model`, `services`, `sources` for kinds of credentials, and this package. A client asks again when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.lance.identifiers import is_remote
+from limnos.http.response import NO_STORE, Response, json_response
+from limnos.model.errors import LimnosError
+from limnos.services.lance.workers import connection_options_of
+from limnos.services.vending.credentials import is_vending, table_credentials
+from limnos.sources.adls import AdlsSignature
+from limnos.sources.gcs import GcsToken
+
+if TYPE_CHECKING:
+    from limnos.http.lance.identifiers import LanceObjectPath
+    from limnos.http.request import Request
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.request.context import Context
+    from limnos.services.vending.credentials import VendedCredentials
+
+OPTIONS: Final = "storage_options"
+
+
+def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
+    """Say whether a client may be given credentials: unless it says otherwise, or has no use for them."""
+    return wanted is not False and not is_remote(request)
+
+
+async def options_of(
+    request: Request,
+    ctx: Context,
+    *,
+    place: LanceObjectPath,
+    table: LanceTable,
+    wanted: bool | None = None,
+    made: bool = False,
+) -> dict[str, object]:
+    """Return the part of an answer that opens a table's files; nothing where nothing is given out, which its catalog says.
+
+    When the table was `made` by this request it stays so whatever STS says: who asks can describe it.
+    """
+    if not delegates_of(request, wanted) or not is_vending(table.place.catalog.properties):
+        return {}
+    try:
+        vended = await table_credentials(ctx, place.scope, levels=place.levels)
+    except LimnosError:
+        if not made:
+            raise
+        return {}
+    return {} if vended is None else {OPTIONS: encode_credentials(vended)}
+
+
+def encode_credentials(vended: VendedCredentials) -> dict[str, str]:
+    """Spell credentials as Lance has them."""
+    keys = vended.credentials
+    if isinstance(keys, GcsToken):
+        return {"google_storage_token": keys.token, "expires_at_millis": str(keys.expires_ms)}
+    if isinstance(keys, AdlsSignature):
+        account = keys.host.partition(".")[0]
+        return {
+            "azure_storage_sas_token": keys.token,
+            "azure_storage_account_name": account,
+            "expires_at_millis": str(keys.expires_ms),
+        }
+    return {
+        **connection_options_of(vended.properties),
+        "aws_access_key_id": keys.access_key_id,
+        "aws_secret_access_key": keys.secret_access_key,
+        "aws_session_token": keys.session_token,
+        "expires_at_millis": str(keys.expires_ms),
+    }
+
+
+def credentials_response(answer: dict[str, object]) -> Response:
+    """Answer about a table; one with credentials is kept by nobody."""
+    return json_response(answer, 200, (NO_STORE,) if OPTIONS in answer else ())

@@ -1,0 +1,72 @@
+"""An answer that comes in pieces: each has its deadline, and who counts and logs is told when the last one is out.
+
+May import `telemetry` and the shared modules of `limnos.http`. Knows no protocol and no connection. Once the head of an answer is out
+nothing can be said about a failure any more: the connection ends before the last piece, which every client of HTTP/1.1
+takes for what it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from limnos.http.deadlines import Deadlines
+
+log = get_logger("limnos.http")
+
+
+class StreamTruncated(Exception):
+    """The pieces ended before the last one; the log knows why."""
+
+
+class StreamedBody:
+    """The pieces of one answer. `ended` is called once, with the number of bytes, however they end."""
+
+    def __init__(
+        self, source: AsyncGenerator[bytes, None], *, deadlines: Deadlines, seconds: float, request_id: str,
+        ended: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._deadlines = deadlines
+        self._seconds = seconds
+        self._request_id = request_id
+        self._ended: Callable[[int], None] | None = ended
+        self.size = 0
+
+    def __aiter__(self) -> StreamedBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Give the next piece that is not empty. Raises StreamTruncated when it fails or is late."""
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._deadlines.watch(task, self._seconds)
+        try:
+            piece = b""
+            while not piece:
+                piece = await anext(self._source)
+        except StopAsyncIteration:
+            raise
+        except asyncio.CancelledError:
+            if not self._deadlines.was_late(task):
+                raise
+            log.warning("answer cut short", error=f"a piece took over {self._seconds:g} s", request_id=self._request_id)
+            raise StreamTruncated from None
+        except Exception as error:
+            log.exception("answer cut short", request_id=self._request_id)
+            raise StreamTruncated from error
+        finally:
+            self._deadlines.release(task)
+        self.size += len(piece)
+        return piece
+
+    async def close(self) -> None:
+        """Let go of the source, wherever it is, and say that it has ended."""
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            await self._source.aclose()
+            ended(self.size)

@@ -1,0 +1,134 @@
+"""What lies beside a pipeline's file: texts of SQL and Python modules.
+
+Job: texts and code that a declaration names, taken from the directory of its file. They must lie inside that directory,
+so that a pipeline is whole where its directory is. May import the standard library only; it must
+not know what the texts are for. Raises `ValueError` with words for the caller, who knows the place.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+TEXT_BYTES_MAX = 1_000_000
+
+
+def files_are_missing(written: str, *, directory: Path) -> bool:
+    """Whether a path of files means nothing that is there now. URLs, and patterns that only Spark knows, are not looked at."""
+    if _URL.match(written) or set("{}[]\\") & set(written):
+        return False
+    path = Path(written)
+    root = Path(path.anchor) if path.is_absolute() else directory
+    pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else str(path)
+    return next(root.glob(pattern), None) is None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionArgument:
+    """An argument of a function."""
+
+    name: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDirectory:
+    """The directory of a pipeline's file."""
+
+    directory: Path
+
+    def inside(self, written: str) -> Path:
+        """A file or directory inside the directory. Raises ValueError: outside, or not there."""
+        path = Path(written)
+        if path.is_absolute() or _URL.match(written):
+            raise ValueError(f"'{written}' is not inside the pipeline's directory: write a path relative to its file")
+        found = (self.directory / path).resolve()
+        if not found.is_relative_to(self.directory.resolve()):
+            raise ValueError(f"'{written}' leads out of the pipeline's directory; keep it beside the file or below")
+        if not found.exists():
+            raise ValueError(f"there is no '{written}' in {self.directory}")
+        return found
+
+    def text(self, written: str) -> str:
+        """The text of a file inside the directory. Raises ValueError."""
+        path = self.inside(written)
+        try:
+            if path.stat().st_size > TEXT_BYTES_MAX:
+                raise ValueError(f"'{written}' has more than {TEXT_BYTES_MAX:,} bytes")
+            return path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"'{written}' is not UTF-8 text: byte {error.start} can't be read") from None
+        except OSError as error:
+            raise ValueError(f"'{written}' can't be read: {error.strerror}") from None
+
+    def module(self, name: str) -> Path | None:
+        """The file or package of a Python module inside the directory; None: one that is installed.
+
+        Raises ValueError where there is neither. Nothing is imported.
+        """
+        base = self.directory.joinpath(*name.split("."))
+        for found in (base.with_suffix(".py"), base / "__init__.py"):
+            if found.is_file():
+                self.inside(str(found.relative_to(self.directory)))
+                return found
+        top = name.partition(".")[0]
+        if not (self.directory / top).is_dir() and find_spec(top) is not None:
+            return None
+        raise ValueError(
+            f"there is no module '{name}': neither {base.with_suffix('.py').name} beside the file nor installed"
+        )
+
+    def shipped(self, name: str) -> str | None:
+        """What of a module goes to executors, relative to the directory: its file, or the package that it is in."""
+        found = self.module(name)
+        if found is None:
+            return None
+        return found.relative_to(self.directory).parts[0]
+
+    def arguments(self, function: str) -> tuple[FunctionArgument, ...] | None:
+        """The arguments of `module:name`, read from the module's text; None: it is installed, not here.
+
+        Raises ValueError: no such module or function, or a text that is not Python. Nothing is imported.
+        """
+        module, _, name = function.partition(":")
+        path = self.module(module)
+        if path is None:
+            return None
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        except (SyntaxError, UnicodeDecodeError) as error:
+            line = getattr(error, "lineno", None)
+            raise ValueError(f"{path}{f':{line}' if line else ''}: not Python: {error}") from None
+        return _arguments(tree, name, module=module)
+
+
+def _arguments(tree: ast.Module, name: str, *, module: str) -> tuple[FunctionArgument, ...] | None:
+    known = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    found = next((node for node in reversed(known) if node.name == name), None)
+    if found is None:
+        if any(name in _bound_names(node) for node in tree.body):
+            return None  # made by a call or an import: only running it would tell
+        near = difflib.get_close_matches(name, [node.name for node in known], n=1)
+        raise ValueError(f"{module} has no function '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    taken = found.args
+    plain = [*taken.posonlyargs, *taken.args]
+    needed = len(plain) - len(taken.defaults)
+    named = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+    return (
+        *(FunctionArgument(one.arg, required=index < needed) for index, one in enumerate(plain)),
+        *(FunctionArgument(one.arg, required=default is None) for one, default in named),
+    )
+
+
+def _bound_names(node: ast.stmt) -> frozenset[str]:
+    """Names that a statement of a module binds by assignment or import."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return frozenset(alias.asname or alias.name for alias in node.names)
+    return frozenset(
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    )

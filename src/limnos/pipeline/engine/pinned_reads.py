@@ -1,0 +1,220 @@
+"""What a step reads: each table as it was when the run began, or this run's branch of it.
+
+Job: pin tables and views, and say what stands in a query in place of their names. May import this room, `model`, `names` and
+PySpark. It must not know of increments, nor of sources that are no tables. A view is read by its definition, and the tables
+it names are pinned as if the query had named them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as f
+
+from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
+from limnos.names import engine
+from limnos.pipeline.engine.changes import fitted_columns, quote_column
+from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata_of
+from limnos.pipeline.engine.relations import NamedRelation, relations, splice_names
+from limnos.pipeline.engine.views import ViewDefinition, view_of
+from limnos.pipeline.outcomes import ReadPin, StepBranch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.declaration import Parts
+
+_DEPTH_MAX = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedRead:
+    """How a step reads a table: what stands in a query in place of its name."""
+
+    pin: ReadPin
+    text: str
+    is_stand_in: bool = False
+    """The text is another name than the table's: a temporary view of the session."""
+
+
+def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
+    """Pin each table at the head of its `main`, and with each view the tables it names; to be done once, as a run begins.
+
+    Raises NotFound (nobody has made it, or the caller may not see it), Unsupported (it is no Iceberg table).
+    """
+    pins: dict[Parts, ReadPin] = {}
+    for table in tables:
+        _pin(spark, table, pins=pins, depth=0)
+    return pins
+
+
+def branch_pin(branch: StepBranch) -> ReadPin:
+    """The pin of a table that an earlier step of this run has written."""
+    return ReadPin(name=".".join(branch.table), table=branch.table, snapshot=branch.head, branch=branch.name)
+
+
+def reads(
+    spark: SparkSession, pins: Mapping[Parts, ReadPin], *, given: Mapping[Parts, PinnedRead] | None = None
+) -> dict[Parts, PinnedRead]:
+    """How the session reads what is pinned, all of it; tables that are `given` are read so, by views also.
+
+    Raises NotFound and CommitConflict where a pin holds no longer.
+    """
+    found = dict(given or {})
+    for table in pins:
+        _read(spark, table, pins=pins, found=found)
+    return found
+
+
+def with_reads(
+    spark: SparkSession, sql: str, *, found: Mapping[Parts, PinnedRead], named: Iterable[NamedRelation], catalog: str
+) -> str:
+    """The query with what is read in place of the tables among what it names; `catalog` is that of names without one."""
+    named = [each for each in named if len(each.parts) > 1]
+    chosen = {each.parts: found.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
+    texts = {parts: read.text for parts, read in chosen.items() if read is not None}
+    renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)
+    return splice_names(sql, named, texts=texts, renamed=renamed)
+
+
+def frame_of(spark: SparkSession, read: PinnedRead) -> DataFrame:
+    """What is read as a frame, for steps in Python."""
+    return spark.sql(f"SELECT * FROM {read.text}")
+
+
+def stand_in(frame: DataFrame, *, pin: ReadPin) -> PinnedRead:
+    """Let a query read `frame` where it names the pin's table. The view lasts as long as the session."""
+    name = f"limnos_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    return PinnedRead(pin=pin, text=name, is_stand_in=True)
+
+
+def full_name(spark: SparkSession, parts: Parts, *, catalog: str) -> Parts:
+    """A table's name with its catalog: the first part, if the session has one of that name."""
+    known = parts[0] == catalog or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
+    return parts if known else (catalog, *parts)
+
+
+def _pin(spark: SparkSession, table: Parts, *, pins: dict[Parts, ReadPin], depth: int) -> None:
+    if table in pins:
+        return
+    name = ".".join(table)
+    found = _metadata(spark, table)
+    if found is not None:
+        pins[table] = ReadPin(name=name, table=table, snapshot=found.head())
+        return
+    view = view_of(spark, table)
+    if view is None:
+        raise NotFound(f"{name} is not there, or you may not see it.", kind="table")
+    if depth >= _DEPTH_MAX:
+        raise UnsupportedOperation(f"{name}: views of views more than {_DEPTH_MAX} deep can't be pinned.")
+    pins[table] = ReadPin(name=name, table=table, fingerprint=_fingerprint(view))
+    for below in _tables_of(spark, view):
+        _pin(spark, below, pins=pins, depth=depth + 1)
+
+
+def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
+    try:
+        return metadata_of(spark, table)
+    except AnalysisException:
+        raise
+    except Exception as error:
+        if "is not an Iceberg table" not in str(error):
+            raise
+        raise UnsupportedOperation(
+            f"{'.'.join(table)} is no Iceberg table, and so has no snapshots to be pinned: declare a source that reads it."
+        ) from error
+
+
+def _fingerprint(view: ViewDefinition) -> str:
+    told = "\0".join((view.sql.strip(), *view.columns))
+    return f"view:{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
+def _tables_of(spark: SparkSession, view: ViewDefinition) -> dict[Parts, Parts]:
+    """The tables that a view names, by their full names, and how it writes them."""
+    return {
+        _within(spark, view, parts=each.parts): each.parts for each in relations(spark, view.sql) if not each.travels
+    }
+
+
+def _within(spark: SparkSession, view: ViewDefinition, *, parts: Parts) -> Parts:
+    if view.catalog is not None:
+        if len(parts) == 1:
+            return (view.catalog, *view.namespace, *parts)
+        return full_name(spark, parts, catalog=view.catalog)
+    if len(parts) > 2 and full_name(spark, parts, catalog="") == parts:
+        return parts
+    raise UnsupportedOperation(
+        f"Over Spark Connect a view's tables are found by their whole names only: write {'.'.join(parts)} with its catalog "
+        "in the view, or name the tables in the step."
+    )
+
+
+def _read(spark: SparkSession, table: Parts, *, pins: Mapping[Parts, ReadPin], found: dict[Parts, PinnedRead]) -> None:
+    if table in found:
+        return
+    pin = pins.get(table)
+    if pin is None:
+        raise NotFound(f"{'.'.join(table)} was not pinned when the run began: run the pipeline again.", kind="table")
+    if pin.fingerprint is not None:
+        found[table] = _read_view(spark, pin, pins=pins, found=found)
+    else:
+        found[table] = _read_table(spark, pin, table=table)
+
+
+def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRead:
+    name = engine.render_spark(table)
+    metadata = metadata_of(spark, table)
+    if metadata is None:
+        raise NotFound(f"{'.'.join(table)} is gone since the run began: it was dropped or renamed.", kind="table")
+    if pin.snapshot is None:
+        return stand_in(spark.table(name).where(f.lit(False)), pin=pin)
+    snapshot = metadata.snapshot(pin.snapshot)
+    if snapshot is None:
+        raise NotFound(
+            f"Snapshot {pin.snapshot} of {'.'.join(table)}, which the run reads, has expired: run the pipeline again.",
+            kind="snapshot",
+        )
+    text = f"{name} VERSION AS OF {pin.snapshot}"
+    if snapshot.schema_id in {None, metadata.current_schema_id}:
+        return PinnedRead(pin=pin, text=text)
+    then = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), metadata.schema)
+    return stand_in(
+        _as_named_now(spark, spark.sql(f"SELECT * FROM {text}"), name=name, then=then, now=metadata.schema), pin=pin
+    )
+
+
+def _as_named_now(
+    spark: SparkSession, frame: DataFrame, *, name: str, then: TableSchema, now: TableSchema
+) -> DataFrame:
+    """A snapshot's rows under the columns that the table has now: Iceberg reads it under those it had then."""
+    before = {each.id: each.name for each in then.fields}
+    kept = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
+    schema = spark.table(name).schema
+    renamed = frame.select(*kept)
+    return renamed.select(*fitted_columns(renamed, schema))
+
+
+def _read_view(
+    spark: SparkSession, pin: ReadPin, *, pins: Mapping[Parts, ReadPin], found: dict[Parts, PinnedRead]
+) -> PinnedRead:
+    table = pin.table or ()
+    view = view_of(spark, table)
+    if view is None or _fingerprint(view) != pin.fingerprint:
+        raise CommitConflict(f"View {pin.name} was changed or dropped since the run began: run the pipeline again.")
+    named = relations(spark, view.sql)
+    below = _tables_of(spark, view)
+    for each in below:
+        _read(spark, each, pins=pins, found=found)
+    texts = {parts: found[full].text for full, parts in below.items()}
+    renamed = frozenset(parts for full, parts in below.items() if found[full].is_stand_in)
+    frame = spark.sql(splice_names(view.sql, named, texts=texts, renamed=renamed))
+    if view.taken:
+        frame = frame.select(*[f.col(quote_column(each)) for each in view.taken])
+    return stand_in(frame.toDF(*view.columns), pin=pin)

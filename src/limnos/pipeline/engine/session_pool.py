@@ -1,0 +1,198 @@
+"""Sessions beside the one that an engine is given: one for each step that is under way, used again, ended in order.
+
+Job: lend sessions of the same Spark with the same settings and catalogs. May import this room and PySpark. It must not
+know what a step does with one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from limnos.pipeline.engine.metadata import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_RETRIES = {"rest.client.max-retries": "60"}
+"""A catalog that answers 503 is asked again for half a minute; Iceberg's own 5 tries take eight seconds."""
+
+
+_CONNECT_PAUSE_MS = 1_000
+_CONNECT_TRIES = 120
+_ANSWER_WITHIN_S = 10.0
+"""A server of Spark Connect that was asked to end what it does for us, and says nothing for so long, is hung up on."""
+
+
+class SparkSessions:
+    """Lends sessions to threads. They are kept until `close`: a session of Spark Connect that only the garbage collector
+    ends closes its channel in whatever thread that runs in, and waits there for itself.
+
+    A server of Spark Connect that is away is asked again for two minutes, or until `give_up` or what `is_stopped` says; Spark's client would ask for ten.
+    """
+
+    def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        self._spark = spark
+        self._classic = is_classic(spark)
+        self._given_up = threading.Event()
+        self._is_stopped = is_stopped
+        self._policies: Any = None if self._classic else _patient(spark, lambda: not self._is_over())
+        self._lock = threading.Lock()
+        self._free: list[SparkSession] = []
+        self._made: list[SparkSession] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[SparkSession]:
+        """A session that nobody else uses meanwhile, as this thread's own while the body lasts."""
+        with self._lock:
+            spark = self._free.pop() if self._free else None
+        spark = spark or self._another()
+        try:
+            with active(spark):
+                yield spark
+        finally:
+            with self._lock:
+                self._free.append(spark)
+
+    def give_up(self) -> None:
+        """Ask a server that is away no more."""
+        self._given_up.set()
+
+    def interrupt(self, busy: Sequence[SparkSession]) -> None:
+        """End what runs in these sessions: their jobs fail. Where a server of Spark Connect does not say that it has, every call to it is ended here."""
+        asking = threading.Thread(target=_interrupt, args=(busy,), daemon=True)
+        asking.start()
+        asking.join(None if self._classic else _ANSWER_WITHIN_S)
+        if asking.is_alive():
+            logger.warning("Spark's server does not answer: what it does for this run is left to it")
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """End every call to the server, of the given session as well: else whoever waits for one waits for ever."""
+        with self._lock:
+            every = (*self._made, self._spark)
+        for spark in every:
+            client = _client_of(spark)
+            client._channel.close()  # noqa: SLF001 - its own `close` first waits for answers
+            client.close()
+
+    def close(self) -> None:
+        """End the sessions that were made, and not the one that was given. Those of a classic Spark have no end of their own."""
+        with self._lock:
+            made, self._made, self._free = self._made, [], []
+        if self._classic:
+            return
+        self.give_up()
+        for spark in made:
+            spark.stop()
+        _client_of(self._spark).set_retry_policies(self._policies)
+
+    def _is_over(self) -> bool:
+        return self._given_up.is_set() or self._is_stopped()
+
+    def _another(self) -> SparkSession:
+        made = self._beside() if self._classic else _cloned(self._spark)
+        if not self._classic:
+            _patient(made, lambda: not self._is_over())
+        for name in _catalogs(self._spark.conf.getAll):
+            for key, value in _RETRIES.items():
+                made.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+        with self._lock:
+            self._made.append(made)
+        return made
+
+    def _beside(self) -> SparkSession:
+        other = self._spark.newSession()
+        known = other.conf.getAll
+        for key, value in self._spark.conf.getAll.items():
+            if key.startswith("spark.sql.") and known.get(key) != value:
+                with suppress(AnalysisException):  # fixed for all sessions of this Spark
+                    other.conf.set(key, value)
+        return other
+
+
+def _interrupt(busy: Sequence[SparkSession]) -> None:
+    for spark in busy:
+        try:
+            spark.interruptAll()
+        except Exception:
+            logger.debug("Spark did not take an interrupt", exc_info=True)
+
+
+def _cloned(spark: SparkSession) -> SparkSession:
+    connected: Any = spark
+    cloned: Any = connected.cloneSession()
+    cloned.release_session_on_close = True  # a clone is made without it, and without it has no end
+    made: SparkSession = cloned
+    return made
+
+
+def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's own
+    connected: Any = spark
+    return connected.client
+
+
+def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
+    """Have a session of Spark Connect ask its server again only as long as the run goes on, and not for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - only in the extra
+
+    class Patience(DefaultPolicy):
+        def can_retry(self, e: BaseException) -> bool:
+            return goes_on() and bool(super().can_retry(e))
+
+    client = _client_of(spark)
+    before = client.get_retry_policies()
+    client.set_retry_policies([Patience(max_retries=_CONNECT_TRIES, max_backoff=_CONNECT_PAUSE_MS)])
+    return before
+
+
+def active(spark: SparkSession) -> AbstractContextManager[None]:
+    """Make it this thread's session while the body lasts: not all of Spark, Iceberg and their clients ask the session they are given."""
+    return _active_classic(spark) if is_classic(spark) else _active_connected(spark)
+
+
+@contextmanager
+def _active_classic(spark: SparkSession) -> Iterator[None]:
+    """Iceberg's own helpers look a table up in the catalogs of the thread's session."""
+    machine: Any = spark._jvm  # noqa: SLF001
+    sessions = machine.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
+def _active_connected(spark: SparkSession) -> Iterator[None]:
+    """Spark Connect's client reads rows that were held by the thread's session, not by the frame's."""
+    from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
+
+    threads: Any = Connected._active_session  # noqa: SLF001
+    before = getattr(threads, "session", None)
+    threads.session = spark
+    try:
+        yield
+    finally:
+        threads.session = before
+
+
+def _catalogs(settings: Mapping[str, str]) -> list[str]:
+    """The Iceberg catalogs of a session that are spoken to by REST."""
+    prefix, suffix = "spark.sql.catalog.", ".type"
+    return [
+        key.removeprefix(prefix).removesuffix(suffix)
+        for key, value in settings.items()
+        if key.startswith(prefix) and key.endswith(suffix) and value == "rest"
+    ]

@@ -1,0 +1,99 @@
+"""A step's sources, opened: each under its own name, at the state that the run has read already.
+
+Job: say to a source's reader what this run and the last published one have read of it, and let queries find it by its
+name. May import this room, `names` and PySpark. It must not know kinds of sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from limnos.names import engine
+from limnos.pipeline.declaration import Stream
+from limnos.pipeline.engine.incremental import checkpoint_snapshot, inputs_of_mark
+from limnos.pipeline.engine.metadata import metadata_of
+from limnos.pipeline.engine.sources import frame_of
+from limnos.pipeline.outcomes import ReadPin
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.context import StepContext
+    from limnos.pipeline.declaration import DeclaredSource, StepDeclaration
+    from limnos.pipeline.engine.sources import SourceRead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedSource:
+    """A source under its name, which is a temporary view of the session."""
+
+    name: str
+    read: SourceRead
+    nothing_new: bool
+    """The last published run read exactly this."""
+
+    def release(self) -> None:
+        """Take the name away, and give back what the reader holds."""
+        self.read.frame.sparkSession.catalog.dropTempView(self.name)
+        self.read.release()
+
+
+class SourceOpener:
+    """Opens sources for one step."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        step: StepDeclaration,
+        *,
+        context: StepContext,
+        values: Mapping[str, Any],
+        watched: bool,
+    ) -> None:
+        self._spark = spark
+        self._step = step
+        self._context = context
+        self._values = values
+        self._watched = watched
+        self._known = {source.name: source for source in context.pipeline.sources}
+
+    def opened(self, names: Iterable[str], *, new: bool) -> tuple[OpenedSource, ...]:
+        """Open the sources of these names; `new`: only what was not there when the step was last published."""
+        return tuple(self._opened(self._known[name], new=new) for name in names if name in self._known)
+
+    def _opened(self, source: DeclaredSource, *, new: bool) -> OpenedSource:
+        before = self._before(source.name)
+        read = frame_of(
+            self._spark,
+            source,
+            parameters=self._values,
+            pinned=self._pinned(source),
+            before=before,
+            incremental=new,
+            directory=self._context.directory,
+            watched=self._watched,
+        )
+        read.frame.createOrReplaceTempView(source.name)
+        same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint
+        return OpenedSource(name=source.name, read=read, nothing_new=new and same)
+
+    def _pinned(self, source: DeclaredSource) -> ReadPin | None:
+        """What another step of this run has read of it, or the pin of the table that it is."""
+        if isinstance(source.kind, Stream):
+            return None  # each step that reads one has a progress of its own
+        table = getattr(source.kind, "table", None)
+        if isinstance(table, tuple):
+            full = table if table in self._context.pins else (self._context.pipeline.catalog, *table)
+            if full in self._context.pins:
+                return self._context.pins[full]
+        return self._context.sources.get(source.name)
+
+    def _before(self, name: str) -> ReadPin | None:
+        """What the step's table, as it is published, was made of."""
+        found = metadata_of(self._spark, self._step.table)
+        newest = None if found is None else checkpoint_snapshot(found)
+        told = (inputs_of_mark(newest) if newest is not None else None) or {}
+        state = told.get(engine.render_spark((name,)))
+        return ReadPin(name=name, fingerprint=state) if isinstance(state, str) else None

@@ -1,0 +1,82 @@
+"""What Spark, Iceberg and this room's parts raise, as one of the failures that a runner knows.
+
+Job: tell code from rights from a server that is away, and say it in a line, without Java's stack. May import `model`,
+this room's failures, and py4j's and PySpark's errors. It must not know which step it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from limnos.model.errors import AuthenticationFailed, LimnosError, NoSpace, PermissionDenied, ServiceUnavailable
+from limnos.pipeline.failures import StepAway, StepDenied, StepError, StepFailed
+
+_DENIED = re.compile(r"ForbiddenException|NotAuthorizedException|Not authorized|\bForbidden\b")
+_AWAY = re.compile(
+    r"ServiceUnavailableException|ServiceFailureException|CommitStateUnknownException|Connection refused|Connect(ion)? to .* failed"
+    r"|HttpHostConnectException|NoHttpResponseException|Connection reset|SocketTimeoutException|SocketException"
+    r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
+)
+_NO_SPACE = re.compile(r"No space left on device|[Dd]isk quota exceeded|has no room left")
+"""What a server, or a file system, says that is full: it comes wrapped as if the server were away, and is no absence."""
+_HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
+"""Staged rows went with the executors that held them."""
+_MESSAGE_MAX = 2000
+_STACK = re.compile(r"\n\s*(at |== |\tat )|\nJVM stacktrace|\nDriver stacktrace", re.MULTILINE)
+_FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Error)?: ")
+
+
+def failure_of(error: BaseException) -> StepError:
+    """The failure that an exception means."""
+    if isinstance(error, StepError):
+        return error
+    if isinstance(error, (PermissionDenied, AuthenticationFailed)):
+        return StepDenied(error.message)
+    if isinstance(error, ServiceUnavailable) and not isinstance(error, NoSpace):
+        return StepAway(error.message)
+    if isinstance(error, LimnosError):
+        return StepFailed(error.message)
+    text = _text(error)
+    message = _shorten_text(text)
+    if _is_remote(error):
+        if _DENIED.search(text):
+            return StepDenied(message)
+        if _NO_SPACE.search(text):
+            return StepFailed(message)
+        if _HELD_LOST.search(text):
+            return StepAway("executors died that held rows of this step")
+        if _AWAY.search(text):
+            return StepAway(message)
+    return StepFailed(message)
+
+
+def _is_remote(error: BaseException) -> bool:
+    return isinstance(error, (PySparkException, Py4JError))
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, Py4JJavaError):
+        return _causes(error)
+    if isinstance(error, (PySparkException, Py4JError)):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _causes(error: Py4JJavaError) -> str:
+    """The messages of a Java exception and of what caused it, the innermost first."""
+    found: list[str] = []
+    cause = error.java_exception
+    while cause is not None and len(found) < 10:
+        found.append(str(cause.toString()))
+        cause = cause.getCause()
+    return "\n".join(reversed(found))
+
+
+def _shorten_text(text: str) -> str:
+    """The first lines, up to the stack or the plan."""
+    cut = _STACK.search(text)
+    head = (text[: cut.start()] if cut else text).strip()
+    return _FRAME.sub("", head)[:_MESSAGE_MAX]

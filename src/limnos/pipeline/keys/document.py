@@ -1,0 +1,137 @@
+"""The keys of the whole file, and the declaration they come to.
+
+Job: the outermost table. May import this room's values and shapes; circles and doubles among steps are `graph`'s business.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from limnos.pipeline.declaration import (
+    AllowedChanges,
+    DeclaredSource,
+    Parameter,
+    Parts,
+    Pipeline,
+    PythonSource,
+    PythonStep,
+    SourcePosition,
+    StepDeclaration,
+)
+from limnos.pipeline.keys.parameters import PARAMETER
+from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
+from limnos.pipeline.keys.sources import SOURCE
+from limnos.pipeline.keys.steps import STEP, StepDraft
+from limnos.pipeline.problems import nearest_word
+from limnos.pipeline.reads import RUN_PARAMETERS
+from limnos.pipeline.shapes import ListOf, MapOf, NodeSite, ProblemNotes, Record, RecordKey, TableName, Values
+
+SESSION = "spark"
+"""An argument of this name is given the session."""
+
+
+def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
+    """The declaration of what was written, keys of the file as they were read."""
+    parameters = _parameters(values, site.notes)
+    return Pipeline(
+        name=values["pipeline"],
+        catalog=values["catalog"],
+        comment=values.get("comment"),
+        parameters=parameters,
+        sources=tuple(
+            DeclaredSource(name=name, kind=kind, comment=comment, at=at)
+            for name, (kind, comment), at in values.get("sources", ())
+        ),
+        steps=_steps(values, parameters=parameters, notes=site.notes),
+        python_files=_python_files(values, site),
+        at=site.at,
+    )
+
+
+def _parameters(values: Values, notes: ProblemNotes) -> tuple[Parameter, ...]:
+    found = values.get("parameters", ())
+    for name, _, at in found:
+        if name in RUN_PARAMETERS:
+            notes.add(f"every run has '{name}' already: choose another name", at)
+    return tuple(dataclasses.replace(parameter, name=name, at=at) for name, parameter, at in found)
+
+
+def _steps(values: Values, *, parameters: tuple[Parameter, ...], notes: ProblemNotes) -> tuple[StepDeclaration, ...]:
+    given = frozenset((*(one.name for one in parameters), *RUN_PARAMETERS, SESSION))
+    return tuple(
+        _build_step(
+            _with_inputs(draft, given, at=at, notes=notes), parts, at=at, catalog=values["catalog"], notes=notes
+        )
+        for parts, draft, at in values["steps"]
+    )
+
+
+def _with_inputs(draft: StepDraft, given: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
+    """A function's inputs, from its arguments where they were not written; else the two are compared."""
+    body = draft.body
+    if not isinstance(body, PythonStep) or draft.arguments is None:
+        return draft
+    names = [one.name for one in draft.arguments]
+    if "inputs" not in draft.values:
+        inputs = {one.name: one.name for one in draft.arguments if one.required and one.name not in given}
+        return dataclasses.replace(draft, body=dataclasses.replace(body, inputs=inputs))
+    for name in body.inputs:
+        if name not in names:
+            notes.add(f"{body.function} has no argument '{name}'{nearest_word(name, names)}", at)
+    for one in draft.arguments:
+        if one.required and one.name not in body.inputs and one.name not in given:
+            notes.add(f"{body.function} needs '{one.name}', and 'inputs' gives it nothing", at)
+    return draft
+
+
+def _build_step(
+    draft: StepDraft, parts: Parts, *, at: SourcePosition, catalog: str, notes: ProblemNotes
+) -> StepDeclaration:
+    values = draft.values
+    if parts[0] == catalog and len(parts) > 2:
+        notes.add(f"leave the catalog out: write {'.'.join(parts[1:])}", at)
+    same = {name: values[name] for name in ("write", "incremental", "partition", "sort", "comment") if name in values}
+    return StepDeclaration(
+        table=(catalog, *parts),
+        body=draft.body,
+        properties=dict(pairs(values.get("properties", ()))),
+        columns=tuple(dataclasses.replace(column, name=name) for name, column, _ in values.get("columns", ())),
+        allowed=values.get("allow", AllowedChanges()),
+        expectations=values.get("expect", ()),
+        after=tuple((catalog, *name) for name in values.get("after", ())),
+        at=at,
+        **same,
+    )
+
+
+def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
+    """The files to ship: those named, and those of the functions that the pipeline names."""
+    found: dict[str, None] = {}
+    for written in values.get("python_files", ()):
+        try:
+            site.beside.inside(written)
+        except ValueError as error:
+            site.add(str(error))
+        found[written] = None
+    bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
+    for body in bodies:
+        if isinstance(body, (PythonStep, PythonSource)):
+            shipped = site.beside.shipped(body.function.partition(":")[0])
+            found.update({shipped: None} if shipped else {})
+    return tuple(found)
+
+
+FILE = Record(
+    name="the file",
+    keys={
+        "pipeline": RecordKey(PIPELINE_NAME, "Name of the pipeline.", "pipeline: flights", required=True),
+        "catalog": RecordKey(WORD, "The catalog in which all steps' tables lie: one commit publishes them.", "catalog: main", required=True),
+        "comment": RecordKey(TEXT, "What the pipeline is for.", "comment: Delays by carrier and day."),
+        "parameters": RecordKey(MapOf(WORD, PARAMETER), "Values that a run is given; SQL takes them as `:name`.", "parameters: {day: date}"),
+        "sources": RecordKey(MapOf(WORD, SOURCE), "What is read besides tables, by names of one part.", "sources: {flights: data/flights.csv}"),
+        "steps": RecordKey(MapOf(TableName(word="a table's name"), STEP), "What makes each table, by the table's name below the catalog.", "steps: {curated.nyc.delays: {sql: SELECT 1}}", required=True),
+        "python_files": RecordKey(ListOf(TEXT), "Further Python files and packages that go to executors.", "python_files: [units.py]"),
+    },
+    build=build_pipeline,
+)  # fmt: skip
+"""The whole file."""

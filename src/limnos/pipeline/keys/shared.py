@@ -1,0 +1,59 @@
+"""Words that many keys take: names, columns, SQL, options, functions.
+
+Job: the shapes that the tables of keys share. May import this room's values; it must not know which key takes which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from limnos.pipeline.directory import FunctionArgument
+from limnos.pipeline.shapes import AnyScalar, ListOf, MapOf, NodeSite, Text
+
+WORD = Text(
+    word="a name",
+    pattern=r"[A-Za-z_][A-Za-z0-9_]{0,99}",
+    rule="write letters, digits and '_', beginning with a letter",
+)
+PIPELINE_NAME = Text(
+    word="a name",
+    pattern=r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}",
+    rule="write up to 64 letters, digits, '_' and '-', beginning with a letter or digit",
+)
+TEXT = Text()
+SQL = Text(word="SQL", sql=True)
+COLUMNS = ListOf(Text(word="a column"), single=True)
+OPTIONS = MapOf(Text(word="a name"), AnyScalar())
+FUNCTION = Text(
+    word="a function",
+    pattern=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*",
+    rule="write module:function, like delays:make for 'make' in delays.py beside the file",
+)
+TRANSFORM = Text(
+    word="a column or transform",
+    pattern=r"(`[^`]+`|[A-Za-z_][\w.]*|(years?|months?|days?|hours?|date|date_hour|bucket|truncate)\s*\([^()]*\))",
+    rule="write a column, or years(c), months(c), days(c), hours(c), bucket(16, c), truncate(10, c)",
+)
+ORDER = Text(
+    word="a column",
+    pattern=r"\S.*?(\s+([Aa][Ss][Cc]|[Dd][Ee][Ss][Cc]))?(\s+[Nn][Uu][Ll][Ll][Ss]\s+([Ff][Ii][Rr][Ss][Tt]|[Ll][Aa][Ss][Tt]))?",
+    rule="write a column, then 'desc' or 'nulls last' if wanted",
+)
+ENVIRONMENT = Text(
+    word="an environment variable's name",
+    pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+    rule="name the environment variable that holds the password",
+)
+
+
+def pairs(items: tuple[tuple[str, Any, object], ...]) -> list[tuple[str, Any]]:
+    """Keys and values of a mapping that was read, without their places."""
+    return [(key, value) for key, value, _ in items]
+
+
+def require_function(function: str, site: NodeSite) -> tuple[FunctionArgument, ...] | None:
+    """The arguments of a function beside the file; None: of one that is installed. Nothing is imported."""
+    try:
+        return site.beside.arguments(function)
+    except ValueError as error:
+        raise site.bad(str(error)) from None

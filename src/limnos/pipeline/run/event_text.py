@@ -1,0 +1,103 @@
+"""Events as lines: for people, for logs, or one JSON object a line for programs.
+
+Job: turn events into text. May import this package, msgspec and rich. It must not know who runs what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from limnos.pipeline.run.events import Listener, RunEvent
+
+LineWriter = Callable[[str], None]
+_MARKS = {"done": "done", "failed": "FAILED", "skipped": "not run", "running": "running"}
+_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def json_lines(write: LineWriter) -> Listener:
+    """Tell each event as one line of JSON; what is not known is left out."""
+
+    def hear(event: RunEvent) -> None:
+        fields = {name: getattr(event, name) for name in event.__slots__}
+        further = fields.pop("further")
+        kept = {name: value for name, value in fields.items() if value not in (None, ())}
+        write(msgspec.json.encode({**kept, **further}).decode())
+
+    return hear
+
+
+def plain_lines(write: LineWriter) -> Listener:
+    """Tell each change in a line of words; how far Spark's tasks are is left out."""
+
+    def hear(event: RunEvent) -> None:
+        if event.state == "running" and event.tasks is not None:
+            return
+        write(line_of(event))
+
+    return hear
+
+
+def terminal(console: Console) -> Listener:
+    """The same lines, with colour, and below them what is under way."""
+    colours = {"done": "green", "published": "green", "failed": "red", "moved": "yellow", "held": "yellow"}
+
+    def hear(event: RunEvent) -> None:
+        if event.state == "running" and event.tasks is not None:
+            if event.tasks:
+                console.print(
+                    f"  {event.step}: {tasks_of(event)}", style="dim", end="\r", highlight=False, markup=False
+                )
+            return
+        console.print(line_of(event), style=colours.get(event.state, ""), highlight=False, markup=False, soft_wrap=True)
+
+    return hear
+
+
+def line_of(event: RunEvent) -> str:
+    """One event in words."""
+    if event.step is None:
+        return _of_run(event)
+    mark = _MARKS.get(event.state, event.state)
+    parts = [f"{mark:<8}{event.step}"]
+    if event.rows is not None:
+        parts.append(f"{event.rows:,} rows")
+    if event.bytes is not None:
+        parts.append(size_of(event.bytes))
+    if event.seconds is not None:
+        parts.append(f"{event.seconds:.1f} s")
+    if event.left_s is not None:
+        parts.append(f"{event.left_s:.0f} s left")
+    lines = ["  ".join(parts)]
+    if event.message:
+        lines.append(f"        {event.message}")
+    broken = [str(each["message"]) for each in event.findings if not each.get("held") and each.get("message")]
+    lines += [f"        {words}" for words in broken if words not in (event.message or "").split("; ")]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _of_run(event: RunEvent) -> str:
+    words = [f"run {event.run}", event.state]
+    if event.seconds is not None:
+        words.append(f"in {event.seconds:.1f} s")
+    text = " ".join(words)
+    return f"{text}: {event.message}" if event.message else text
+
+
+def tasks_of(event: RunEvent) -> str:
+    """How far Spark is."""
+    left = "" if event.left_s is None else f", {event.left_s:.0f} s left"
+    return f"{event.tasks_done} of {event.tasks} tasks{left}"
+
+
+def size_of(number: int) -> str:
+    """Bytes for people."""
+    for unit, word in _UNITS:
+        if number >= unit:
+            return f"{number / unit:.1f} {word}"
+    return f"{number} bytes"

@@ -1,0 +1,74 @@
+"""Signs of life: tells the server every third of the lease that the run goes on, and hears whether it shall.
+
+Job: one thread with a connection of its own, so that neither a long Spark job nor a slow answer to another request
+keeps it. May import `client` and this package. A server that cannot be reached does not stop a run: only who is told
+that another attempt acts, or that the run is to be cancelled, stops.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Self
+
+from limnos.client.errors import ClientError, ConflictError, NotFoundError
+from limnos.pipeline.run.result import EndReason
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.pipeline.run.stop import StopSignal
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[], Mapping[str, Mapping[str, object]]]
+
+
+class HeartbeatThread:
+    """Beats while it is entered."""
+
+    def __init__(
+        self, client: Client, *, run: str, attempt: int, lease_s: float, stop: StopSignal, progress: Progress
+    ) -> None:
+        self._client = client
+        self._run = run
+        self._attempt = attempt
+        self._pause_s = lease_s / 3
+        self._stop = stop
+        self._progress = progress
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat_on, name="pipeline-heart", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._ended.set()
+        self._thread.join(timeout=self._pause_s)
+
+    def _beat_on(self) -> None:
+        while not self._ended.wait(self._pause_s):
+            try:
+                self.beat()
+            except ClientError as error:
+                logger.debug("a beat of run %s was not taken: %s", self._run, error)
+
+    def beat(self) -> None:
+        """Give one sign of life; asks to stop when the server says so. Raises ClientError."""
+        try:
+            heard = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
+        except (ConflictError, NotFoundError) as error:
+            if not self._ended.is_set():
+                self._stop.ask(EndReason.SUPERSEDED, superseded_message(self._run, error))
+            return
+        if heard.state == "cancelling":
+            self._stop.ask(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`")
+
+
+def superseded_message(run: str, error: ClientError) -> str:
+    """Say that this process may not act any longer."""
+    return (
+        f"this process does not hold the run any longer ({error.message}); it stopped and published nothing. "
+        f"`limnos pipeline show {run}` says who does"
+    )

@@ -1,0 +1,142 @@
+"""What can be done with a run that no process is at work on: published when it was held, or thrown away.
+
+Job: both by what the record and the tables say, without Spark. May import `client`, `model` and this room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ClientError, ConflictError
+from limnos.model.errors import CommitConflict
+from limnos.pipeline.context import branches_prefix
+from limnos.pipeline.run import record_json
+from limnos.pipeline.run.commit import PublishResult, publish, tell_lineage
+from limnos.pipeline.run.refs import RemovedOutputs, clear_branches
+from limnos.pipeline.run.result import EndReason, RunResult
+from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.stop import StopSignal
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.runs import Run
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.outcomes import StepBranch
+
+_UNDER_WAY = ("running", "cancelling")
+
+
+def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResult:
+    """Publish a run that was held. Raises CommitConflict when it is in another state, ClientError as the server says."""
+    patience = RetryPolicy(away_s, stop=StopSignal())
+    seen = patience.on(lambda: client.runs.load(run_id))
+    if seen.state == "published":
+        return _run_result(
+            seen, "published", why=EndReason.DONE, message="was published already", revision=seen.revision
+        )
+    if seen.state != "held":
+        raise CommitConflict(f"run {run_id} is {seen.state}, and only a held one can be published; {_advice(seen)}")
+    branches = _own_branches(seen)
+    found = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
+    if isinstance(found, PublishResult):
+        tables = ", ".join(".".join(branch.table) for branch in branches)
+        words = f"published {tables}{_tell_lineage(client, seen)}"
+        return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=found.revision)
+    words = "; ".join(moved.who for moved in found)
+    advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on what is there now"
+    return _run_result(seen, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
+
+
+def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResult, RemovedOutputs]:
+    """Throw away what a run has made: its branches, and tables that it made and nobody else wrote.
+
+    Raises CommitConflict while a process is at work on it, or when it was published.
+    """
+    patience = RetryPolicy(away_s, stop=StopSignal())
+    seen = patience.on(lambda: client.runs.load(run_id))
+    if seen.state in (*_UNDER_WAY, "published"):
+        raise CommitConflict(f"run {run_id} is {seen.state}, which can't be discarded; {_advice(seen)}")
+    if seen.state != "discarded":
+        try:
+            patience.on(
+                lambda: client.runs.finish(run_id, attempt=seen.attempt, state="discarded", message=seen.message)
+            )
+        except ConflictError as error:
+            raise CommitConflict(f"{error.message}; nothing was dropped") from error
+    left = patience.on(lambda: clear_branches(client, tables_of_run(seen), run=run_id))
+    return _run_result(seen, "discarded", why=EndReason.DONE, message="its branches are dropped"), left
+
+
+def _tell_lineage(client: Client, seen: Run) -> str:
+    """Tell what the published tables come from, as the record says; returns what is to be added to the end's message.
+
+    The record is the word of the run's user: told in another one's name, and with their rights, it would show which tables there are.
+    """
+    try:
+        if client.whoami() != seen.user:
+            return f"; what they come from was not told, as only {seen.user} can say what the run read"
+    except ClientError as error:
+        return f"; what they come from was not told: {error.message}"
+    outcomes = {
+        step.name: record_json.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+        for step in seen.steps
+    }
+    tell_lineage(client, outcomes, pipeline=seen.pipeline, run=seen.id)
+    return ""
+
+
+def branches_of(seen: Run) -> list[StepBranch]:
+    """The branches that the record names, step after step."""
+    return [record_json.branch_of(each) for step in seen.steps for each in step.outputs]
+
+
+def _own_branches(seen: Run) -> list[StepBranch]:
+    """The branches that the record names, where they are the run's own.
+
+    The record is the word of its user, and it is published with the rights of whoever asks for it. Only who may write a table
+    can give it a branch of the run's; another ref, or columns to drop beside none, could be named of any table. Raises CommitConflict.
+    """
+    branches = branches_of(seen)
+    if not branches:
+        raise CommitConflict(f"run {seen.id} names no tables, so there is nothing to publish; {_advice(seen)}")
+    for branch in branches:
+        is_own = str(branch.name).startswith(branches_prefix(seen.id))
+        is_made = branch.head is not None or (branch.base is None and not branch.columns_to_drop)
+        if not is_own or not is_made or branch.table[:1] != branches[0].table[:1]:
+            raise CommitConflict(
+                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which is no branch that it "
+                f"can have made: nothing was published; `limnos pipeline discard {seen.id}` throws the run away"
+            )
+    return branches
+
+
+def tables_of_run(seen: Run) -> dict[Parts, bool]:
+    """Every table that the run may have branches of, and whether it was not there when the run began."""
+    new = set(_tables(seen, "new"))
+    found = {branch.table: branch.table in new or branch.is_new for branch in branches_of(seen)}
+    return {table: table in new for table in _tables(seen, "tables")} | found
+
+
+def _tables(seen: Run, key: str) -> list[Parts]:
+    known = seen.options.get(key)
+    return [tuple(table) for table in known] if isinstance(known, list) else []
+
+
+def _advice(seen: Run) -> str:
+    if seen.state in _UNDER_WAY:
+        return f"`limnos pipeline cancel {seen.id}` stops it"
+    if seen.state == "published":
+        return "its tables' snapshots are kept, and each table can be rolled back"
+    return f"`limnos pipeline resume {seen.id}` goes on with it, `limnos pipeline run` starts a new one"
+
+
+def _run_result(seen: Run, state: str, *, why: EndReason, message: str, revision: int | None = None) -> RunResult:
+    return RunResult(
+        run=seen.id,
+        pipeline=seen.pipeline,
+        attempt=seen.attempt,
+        state=state,
+        why=why,
+        message=message,
+        revision=revision,
+    )

@@ -1,0 +1,205 @@
+"""A declaration, pins, and what came of a step, as the JSON of the run's record; and back.
+
+Job: one spelling in both directions, so that a run can be resumed, published or discarded by another process than the
+one that made it. May import this room's values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from limnos.pipeline import lineage
+from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_UNTOLD = ("at", "callable")
+
+
+def encode_declaration(pipeline: Pipeline) -> dict[str, object]:
+    """The declaration without the places where it was written; what has its default is left out."""
+    return _fields(pipeline)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _fields(value: DataclassInstance) -> dict[str, object]:
+    defaults = {field.name: field.default for field in fields(value) if field.name not in _UNTOLD}
+    found = {name: getattr(value, name) for name in defaults}
+    said = {name: _plain(each) for name, each in found.items() if each != defaults[name]}
+    kind = _KINDS.get(type(value).__name__)
+    kept = {name: each for name, each in said.items() if each not in ([], {})}
+    return kept if kind is None else {"kind": kind, **kept}
+
+
+_KINDS = {
+    "Files": "files", "TableSource": "table", "Jdbc": "jdbc", "PythonSource": "python", "Stream": "stream",
+    "Sql": "sql", "PythonStep": "python", "Load": "load",
+}  # fmt: skip
+"""What tells values apart that stand at the same place."""
+
+
+def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
+    """What a step does, in short: when it differs, the step has changed. A Python function counts with its source."""
+    sources = [_plain(source) for source in pipeline.sources]
+    text = json.dumps([_plain(step), _code_of(step), sources], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _code_of(step: StepDeclaration) -> str:
+    function = getattr(step.body, "callable", None)
+    if function is None:
+        return ""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return str(getattr(function, "__qualname__", ""))
+
+
+def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
+    """The pins taken when the run began, for its options."""
+    return [
+        {"table": list(table), "snapshot": pin.snapshot, "fingerprint": pin.fingerprint}
+        for table, pin in sorted(pins.items())
+    ]
+
+
+def pins_of(told: object) -> dict[Parts, ReadPin]:
+    """The pins of a recorded run."""
+    found: dict[Parts, ReadPin] = {}
+    for each in told if isinstance(told, list) else ():
+        table = tuple(each["table"])
+        found[table] = ReadPin(
+            name=".".join(table), table=table, snapshot=each["snapshot"], fingerprint=each["fingerprint"]
+        )
+    return found
+
+
+class OutcomeRecord(TypedDict, total=False):
+    """What the record of a step keeps of its outcome."""
+
+    rows: int
+    bytes: int
+    outputs: list[dict[str, object]]
+    inputs: list[dict[str, object]]
+    findings: list[dict[str, object]]
+    phases_s: dict[str, float]
+
+
+def encode_outcome(outcome: StepOutcome) -> OutcomeRecord:
+    """For the record of a step."""
+    return {
+        "rows": outcome.rows,
+        "bytes": outcome.bytes,
+        "outputs": _outputs(outcome),
+        "inputs": [_input(pin) for pin in outcome.pins],
+        "findings": encode_findings(outcome.findings),
+        "phases_s": encode_phases(outcome.phases),
+    }
+
+
+def encode_phases(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by phase, to the millisecond."""
+    return {phase: round(value, 3) for phase, value in seconds.items()}
+
+
+def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, object]]:
+    """Findings in JSON's form; a sample that is not there is left out."""
+    told = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
+    return [{name: value for name, value in each.items() if value is not None} for each in told]
+
+
+def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
+    """Its branches; what their rows come from stands with the first, which is the step's own table."""
+    found = [_output(branch) for branch in outcome.branches]
+    if found and outcome.lineage is not None:
+        found[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
+    return found
+
+
+def _output(branch: StepBranch) -> dict[str, object]:
+    return {
+        "table": list(branch.table),
+        "catalog": branch.table[0],
+        "branch": branch.name,
+        "base": branch.base,
+        "head": branch.head,
+        "uuid": branch.uuid,
+        "schema_id": branch.schema_id,
+        "is_new": branch.is_new,
+        "columns_to_drop": list(branch.columns_to_drop),
+    }
+
+
+def branch_of(told: Mapping[str, Any]) -> StepBranch:
+    """A branch from the record."""
+    return StepBranch(
+        table=tuple(told["table"]),
+        name=told["branch"],
+        uuid=told["uuid"],
+        schema_id=told["schema_id"],
+        base=told["base"],
+        head=told["head"],
+        is_new=told["is_new"],
+        columns_to_drop=tuple(told.get("columns_to_drop", ())),
+    )
+
+
+def _input(pin: ReadPin) -> dict[str, object]:
+    told: dict[str, object] = {"table" if pin.table else "source": list(pin.table) if pin.table else pin.name}
+    further = {
+        "snapshot": pin.snapshot,
+        "branch": pin.branch,
+        "from_snapshot": pin.since,
+        "whole_because": pin.whole_because,
+        "fingerprint": pin.fingerprint,
+    }
+    return told | {name: value for name, value in further.items() if value is not None}
+
+
+def outcome_of(
+    *, outputs: Iterable[Mapping[str, Any]], inputs: Iterable[Mapping[str, Any]], rows: int | None, size: int | None
+) -> StepOutcome:
+    """As much of a recorded outcome as publishing, discarding and going on need: what was written, from what."""
+    written = list(outputs)
+    record = written[0].get("lineage") if written else None
+    return StepOutcome(
+        branches=tuple(branch_of(each) for each in written),
+        pins=tuple(_pin_of(each) for each in inputs),
+        findings=(),
+        rows=rows or 0,
+        bytes=size or 0,
+        seconds=0.0,
+        lineage=None if record is None else lineage.decode_lineage(record),
+    )
+
+
+def _pin_of(told: Mapping[str, Any]) -> ReadPin:
+    table = tuple(told["table"]) if told.get("table") else None
+    return ReadPin(
+        name=".".join(table) if table else str(told["source"]),
+        table=table,
+        snapshot=told.get("snapshot"),
+        branch=told.get("branch"),
+        since=told.get("from_snapshot"),
+        whole_because=told.get("whole_because"),
+        fingerprint=told.get("fingerprint"),
+    )

@@ -1,0 +1,55 @@
+"""Waiting for a server that is away: what can wait is tried again, for as long as a run is told to.
+
+Job: repeat calls that do no harm twice. May import `client` and this package. It must not know what is called.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.client.errors import NoSpaceError, ServerError, UnavailableError
+from limnos.pipeline.failures import StepAway
+
+if TYPE_CHECKING:
+    from limnos.pipeline.run.stop import StopSignal
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+PAUSE_FIRST_S = 0.2
+PAUSE_MAX_S = 5.0
+
+
+class RetryPolicy:
+    """How long to wait, altogether, each time the server is away; and when to give up because the run stops."""
+
+    def __init__(self, away_s: float, *, stop: StopSignal) -> None:
+        self.away_s = away_s
+        self.stop = stop
+
+    def on(self, call: Callable[[], T]) -> T:
+        """Call until there is an answer.
+
+        Raises what the answer means (NoSpaceError at once), Stopped when the run is to stop meanwhile, and UnavailableError when the server
+        was away for too long; StepAway where Spark was who asked it.
+        """
+        pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
+        while True:
+            try:
+                return call()
+            except NoSpaceError:
+                raise  # the server is there and has said why it cannot: waiting frees no space
+            except (UnavailableError, ServerError, StepAway) as error:
+                if time.monotonic() + pause_s > until:
+                    raise
+                logger.info("the server is away (%s); trying again in %.1f s", error, pause_s)
+            if self.stop.wait(pause_s):
+                self.stop.check()
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+    def until_there(self, ask: Callable[[], object]) -> None:
+        """Wait until the server answers anything at all."""
+        self.on(ask)

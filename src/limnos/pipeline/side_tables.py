@@ -1,0 +1,61 @@
+"""The tables beside a step's own: rows that broke its expectations, and texts of files that could not be read.
+
+Job: their names, and which of them a step has, as far as its declaration says. May import `declaration`; it must not know of Spark nor
+of servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    ExpectationAction,
+    Files,
+    Load,
+    MalformedRowPolicy,
+    Parts,
+    Pipeline,
+    Sql,
+    StepDeclaration,
+    Stream,
+)
+
+QUARANTINE: Final = "__quarantine"
+MALFORMED: Final = "__malformed"
+
+
+def side_table(table: Parts, suffix: str) -> Parts:
+    """Name the table beside another one."""
+    return (*table[:-1], f"{table[-1]}{suffix}")
+
+
+def tables_of(
+    pipeline: Pipeline, step: StepDeclaration, *, sources: Collection[str] | None = None
+) -> tuple[Parts, ...]:
+    """The tables a step may write: its own, that of quarantined rows, that of malformed ones.
+
+    `sources` are those that the step reads. Without them a query's are guessed by their names, which may come to a table too many.
+    """
+    found = [step.table]
+    if any(rule.action is ExpectationAction.QUARANTINE for rule in step.expectations):
+        found.append(side_table(step.table, QUARANTINE))
+    kept = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
+    if any(_may_keep_texts(step, name) if sources is None else name in sources for name in kept):
+        found.append(side_table(step.table, MALFORMED))
+    return tuple(found)
+
+
+def _keeps_rows_aside(source: DeclaredSource) -> bool:
+    files = source.kind.files if isinstance(source.kind, Stream) else source.kind
+    return isinstance(files, Files) and files.malformed is MalformedRowPolicy.KEEP
+
+
+def _may_keep_texts(step: StepDeclaration, source: str) -> bool:
+    if isinstance(step.body, Load):
+        return step.body.source == source
+    if isinstance(step.body, Sql):
+        return re.search(rf"(?<!\w){re.escape(source)}(?!\w)", step.body.text, re.IGNORECASE) is not None
+    return source in step.body.inputs.values()

@@ -1,0 +1,110 @@
+"""Tables of a pipeline that another pipeline declares: two would take turns in overwriting one another's rows.
+
+Job: find them by what the server keeps of declarations, whether their tables were made or not. May import `client`, `names` and this
+room's values. Who may not load the other pipeline is not told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ClientError, DeniedError, NotFoundError
+from limnos.names import display
+from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.rights import unwritable_catalogs
+from limnos.pipeline.side_tables import QUARANTINE, side_table, tables_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.runs import Pipeline as Declared
+    from limnos.client.values import Json
+    from limnos.pipeline.declaration import Parts, Pipeline
+
+
+def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
+    """Steps one of whose tables is another pipeline's, too. It takes a request for each pipeline that the caller may load."""
+    others = _declared_tables(client, but=pipeline.name)
+    for step in pipeline.steps:
+        for table in tables_of(pipeline, step):
+            if (other := others.get(table)) is not None:
+                yield Problem(
+                    f"{step.name}: {display.render(table)} is a table of pipeline '{other}', too: they would overwrite one another's rows. "
+                    f"Make another table, or take it out of that pipeline first (run what is left of it, or `limnos pipeline drop {other}`)",
+                    step.at,
+                )
+
+
+def require_own_tables(client: Client, pipeline: Pipeline) -> None:
+    """Raise InvalidPipeline where another pipeline declares one of its tables, or its catalog holds none that Spark writes."""
+    if problems := (*unwritable_catalogs(client, pipeline), *declared_by_others(client, pipeline)):
+        raise InvalidPipeline(problems)
+
+
+def find_declaration(client: Client, name: str) -> Declared | None:
+    """What the server keeps of a pipeline, as far as the caller may know."""
+    try:
+        return client.pipelines.load(name)
+    except (DeniedError, NotFoundError):
+        return None
+
+
+def put_declaration(client: Client, pipeline: Pipeline, *, told: Mapping[str, object], before: Declared | None) -> None:
+    """Have the server keep what a pipeline declares, `told` in JSON; `before` is what it kept. May be done again.
+
+    Where that is something new, raises InvalidPipeline when another pipeline declares one of its tables by now: whoever else was
+    declared since the look before sees this one, or is seen. What was refused so is taken back.
+    """
+    after = client.pipelines.put(pipeline.name, told, comment=pipeline.comment)
+    if before is not None and before.version == after.version:
+        return
+    try:
+        require_own_tables(client, pipeline)
+    except InvalidPipeline:
+        _restore_declaration(client, pipeline.name, before=before)
+        raise
+
+
+def _restore_declaration(client: Client, name: str, *, before: Declared | None) -> None:
+    with suppress(
+        ClientError
+    ):  # somebody runs it already, or has other rights: then the table is disputed, and told as such
+        if before is None:
+            client.pipelines.drop(name)
+        else:
+            client.pipelines.put(name, before.declaration or {}, comment=before.comment)
+
+
+def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
+    """Which pipeline declares each table, as far as the caller may know."""
+    try:
+        names = [each.name for each in client.pipelines.list() if each.name != but]
+    except DeniedError:
+        return {}
+    found: dict[Parts, str] = {}
+    for name in names:
+        try:
+            declaration = client.pipelines.load(name).declaration
+        except (DeniedError, NotFoundError):  # gone since, or the right to it
+            continue
+        for table in _tables(declaration):
+            found.setdefault(table, name)
+    return found
+
+
+def _tables(declaration: Json | None) -> Iterator[Parts]:
+    """The tables that a recorded declaration makes; nothing where somebody else declares in other words."""
+    steps = (declaration or {}).get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        path = step.get("table") if isinstance(step, dict) else None
+        if not isinstance(path, list) or not path:
+            continue
+        table = tuple(map(str, path))
+        yield table
+        rules = step.get("expectations")
+        if any(
+            isinstance(rule, dict) and rule.get("action") == "quarantine"
+            for rule in (rules if isinstance(rules, list) else ())
+        ):
+            yield side_table(table, QUARANTINE)

@@ -1,0 +1,249 @@
+"""Datasets of OpenLineage found among our objects: by the name in a catalog of ours first, by the location second.
+
+May import the rooms below. A name counts where the producer's address of the catalog is this server's, or where it is spelled
+`limnos://<metalake>`. A location belongs to one table at most, so it outranks a name that a producer's session gave to a catalog.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from limnos.access.actions import Action
+from limnos.files.locations import normalise
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_levels
+from limnos.services.lookup.change_publishing import ChangesOutdated
+from limnos.services.lookup.visibility import (
+    ATTEMPTS_MAX,
+    body_of,
+    catalogs_of,
+    chain_of,
+    require_nodes_cached,
+    usable_catalogs_of,
+)
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_view import RequestScope
+from limnos.store.feed import zones_read
+from limnos.store.lineage import places_read
+from limnos.store.location_params import parent_locations
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from limnos.formats.openlineage import EventDataset
+    from limnos.model.decisions import SecurableChain
+    from limnos.services.lookup.visibility import UsableCatalogs
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.feed import NodePosition
+
+OWN_SCHEME: Final = "limnos"
+DatasetKey = tuple[str, str]
+ObjectPath = tuple[str, ...]
+
+
+class ResolvedDataset(NamedTuple):
+    """What a dataset is: an object of ours (in a catalog), hidden or not; one that should be ours and is lost; or outside."""
+
+    dataset: EventDataset
+    node_id: int | None = None
+    catalog: str | None = None
+    catalog_id: int | None = None
+    is_seen: bool = False
+    is_lost: bool = False
+    body: bytes | None = None
+    """The document of an object that is seen, where it was asked for."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Say whether the caller does not see it, be it there or not."""
+        return self.is_lost or (self.node_id is not None and not self.is_seen)
+
+    @property
+    def outside(self) -> DatasetKey:
+        """The name that it goes by outside: the logical one, if it has one."""
+        return self.dataset.aliases[0] if self.dataset.aliases else self.dataset.key
+
+
+class _DatasetCandidate(NamedTuple):
+    """What leads to a dataset: paths that it may have, and the object at its location with its catalog's id (0: dropped)."""
+
+    dataset: EventDataset
+    paths: tuple[ObjectPath, ...]
+    is_ours: bool
+    at: tuple[int, int] | None
+
+
+async def datasets_find(
+    ctx: Context,
+    metalake: str,
+    *,
+    home: UsableCatalogs,
+    datasets: Iterable[EventDataset],
+    authority: str,
+    linked: Collection[DatasetKey],
+) -> dict[DatasetKey, ResolvedDataset]:
+    """Find datasets among the objects of a metalake, as the caller sees them; with the documents of `linked` ones."""
+    merged: dict[DatasetKey, EventDataset] = {}
+    for each in datasets:
+        known = merged.get(each.key)
+        if known is None or len(each.aliases) > len(known.aliases):
+            merged[each.key] = each
+    for _ in range(ATTEMPTS_MAX):
+        clues = await _dataset_candidates(
+            ctx, metalake, home=home, datasets=tuple(merged.values()), authority=authority
+        )
+        try:
+            return await _resolve_candidates(ctx, metalake, home=home, clues=clues, linked=linked)
+        except (NotFound, PermissionDenied, ChangesOutdated):
+            home = await ctx.read(
+                RequestScope(metalake), usable_catalogs_of
+            )  # a catalog was dropped or renamed, or rights have changed
+    raise ServiceUnavailable("What the event names was moved about faster than it could be found: send it again")
+
+
+async def _dataset_candidates(
+    ctx: Context, metalake: str, *, home: UsableCatalogs, datasets: Sequence[EventDataset], authority: str
+) -> list[_DatasetCandidate]:
+    places = {each.key: _candidate_locations(each) for each in datasets}
+    holders = await ctx.look_up(partial(places_read, {place for found in places.values() for place in found}))
+    node_positions = await ctx.look_up(partial(zones_read, set(holders.values())))
+    homes = catalogs_of(holders.values(), node_positions, metalake_id=home.metalake_id)
+    clues = []
+    for each in datasets:
+        holder = next((holders[place] for place in places[each.key] if place in holders), None)
+        is_own = holder is not None and _is_of(holder, node_positions, metalake_id=home.metalake_id)
+        at = (holder, homes.get(holder, 0)) if holder is not None and is_own else None
+        is_ours, paths = _paths(each, metalake, authority=authority)
+        clues.append(_DatasetCandidate(each, paths, is_ours or at is not None, at))
+    return clues
+
+
+def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> bool:
+    """Say whether a node lies in a metalake, or lay there."""
+    while node_id in node_positions:
+        if node_id == metalake_id:
+            return True
+        node_id = node_positions[node_id].parent_id
+    return False
+
+
+def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
+    """List the location that a dataset's own name spells, and those it lies in, innermost first; none where it is no location."""
+    namespace, name = dataset.key
+    if namespace == "file" or namespace.startswith("file:"):
+        text = name if name.startswith("/") else f"/{name}"
+    elif "://" in namespace:
+        text = f"{namespace.rstrip('/')}/{name.lstrip('/')}"
+    else:
+        return ()
+    try:
+        location = normalise(text)
+    except BadRequest:
+        return ()
+    return (location, *reversed(parent_locations(location)))
+
+
+def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[bool, tuple[ObjectPath, ...]]:
+    """Say whether a dataset names an object of ours, and which paths that may be."""
+    paths: list[ObjectPath] = []
+    is_ours = False
+    for namespace, name in (*dataset.aliases, dataset.key):
+        parts = _split(namespace) if "://" in namespace else None
+        if parts is None:
+            continue
+        if parts.scheme == OWN_SCHEME:
+            is_ours = True
+            if parts.netloc == metalake:
+                paths += _parse_address(name)
+        elif parts.scheme in {"http", "https"} and parts.netloc.lower() == authority.lower():
+            is_ours = True
+            if dataset.catalog is not None:
+                paths += _checked_dataset((dataset.catalog, *name.split(".")))
+    return is_ours, tuple([path for path in dict.fromkeys(paths) if len(path) > 2])
+
+
+def _split(namespace: str) -> SplitResult | None:
+    """Take an address apart; what only looks like one is a name like any other."""
+    try:
+        return urlsplit(namespace)
+    except ValueError:
+        return None
+
+
+def _parse_address(text: str) -> list[ObjectPath]:
+    try:
+        return [tuple(display.parse(text))]
+    except InvalidName:
+        return []
+
+
+def _checked_dataset(parts: ObjectPath) -> list[ObjectPath]:
+    try:
+        return [tuple(check_levels(parts))]
+    except InvalidName:
+        return []
+
+
+async def _resolve_candidates(
+    ctx: Context,
+    metalake: str,
+    *,
+    home: UsableCatalogs,
+    clues: Sequence[_DatasetCandidate],
+    linked: Collection[DatasetKey],
+) -> dict[DatasetKey, ResolvedDataset]:
+    """Look at all clues at one moment."""
+    ids = {name: catalog_id for catalog_id, name in home.catalogs.items()}
+    wanted = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
+    wanted |= {home.catalogs[clue.at[1]] for clue in clues if clue.at is not None and clue.at[1] in home.catalogs}
+    catalogs = tuple(sorted(wanted))
+
+    def read(request_views: tuple[RequestView, ...]) -> list[ResolvedDataset]:
+        by_name = dict(zip(catalogs, request_views, strict=True))
+        for name, request_view in by_name.items():
+            if request_view.settled.catalog is None or request_view.catalog.id != ids[name]:
+                raise ChangesOutdated
+            require_nodes_cached(
+                request_view,
+                [clue.at[0] for clue in clues if clue.at is not None and clue.at[1] == request_view.catalog.id],
+            )
+        return for_each(clues, lambda clue: _look(by_name, home, clue=clue, with_document=clue.dataset.key in linked))
+
+    found = await read_many_scopes(ctx, tuple(RequestScope(metalake, name) for name in catalogs), read)
+    return {each.dataset.key: each for each in found}
+
+
+def _look(
+    request_views: dict[str, RequestView], home: UsableCatalogs, *, clue: _DatasetCandidate, with_document: bool
+) -> ResolvedDataset:
+    if clue.at is not None:
+        node_id, catalog_id = clue.at
+        name = home.catalogs.get(catalog_id)
+        chain = None if name is None else chain_of(request_views[name], node_id)
+        if name is None or chain is None:
+            return ResolvedDataset(clue.dataset, is_lost=True)
+        return _resolved_dataset(request_views[name], clue.dataset, chain=chain, with_document=with_document)
+    for path in clue.paths:
+        request_view = request_views.get(path[0])
+        node, chain = (None, ()) if request_view is None else request_view.find(path[1:], Kind.TABLE)
+        if request_view is not None and node is not None:
+            own = chain_of(request_view, node.id)
+            if own is not None:
+                return _resolved_dataset(request_view, clue.dataset, chain=own, with_document=with_document)
+    return ResolvedDataset(clue.dataset, is_lost=clue.is_ours)
+
+
+def _resolved_dataset(
+    request_view: RequestView, dataset: EventDataset, *, chain: SecurableChain, with_document: bool
+) -> ResolvedDataset:
+    node_id, kind = chain[0].id, chain[0].kind
+    seen = request_view.settled.in_use and request_view.decide(Action.METADATA_LOAD, chain).allowed
+    body = body_of(request_view, node_id) if seen and with_document and kind is Kind.TABLE else None
+    return ResolvedDataset(dataset, node_id, request_view.catalog.name, request_view.catalog.id, seen, body=body)

@@ -1,0 +1,207 @@
+"""Exporting a metalake: everything that is live in it at one moment, as records in an order in which nothing is named before it stands.
+
+May import the rooms below. Knows no wire format but that of exports. Nothing is held but one page, and nothing is cached: the moment is a read
+transaction of its own. Decision record 0080.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from limnos import __version__
+from limnos.access.actions import Action
+from limnos.formats.exchange import messages
+from limnos.formats.exchange.encoding import encode_records
+from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.privileges import Privilege
+from limnos.model.records import CatalogRecord
+from limnos.model.statistics import Statistic
+from limnos.services.request.catalog_properties import is_secret, mask_passwords
+from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, warehouse_of
+from limnos.services.request.request_view import RequestScope
+from limnos.store import exports
+from limnos.store.principals import principal_of
+from limnos.store.restrictions import restriction_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+    from limnos.formats.exchange.encoding import Form
+    from limnos.model.entities import Node
+    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+    from limnos.services.request.context import Context
+    from limnos.services.request.defaults import RequestDefaults
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.snapshots import StoreSnapshot
+    from limnos.store.sql import Row, Sql
+
+IDS_AT_ONCE: Final = 10_000
+NODES_AT_ONCE: Final = 100
+"""Nodes whose rows and documents are held at once."""
+ROWS_AT_ONCE: Final = 1000
+AT_ONCE_MAX: Final = 2
+"""Exports under way on one node: each holds a moment of the store."""
+
+
+@dataclass(slots=True)
+class ExportCounter:
+    """How many exports are under way on this node."""
+
+    count: int = 0
+
+
+_EXPORT_COUNTER = ExportCounter()
+
+
+def _decide(request_view: RequestView, *, secrets: bool) -> int:
+    """Decide who may export the metalake. Raises Forbidden, NotFound."""
+    request_view.require(Action.METALAKE_EXPORT, request_view.settled.outer)
+    if secrets:
+        if not request_view.rules.access_enabled:
+            raise PermissionDenied(
+                "Access control is off, so anybody might ask: secrets are exported with access control on alone"
+            )
+        request_view.require(Action.SECRETS_EXPORT, ())
+    return request_view.metalake.id
+
+
+async def metalake_export(
+    ctx: Context, *, metalake: str, form: Form, secrets: bool = False
+) -> AsyncGenerator[bytes, None]:
+    """Give an export piece by piece. Raises NotFound, Forbidden, Unavailable before the first piece.
+
+    Whoever lost the right between the question and the moment that is read is refused: it is decided again then.
+    """
+    decide = partial(_decide, secrets=secrets)
+    await ctx.read(RequestScope(metalake), decide)
+    if _EXPORT_COUNTER.count >= AT_ONCE_MAX:
+        raise ServiceUnavailable(f"{AT_ONCE_MAX} exports are under way here already: try again when one has ended")
+    _EXPORT_COUNTER.count += 1
+    try:
+        async with ctx.services.store.snapshot() as moment:
+            metalake_id = await ctx.read(RequestScope(metalake), decide)
+            export = _MetalakeExport(moment, metalake_id, defaults=ctx.services.defaults, secrets=secrets)
+            count = 0
+            async for page in export.pages(now_ms=ctx.services.store.time.now_ms()):
+                made, data = await asyncio.to_thread(_page, page, form)
+                count += made
+                yield data
+            yield encode_records([messages.trailer(count)], form)
+    finally:
+        _EXPORT_COUNTER.count -= 1
+
+
+def _page(page: Callable[[], list[ExportRecord]], form: Form) -> tuple[int, bytes]:
+    """Make a page's records and their bytes: in a thread, as a page may be of wide tables."""
+    records = page()
+    return len(records), encode_records(records, form)
+
+
+class _MetalakeExport:
+    """One export: pages of records, each a function that makes them."""
+
+    def __init__(self, moment: StoreSnapshot, metalake_id: int, *, defaults: RequestDefaults, secrets: bool) -> None:
+        self._moment = moment
+        self._metalake_id = metalake_id
+        self._warehouse = defaults.warehouse
+        self._keys = defaults.storages.keys
+        self._secrets = secrets
+        self._params = {"metalake": metalake_id}
+
+    async def pages(self, *, now_ms: int) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        """Give everything: the header, the metalake, principals, the tree from above, roles, and what hangs between."""
+        node, owner_id = await self._metalake()
+        ((epoch, server, own),) = await self._moment.rows((exports.REVISIONS, self._params))
+        head = messages.header(
+            metalake=node.name, product=__version__, now_ms=now_ms, epoch=epoch, revisions=(server, own)
+        )
+        yield lambda: [head, messages.metalake(node, owner_id=owner_id)]
+        async for page in self._rows(exports.PRINCIPALS, lambda row: messages.principal(principal_of(row))):
+            yield page
+        async for page in self._tree():
+            yield page
+        async for page in self._hanging():
+            yield page
+
+    async def _metalake(self) -> tuple[Node, int | None]:
+        rows = await self._moment.rows(exports.nodes_query([self._metalake_id]))
+        if not rows:
+            raise NotFound("The metalake was dropped just now", kind="metalake")
+        found = exports.export_node_of(rows[0])
+        return found.node, found.owner_id
+
+    async def _tree(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        async for ids in self._moment.pages((exports.TREE, self._params), IDS_AT_ONCE):
+            for start in range(0, len(ids), NODES_AT_ONCE):
+                some = [row[0] for row in ids[start : start + NODES_AT_ONCE]]
+                yield partial(self._nodes, some, await self._moment.rows(exports.nodes_query(some)))
+
+    def _nodes(self, ids: Sequence[int], rows: Iterable[Row]) -> list[ExportRecord]:
+        by_id = {row[0]: row for row in rows}
+        return [self._node(exports.export_node_of(by_id[node_id])) for node_id in ids]
+
+    def _node(self, found: exports.ExportNode) -> ExportRecord:
+        record = found.node.record
+        if isinstance(record, CatalogRecord):
+            shown, masked = self._shown(record)
+            own = f"{self._warehouse}/{found.node.id}"
+            warehouse = warehouse_of(record, own) if record.provider in PROVIDERS_WITH_WAREHOUSE else ""
+            made = messages.catalog(found.node, properties=shown, masked=masked, warehouse=mask_passwords(warehouse))
+        else:
+            made = messages.node_record(found.node, found.document)
+        made.owner_id = found.owner_id or 0
+        return made
+
+    def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
+        """Return a catalog's properties without those that hold secrets, and the names of these."""
+        if self._secrets:
+            return self._keys.opened(record.properties), []
+        masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]
+        return {key: value for key, value in record.properties.items() if key not in masked}, sorted(masked)
+
+    async def _hanging(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        """Give what hangs on objects and between them."""
+        async for rows in self._moment.pages((exports.MODEL_VERSIONS, self._params), NODES_AT_ONCE):
+            versions = await exports.model_versions_of(self._moment, rows)
+            yield partial(_each, versions, lambda found: messages.model_version(*found))
+        async for rows in self._moment.pages((exports.TAGGED, self._params), ROWS_AT_ONCE):
+            yield partial(_tag_record, rows, await exports.tag_values_of(self._moment, rows))
+        plain: tuple[tuple[Sql, Callable[[Row], ExportRecord]], ...] = (
+            (exports.LANCE_VERSIONS, lambda row: messages.lance_version(*exports.lance_version_of(row))),
+            (exports.DECLARATIONS, messages.declaration),
+            (exports.USES, lambda row: messages.link("uses", from_id=row[0], to_id=row[1])),
+            (exports.MEMBERS, lambda row: messages.link("member", from_id=row[0], to_id=row[1])),
+            (exports.POLICED, lambda row: messages.attachment_record("policed", row)),
+            (exports.STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[1:]))),
+            (exports.COLUMN_STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[2:]), field_id=row[1])),
+            (exports.PROTECTED, lambda row: messages.protection_record(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3])),
+            (exports.ROLES, _role),
+            (exports.RESTRICTIONS, lambda row: messages.restriction(restriction_of(row))),
+            (exports.GRANTS, lambda row: messages.grant(row[0], row[1], privilege=Privilege(row[2]).word, allowed=bool(row[3]))),
+            (exports.HOLDERS, lambda row: messages.link("holder", from_id=row[0], to_id=row[1])),
+        )  # fmt: skip
+        for statement, make in plain:
+            async for page in self._rows(statement, make):
+                yield page
+
+    async def _rows(
+        self, statement: Sql, make: Callable[[Row], ExportRecord]
+    ) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        async for rows in self._moment.pages((statement, self._params), ROWS_AT_ONCE):
+            yield partial(_each, rows, make)
+
+
+def _tag_record(rows: Sequence[Row], values: dict[tuple[int, int, int], list[str]]) -> list[ExportRecord]:
+    return [messages.attachment_record("tagged", row, values=values.get((row[0], row[1], row[2]), ())) for row in rows]
+
+
+def _each(rows: Sequence[Row], make: Callable[[Row], ExportRecord]) -> list[ExportRecord]:
+    return [make(row) for row in rows]
+
+
+def _role(row: Row) -> ExportRecord:
+    audit = messages.audit((row[4], row[5]), (row[6], row[7]))
+    return messages.role(row[0], row[2], record=bytes(row[3]), audit_info=audit, owner_id=row[8])

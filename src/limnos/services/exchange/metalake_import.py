@@ -1,0 +1,316 @@
+"""Importing a metalake: begun under a name, fed in parts by whoever has the file, and shown all at once or given up.
+
+May import the rooms below. Knows no wire format but that of exports. What was taken is in the store and can be reached by nobody, so whoever is cut goes on from
+the record that the import says; what is given up, or fed by nobody for a day, is wiped by a task. Decision record 0081.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.exchange.encoding import FORMS, Form, decode_records
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.records import CatalogRecord
+from limnos.names.path import check_metalake_name
+from limnos.services.exchange.import_checks import CheckedRecord, catalog_of, record_check
+from limnos.services.exchange.import_rows import ImportPart
+from limnos.services.identity.tokens import refuse_former
+from limnos.services.lookup.principal_names import check_new_user, principal_create
+from limnos.services.request.parallel import map_concurrently
+from limnos.services.request.request_view import RequestScope
+from limnos.store.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
+from limnos.store.nodes import node_read
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import name_key
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.storage.task_context import TaskContext
+    from limnos.store.tx import Tx
+
+RECORDS_MAX: Final = 500
+"""Records that one request brings."""
+FILES_AT_ONCE: Final = 8
+LISTED_MAX: Final = 1000
+IDS: Final = ("keep", "map")
+PRUNE_IMPORT: Final = "prune-import"
+PRUNED_AT_ONCE: Final = 500
+IDLE_MS: Final = 86_400_000
+"""So long an import is kept that nobody feeds."""
+
+
+class ImportBegin(msgspec.Struct, frozen=True):
+    """Begin an import."""
+
+    name: str
+    form: str
+    keeps: bool
+
+
+class ImportFeed(msgspec.Struct, frozen=True):
+    """Take some records, that follow those of before."""
+
+    import_id: int
+    after: int
+    records: tuple[CheckedRecord, ...]
+    separator: str
+    warehouse: str
+    """The server's."""
+
+
+class ImportEnd(msgspec.Struct, frozen=True):
+    """Show what was imported, or give it up."""
+
+    import_id: int
+    admins: frozenset[str] = frozenset()
+    """The service admins, of whom a metalake without an owner may become."""
+
+
+class PruneImport(msgspec.Struct, frozen=True):
+    """What the task is told."""
+
+    import_id: int
+
+
+class FinishedImport(NamedTuple):
+    """A metalake that was imported: its name, how many records it came of, and the properties that hold no secret now."""
+
+    name: str
+    records: int
+    masked: tuple[str, ...]
+
+
+def _may(request_view: RequestView) -> None:
+    request_view.require(Action.METALAKE_IMPORT, ())
+
+
+async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
+    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, Forbidden."""
+    check_metalake_name(name)
+    if form not in FORMS or ids not in IDS:
+        raise BadRequest(
+            f"An import has a format ({' or '.join(FORMS)}) and says what becomes of ids ({' or '.join(IDS)})"
+        )
+    await refuse_former(ctx)
+
+    def decide(request_view: RequestView) -> Permit[ImportBegin]:
+        decision = request_view.require(Action.METALAKE_IMPORT, (ChainLink.absent(Kind.METALAKE, name),))
+        _require_free(request_view, name)
+        return request_view.permit(ImportBegin(name, form, ids == "keep"), decision)
+
+    return await ctx.write(RequestScope(), decide, import_insert)
+
+
+def _require_free(request_view: RequestView, name: str) -> None:
+    if require_fact(request_view.view, name_key(ROOT_ID, "metalake", name), zone=ROOT_ID) is not None:
+        raise AlreadyExists(f"Metalake {name} already exists: import under another name", kind="metalake")
+
+
+def import_insert(tx: Tx, permit: Permit[ImportBegin]) -> MetalakeImport:
+    """Note the import."""
+    command = permit.command
+    return tx.imports.begin(command.name, form=command.form, keeps=command.keeps)
+
+
+async def imports_list(ctx: Context) -> list[MetalakeImport]:
+    """Return the imports that are neither shown nor given up."""
+    await refuse_former(ctx)
+    await ctx.read(RequestScope(), _may)
+    return await ctx.look_up(lambda: imports_read(LISTED_MAX))
+
+
+async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
+    """Return an import. Raises NotFound, also for one that is done or was given up."""
+    await refuse_former(ctx)
+    await ctx.read(RequestScope(), _may)
+    found = await ctx.look_up(lambda: import_read(import_id))
+    if found is None or found.state not in (OPEN, WHOLE):
+        raise no_import(import_id)
+    return found
+
+
+def no_import(import_id: int | str) -> NotFound:
+    """Say that there is no such import."""
+    return NotFound(
+        f"Import {import_id} does not exist, is done or was given up: see the open ones with 'limnos import --list'",
+        kind="import",
+    )
+
+
+async def import_feed(
+    ctx: Context, import_id: int, *, after: int | None, body: Callable[[], Awaitable[bytes]]
+) -> MetalakeImport:
+    """Take the records that follow the first `after`; nothing of them is taken when one is refused.
+
+    Raises NotFound, CommitConflict when the import is elsewhere in the file, BadRequest with the number of the record.
+    """
+    found = await import_load(ctx, import_id)
+    if after is None:
+        raise BadRequest("after says how many records of the file came before these: a number")
+    _require_at(found, after)
+    data = await body()
+    form: Form = "json" if found.form == "json" else "proto"
+    records = decode_records(data, form, first=after + 1)
+    if not 0 < len(records) <= RECORDS_MAX:
+        raise BadRequest(f"One request brings 1 to {RECORDS_MAX} records, not {len(records)}")
+    ready = await _records_check(
+        ctx, found, given=[CheckedRecord(number, each) for number, each in enumerate(records, after + 1)]
+    )
+    command = ImportFeed(
+        import_id, after, tuple(ready), ctx.services.defaults.separator, ctx.services.defaults.warehouse
+    )
+
+    def decide(request_view: RequestView) -> Permit[ImportFeed]:
+        return request_view.permit(command, request_view.require(Action.METALAKE_IMPORT, ()), zone=lock_of(import_id))
+
+    return await ctx.write(RequestScope(), decide, import_take)
+
+
+def _require_at(found: MetalakeImport, after: int) -> None:
+    if found.state == WHOLE:
+        raise BadRequest("The import has its last record: finish it, or give it up")
+    if found.records != after:
+        raise CommitConflict(f"The import has {found.records} records: send those that follow, not those after {after}")
+
+
+async def _records_check(ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]) -> list[CheckedRecord]:
+    """Check each record by itself; metadata files of tables are read here, before the transaction."""
+    catalogs = await _catalogs(ctx, found, given=given)
+    return await map_concurrently(given, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE)
+
+
+async def _catalogs(
+    ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]
+) -> Mapping[int, CatalogRecord]:
+    """Return the catalogs that records lie in, as the file numbers them: those of these records, and those taken before."""
+    own: dict[int, CatalogRecord] = {}
+    wanted: set[int] = set()
+    for number, record, *_ in given:
+        word = record.WhichOneof("record")
+        if word == "catalog":
+            own[record.catalog.id] = catalog_of(number, record, defaults=ctx.services.defaults, metalake=found.name)
+        elif word in ("namespace", "table", "entity"):
+            wanted.add(getattr(record, word).catalog_id)
+    refs = await ctx.look_up(partial(refs_read, found.id, sorted(wanted - set(own))))
+    for old, ref in refs.items():
+        node = await ctx.look_up(partial(node_read, ref.new_id))
+        if node is not None and isinstance(node.record, CatalogRecord):
+            own.setdefault(old, node.record)
+    return own
+
+
+def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
+    """Write the records, if the import is still where they follow. Each import is fed by one at a time: its clock is held."""
+    command = permit.command
+    found = tx.imports.read(command.import_id)
+    if found is None or found.state not in (OPEN, WHOLE):
+        raise no_import(command.import_id)
+    _require_at(found, command.after)
+    return ImportPart(tx, found, separator=command.separator, warehouse=command.warehouse).take(command.records)
+
+
+async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
+    """Show the metalake with everything in it. Raises BadRequest while the file was not read to its end, AlreadyExists."""
+    found = await import_load(ctx, import_id)
+
+    def decide(request_view: RequestView) -> Permit[ImportEnd]:
+        decision = request_view.require(Action.METALAKE_IMPORT, (ChainLink.absent(Kind.METALAKE, found.name),))
+        _require_free(request_view, found.name)
+        return request_view.permit(ImportEnd(import_id, request_view.rules.service_admins), decision)
+
+    shown = await ctx.write(RequestScope(), decide, import_show)
+    ctx.services.wake_worker()
+    return shown
+
+
+def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
+    """Give the metalake its name; without an owner in the file it is whose import it was."""
+    found = _open(tx, permit)
+    if found.state != WHOLE:
+        raise BadRequest(
+            f"The import has {found.records} records and not the file's last one: send the rest. A file without a last record was cut: export again"
+        )
+    if tx.nodes.find(ROOT_ID, "metalake", found.name) is not None:
+        raise AlreadyExists(
+            f"Metalake {found.name} already exists: give this up and import under another name", kind="metalake"
+        )
+    tx.imports.show(found, owner_id=_owner(tx, found, admins=permit.command.admins))
+    tx.tasks.create(PRUNE_IMPORT, _import_view(found.id))
+    return FinishedImport(found.name, found.records, found.masked)
+
+
+def _owner(tx: Tx, found: MetalakeImport, *, admins: frozenset[str]) -> int:
+    """Return the metalake's owner. Raises BadRequest when the file names one that is not in it."""
+    if found.owner_id:
+        ref = tx.imports.refs(found.id, [found.owner_id]).get(found.owner_id)
+        if ref is None or ref.kind not in (Kind.USER, Kind.GROUP):
+            raise BadRequest(f"Record 2: the metalake's owner {found.owner_id} is no user or group of the file")
+        owner = ref.new_id
+    else:
+        drafts = list(tx.drafts)
+        user = tx.principals.find(found.metalake_id, Kind.USER, tx.actor)
+        if user is None:
+            check_new_user(tx, tx.actor, admins=admins)
+            user = principal_create(tx, found.metalake_id, kind=Kind.USER, name=tx.actor)
+        owner = user.id
+        tx.drafts = drafts  # the user's change is older than the metalake's name: nobody can have missed it
+    tx.owners.insert(found.metalake_id, owner)
+    return owner
+
+
+async def import_give_up(ctx: Context, import_id: int) -> None:
+    """Give an import up: what it has taken is wiped. Raises NotFound."""
+
+    def decide(request_view: RequestView) -> Permit[ImportEnd]:
+        return request_view.permit(
+            ImportEnd(import_id), request_view.require(Action.METALAKE_IMPORT, ()), zone=lock_of(import_id)
+        )
+
+    await import_load(ctx, import_id)
+    await ctx.write(RequestScope(), decide, import_abandon)
+    ctx.services.wake_worker()
+
+
+def import_abandon(tx: Tx, permit: Permit[ImportEnd]) -> None:
+    """Take no more of it, and leave the task that wipes it."""
+    found = _open(tx, permit)
+    tx.imports.give_up(found.id)
+    tx.tasks.create(PRUNE_IMPORT, _import_view(found.id))
+
+
+def _open(tx: Tx, permit: Permit[ImportEnd]) -> MetalakeImport:
+    found = tx.imports.read(permit.command.import_id)
+    if found is None or found.state not in (OPEN, WHOLE):
+        raise no_import(permit.command.import_id)
+    return found
+
+
+def _import_view(import_id: int) -> str:
+    return msgspec.json.encode(PruneImport(import_id)).decode()
+
+
+async def import_prune(work: TaskContext, payload: PruneImport) -> None:
+    """Forget what an ended import has left, a few hundred rows at once."""
+    while await work.submit(lambda tx: tx.imports.prune(payload.import_id, limit=PRUNED_AT_ONCE)):
+        pass
+
+
+async def imports_prune(work: TaskContext) -> None:
+    """Give up imports that nobody has fed for a day."""
+
+    def give_up(tx: Tx) -> None:
+        for import_id in tx.imports.idle(before=tx.now_ms - IDLE_MS):
+            tx.imports.give_up(import_id)
+            tx.tasks.create(PRUNE_IMPORT, _import_view(import_id))
+
+    await work.submit(give_up)

@@ -1,0 +1,229 @@
+"""Requests to another Iceberg catalog that one of ours shows: decided here by the tree's rights, then passed on, then noted where something hangs on it.
+
+May import the rooms below, and `sources` for requests and their answers. Knows no body: whoever calls has built the request from what is decided on
+here. As everywhere with sources, access is the tree's alone, and what is there is the source's alone (decision record 0083).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
+from limnos.services.federation.placeholder_nodes import (
+    check_existence_probe,
+    find_source_object,
+    placeholder_find,
+    placeholder_permit,
+    placeholder_submit,
+)
+from limnos.services.federation.schemas import schemas_visible
+from limnos.services.federation.source_objects import (
+    VisibleSourceNames,
+    namespace_objects_visible,
+    parent_chain,
+    placeholder_drop,
+    placeholder_drop_permit,
+    refuse_protected,
+)
+from limnos.services.federation.sources import ask_source, catalog_source_of
+from limnos.sources.connectors.capabilities import SourceNames, with_rest
+from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
+    from limnos.services.federation.sources import CatalogSource
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.connectors.capabilities import RestCall, RestReply
+
+
+class SourceObjectRequest(NamedTuple):
+    """An object of a source, what is to be done to it, and what lets somebody know that it is missing."""
+
+    kind: Kind
+    path: Levels
+    action: Action
+    probe: Action | None = None
+
+
+class VendingDecision(NamedTuple):
+    """What a caller may have of a table beside its metadata."""
+
+    origin: CatalogSource
+    vends: bool
+    """Credentials, if the source gives some out."""
+
+
+class SourceTableCommit(NamedTuple):
+    """A commit to one table among several; one that `makes` it."""
+
+    path: Levels
+    makes: bool
+
+
+async def endpoints_of_source(ctx: Context, scope: RequestScope) -> frozenset[str]:
+    """Return what the source serves, to who may use the catalog."""
+
+    def decide(request_view: RequestView) -> CatalogSource:
+        request_view.require_in_use()
+        request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+        return catalog_source_of(request_view)
+
+    origin = await ctx.read(scope, decide)
+    return await ask_source(ctx, origin, of=with_rest, question=lambda found: found.endpoints())
+
+
+async def _exchange(ctx: Context, origin: CatalogSource, *, call: RestCall) -> RestReply:
+    return await ask_source(
+        ctx, origin, of=with_rest, question=lambda found: found.exchange(call), changes=call.changes
+    )
+
+
+async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: RestCall) -> SourceNames:
+    """Return the names of a list that the caller sees: a page as the source cuts it, or all."""
+
+    def decide(request_view: RequestView) -> VisibleSourceNames:
+        if kind is Kind.NAMESPACE:
+            return schemas_visible(request_view, call.namespace)
+        return namespace_objects_visible(request_view, call.namespace, kind=kind, action=Action(f"{kind.word}_list"))
+
+    seen = await ctx.read(scope, decide)
+    found = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
+    return SourceNames(seen.of(found.names), found.token)
+
+
+async def forward_request(
+    ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall
+) -> RestReply:
+    """Pass on a request about something that is there. Raises Forbidden, and what the source says."""
+    source_lookup = await ctx.read(scope, lambda request_view: _find_source_object(request_view, thing))
+    await check_existence_probe(ctx, source_lookup)
+    return await _exchange(ctx, source_lookup.origin, call=call)
+
+
+def _find_source_object(request_view: RequestView, thing: SourceObjectRequest) -> SourceLookup:
+    return find_source_object(request_view, thing.kind, path=thing.path, action=thing.action, probe=thing.probe)
+
+
+async def forward_load(
+    ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None
+) -> tuple[RestReply, VendingDecision]:
+    """Pass on a request for a table; `vending` is the same with credentials, for who wants them and may have them."""
+
+    def decide(request_view: RequestView) -> tuple[SourceLookup, VendingDecision]:
+        source_lookup = _find_source_object(request_view, thing)
+        return source_lookup, _decide_vending(
+            request_view, source_lookup.origin, chain=placeholder_find(request_view, Kind.TABLE, path=thing.path)[1]
+        )
+
+    source_lookup, vending_decision = await ctx.read(scope, decide)
+    await check_existence_probe(ctx, source_lookup)
+    if vending is None or not vending_decision.vends:
+        return await _exchange(ctx, source_lookup.origin, call=call), vending_decision._replace(vends=False)
+    return await _exchange(ctx, source_lookup.origin, call=vending), vending_decision
+
+
+def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: SecurableChain) -> VendingDecision:
+    """Say whether the caller gets credentials: they can do what the source lets this server do."""
+    rule = origin.properties.get(VENDED, NEVER)
+    if rule == NEVER:
+        return VendingDecision(origin, vends=False)
+    action = Action.TABLE_READ if rule == TO_READERS else Action.TABLE_COMMIT
+    return VendingDecision(origin, request_view.decide(action, chain).allowed)
+
+
+async def forward_create(
+    ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None = None, stages: bool = False,
+    overwrites: bool = False,
+) -> tuple[RestReply, VendingDecision]:  # fmt: skip
+    """Pass on a request that makes something, whose maker then owns it. What is only staged is nobody's; what is overwritten keeps its owner.
+
+    `thing.action` is done to what it lies in.
+    """
+
+    def decide(request_view: RequestView) -> tuple[VendingDecision, bool, Permit[PlaceholderCreate]]:
+        request_view.require_in_use()
+        permit = _create_permit(request_view, thing.kind, path=thing.path, action=thing.action)
+        node, chain = placeholder_find(request_view, thing.kind, path=thing.path)
+        if overwrites:
+            request_view.require(Action.TABLE_DROP, chain)
+        origin = catalog_source_of(request_view)
+        return (
+            VendingDecision(origin, origin.properties.get(VENDED, NEVER) != NEVER),
+            node is not None,
+            permit,
+        )  # its maker will own it
+
+    vending_decision, has_shadow, permit = await ctx.read(scope, decide)
+    if vending is None or not vending_decision.vends:
+        vending_decision = vending_decision._replace(vends=False)
+    reply = await _exchange(
+        ctx, vending_decision.origin, call=vending if vending is not None and vending_decision.vends else call
+    )
+    if not stages and not (overwrites and has_shadow):
+        await placeholder_submit(ctx, permit)
+    return reply, vending_decision
+
+
+async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall) -> RestReply:
+    """Pass on a request that takes something away, and drop what stood for it. Raises Protected, Forbidden."""
+    source_lookup, permit = await ctx.read(
+        scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
+    )
+    await check_existence_probe(ctx, source_lookup)
+    await refuse_protected(ctx, source_lookup)
+    reply = await _exchange(ctx, source_lookup.origin, call=call)
+    await placeholder_drop(ctx, permit)
+    return reply
+
+
+async def forward_rename(ctx: Context, scope: RequestScope, *, kind: Kind, target: Levels, call: RestCall) -> None:
+    """Pass on another name or namespace of a table or view; what stands for it follows."""
+    source_lookup, permit = await ctx.read(
+        scope, lambda request_view: decide_placeholder_move(request_view, kind, source=call.path, target=target)
+    )
+    await _exchange(ctx, source_lookup.origin, call=call)
+    await placeholder_follow(ctx, permit)
+
+
+async def forward_commit(
+    ctx: Context, scope: RequestScope, *, changes: Sequence[SourceTableCommit], call: RestCall
+) -> RestReply:
+    """Pass on commits to one or several tables, all decided at one moment; who makes a table owns it."""
+
+    def decide(request_view: RequestView) -> tuple[CatalogSource, list[Permit[PlaceholderCreate]]]:
+        request_view.require_in_use()
+        for change in changes:
+            _require_commit(request_view, change)
+        news = [each.path for each in changes if each.makes]
+        permits = [_create_permit(request_view, Kind.TABLE, path=path, action=Action.TABLE_CREATE) for path in news]
+        return catalog_source_of(request_view), permits
+
+    origin, permits = await ctx.read(scope, decide)
+    reply = await _exchange(ctx, origin, call=call)
+    for permit in permits:
+        await placeholder_submit(ctx, permit)
+    return reply
+
+
+def _create_permit(request_view: RequestView, kind: Kind, *, path: Levels, action: Action) -> Permit[PlaceholderCreate]:
+    return placeholder_permit(
+        request_view, kind, path=path, decision=request_view.require(action, parent_chain(request_view, path))
+    )
+
+
+def _require_commit(request_view: RequestView, change: SourceTableCommit) -> None:
+    if len(change.path) < 2:
+        raise BadRequest("A table lies in a namespace: name at least two levels")
+    if change.makes:
+        request_view.require(Action.TABLE_CREATE, parent_chain(request_view, change.path))
+    else:
+        find_source_object(request_view, Kind.TABLE, path=change.path, action=Action.TABLE_COMMIT)

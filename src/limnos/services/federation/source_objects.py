@@ -1,0 +1,157 @@
+"""What schemas, tables and topics of outside systems have in common: which names of a list are seen, and how something is made or dropped there.
+
+May import the rooms below, and `sources` for capabilities. Knows no kind of thing: whoever calls says what is asked of the source. Each function decides
+first, on one scene, and then asks; what a caller may not know of is refused in the same words whether the source has it or not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from limnos.access.policy import ITEMS
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import ProtectedObject
+from limnos.model.kinds import Kind
+from limnos.names.path import check_gravitino_name
+from limnos.services.federation.placeholder_nodes import (
+    find_source_object,
+    placeholder_find,
+    placeholder_permit,
+    placeholder_submit,
+    submit_source_change,
+)
+from limnos.services.federation.sources import ask_source, catalog_source_of
+from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, list_all_names, page_of
+from limnos.store.protection import protection_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.access.actions import Action
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import Node
+    from limnos.model.permits import Permit
+    from limnos.model.records import NodeRecord
+    from limnos.names.path import Levels
+    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
+    from limnos.services.federation.sources import CatalogSource
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.sources.connectors.capabilities import BaseCatalog
+    from limnos.store.tx import Tx
+
+C = TypeVar("C")
+
+
+class VisibleSourceNames(NamedTuple):
+    """Which names of a list the caller sees: those of `shown`, and of those that nothing stands for all or none."""
+
+    origin: CatalogSource
+    path: Levels
+    shown: frozenset[str]
+    others: bool
+    known: frozenset[str]
+
+    def of(self, names: list[str]) -> list[str]:
+        """Return the names that are seen, in their order."""
+        return [name for name in names if (name in self.shown if name in self.known else self.others)]
+
+
+def visible_names_of_container(
+    request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
+) -> VisibleSourceNames:
+    """Return which names of a kind in a container the caller sees, whatever the source will list."""
+    listed = page_of(request_view, action, kind=kind, chain=chain, asked=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
+    known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
+    others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
+    return VisibleSourceNames(
+        catalog_source_of(request_view), path, frozenset(listed.texts()), others, frozenset(known)
+    )
+
+
+def namespace_objects_visible(
+    request_view: RequestView, schema: Levels, *, kind: Kind, action: Action
+) -> VisibleSourceNames:
+    """Decide on listing what a schema has of a kind. Raises Forbidden."""
+    request_view.require_in_use()
+    chain = placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
+    request_view.require(action, chain)
+    return visible_names_of_container(request_view, schema, chain=chain, kind=kind, action=action)
+
+
+def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
+    """Return the chain of what an object lies in, as far as anything stands for that."""
+    return (
+        placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1] if path[:-1] else request_view.settled.outer
+    )
+
+
+async def create_in_source(
+    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], None], record: NodeRecord | None = None,
+) -> tuple[CatalogSource, Node | None]:  # fmt: skip
+    """Make something in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (what it lies in), BadRequest, Unsupported, Forbidden.
+
+    `action` is done to what it lies in; `record` is what is kept of it here.
+    """
+    check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
+
+    def decide(request_view: RequestView) -> tuple[CatalogSource, Permit[PlaceholderCreate]]:
+        request_view.require_in_use()
+        decision = request_view.require(action, parent_chain(request_view, path))
+        return catalog_source_of(request_view), placeholder_permit(
+            request_view, kind, path=path, decision=decision, record=record
+        )
+
+    origin, permit = await ctx.read(scope, decide)
+    await ask_source(ctx, origin, of=of, question=question, changes=True)
+    return origin, await placeholder_submit(ctx, permit)
+
+
+async def drop_in_source(
+    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], None],
+) -> None:  # fmt: skip
+    """Drop something in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Unsupported, Forbidden."""
+    source_lookup, permit = await ctx.read(
+        scope,
+        lambda request_view: placeholder_drop_permit(
+            request_view, find_source_object(request_view, kind, path=path, action=action)
+        ),
+    )
+    await refuse_protected(ctx, source_lookup)
+    await ask_source(ctx, source_lookup.origin, of=of, question=question, changes=True)
+    await placeholder_drop(ctx, permit)
+
+
+async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
+    """Refuse to drop what lies in something that is protected with all that is below. Raises Protected."""
+    found = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
+    if found is not None and (
+        found.below or (source_lookup.node is not None and found.node_id == source_lookup.node.id)
+    ):
+        raise ProtectedObject(
+            f"{source_lookup.path[-1]} lies in what is protected with all that is below: end that protection first",
+            kind=source_lookup.kind.word,
+        )
+
+
+def placeholder_drop_permit(
+    request_view: RequestView, source_lookup: SourceLookup
+) -> tuple[SourceLookup, Permit[Node] | None]:
+    """Return the permit to drop what stands for an object that the source is going to drop; None where nothing does."""
+    if source_lookup.node is None or source_lookup.refusal is not None:
+        return source_lookup, None
+    return source_lookup, request_view.permit(source_lookup.node, source_lookup.decision, zone=request_view.catalog.id)
+
+
+async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
+    """Drop what stood for an object that the source has no longer. Nothing has to stand for it, and nobody has to be let in again."""
+    if permit is not None:
+        await submit_source_change(ctx, permit, mutation=_drop)
+
+
+def _drop(tx: Tx, permit: Permit[Node]) -> None:
+    held = tx.nodes.live(permit.command.id)
+    if held is not None:
+        tx.nodes.drop(held)

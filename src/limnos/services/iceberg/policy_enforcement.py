@@ -1,0 +1,240 @@
+"""Scans of whom read restrictions bind: files of a plan become files in which nothing is that may not be seen.
+
+May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is shown lies in a place of the catalog's own warehouse that is set aside for it, by
+the table, and what binds the reader: readers whom the same binds share it while a plan needs it. Nothing of the reader's own filter comes to the files as they are stored, for which of them are named would tell
+values that are masked. Decision record 0093.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.field_ids import field_ids_of
+from limnos.formats.iceberg.read_restrictions import reading_shape
+from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
+from limnos.formats.scans.request import ScanRequest
+from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, UnsupportedOperation
+from limnos.services.iceberg.restricted_reads import QuotaMeter, directory_hold, directory_leave
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.iceberg.scans import ScanTasks, scan_of
+from limnos.services.request.coalescing import RequestCoalescer
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.request.parallel import map_concurrently
+from limnos.services.vending.credentials import VENDOR, VendedCredentials, credential_request_of
+from limnos.sources.credentials import FileRights
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
+    from limnos.formats.scans.request import ScanScope
+    from limnos.services.iceberg.scans import ScanTarget, TableScan
+    from limnos.services.request.context import Context
+
+log = get_logger("limnos.restricting")
+AT_ONCE: Final = 4
+READS: Final = FileRights(reads=True, writes=False)
+_UNREADABLE: Final = "A restricted table's manifests are not read here"
+_WHAT_TO_DO: Final = "one is missing, damaged, too large or elsewhere. Have whoever owns the table look at the server's log, and write its manifests anew"
+_STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
+
+
+class RestrictedPlan(NamedTuple):
+    """A plan as a bound reader gets it, and where its files lie; None where it names none."""
+
+    told: ScanTasks
+    into: str | None
+    plan: str
+
+
+def narrow_request(asked: ScanRequest, bound: BoundRestrictions) -> ScanRequest:
+    """Return what is planned for a bound reader: their snapshots, and of the rows what the restrictions leave."""
+    planned = ScanRequest(
+        snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id
+    )  # fmt: skip
+    if bound.row_filter is None:
+        return planned
+    return msgspec.structs.replace(planned, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
+
+
+async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions) -> RestrictedPlan:
+    """Plan a scan for a bound reader, a portion of its manifests at a time.
+
+    Raises BadRequest (snapshots, columns or values that the table does not have), Unsupported, StorageFailed, Unavailable. What else goes wrong is told without a file's name.
+    """
+    require_warehouse(scanned)
+    with _hide_file_names(scanned):
+        scanned.place.check(scanned.document.location)
+    scan = await scan_of(ctx, scanned._replace(asked=narrow_request(scanned.asked, bound), bound=None))
+    residual = await _residual(ctx, scanned, aim=scan.aim)
+    plan = token_hex(16)
+    if residual == b"false":
+        return RestrictedPlan(ScanTasks(b"", b"", 0), None, plan)
+    shape = await _shape(ctx, scanned, bound=bound, query=token_hex(16))
+    directory = await directory_hold(ctx, scanned, bound=bound, plan=plan)
+    quota_meter = QuotaMeter(ctx, scanned, location=directory.location)
+    restricted_rewrite = _RestrictedRewrite(
+        ctx, scanned, shape=shape, into=directory.location, residual=residual, quota_meter=quota_meter
+    )
+    try:
+        found = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
+    except BaseException:
+        await asyncio.shield(_abandon_plan(ctx, scanned, bound=bound, plan=plan, quota_meter=quota_meter))
+        raise
+    await quota_meter.settle()
+    return RestrictedPlan(ScanTasks(b",".join(filter(None, found)), b"", 0), directory.location, plan)
+
+
+async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
+    """Have the files of a plan rewritten, a portion of its manifests at a time."""
+    found: list[bytes] = []
+    with _hide_file_names(scanned):
+        needed = await scan.needed()
+    for part in scan.parts(needed):
+        with _hide_file_names(scanned):
+            told = await scan.tasks(part)
+        found.append(await restricted_rewrite.files(told))
+    return found
+
+
+async def _abandon_plan(
+    ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str, quota_meter: QuotaMeter
+) -> None:
+    """End a plan that failed, or whose client has gone. What it wrote is counted, and stays for a while where others may use it."""
+    try:
+        await quota_meter.settle()
+        await directory_leave(ctx, scanned, bound=bound, plan=plan)
+    except LimnosError as error:
+        log.warning("a restricted plan that was given up is counted until it expires", error=error.message)
+
+
+async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
+    """Return what the table's files are read with, and what becomes of them. `query` tells one query from others."""
+    document = scanned.document
+    if is_heavy(document):
+        (told,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
+        metadata: Json = msgspec.json.decode(told)
+    else:
+        metadata = reading_shape(iceberg_metadata.decode(document.body))
+    salt = query if bound.is_local else ""
+    return {"metadata": metadata, "row_filter": bound.row_filter, "masks": bound.masks, "salt": salt}
+
+
+async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> bytes:
+    """Return the reader's own filter as tasks tell it, held against the columns that they are told of: those of today. Raises BadRequest."""
+    if not scanned.asked.names_fields:
+        return b"true"
+    today = aim.today or aim.schema
+    seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
+    parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.asked))
+    (residual,) = await SCAN_OFFLOADER.of(ctx.services).do("scan-residual", *parts, caller=scanned.asker.name)
+    return residual
+
+
+@contextmanager
+def _hide_file_names(scanned: ScanTarget) -> Iterator[None]:
+    """Refuse in words that name no file: names tell values, and where the table lies. What went wrong stands in the log."""
+    try:
+        yield
+    except (BadRequest, InvalidTable, MissingFile, StorageFailed, UnsupportedOperation) as error:
+        log.warning(_UNREADABLE, node_id=scanned.document.node_id, caller=scanned.asker.name, error=error.message)
+        refused = UnsupportedOperation if isinstance(error, (BadRequest, UnsupportedOperation)) else StorageFailed
+        raise refused(f"{_UNREADABLE}: {_WHAT_TO_DO}") from None
+
+
+class _RestrictedRewrite:
+    """Has the files of one scan shown as its reader may see them. `shape` is what they are read with, `residual` the reader's own filter."""
+
+    def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
+        self._ctx, self._scanned, self._shape = ctx, scanned, shape
+        self._into, self._residual, self._spending = into, msgspec.Raw(residual), quota_meter
+        ids = field_ids_of(scanned.document.body)
+        self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
+        self._told_bytes = 0
+
+    async def files(self, told: ScanTasks) -> bytes:
+        """Show every file of a part of a plan. Raises Unsupported, StorageFailed, Unavailable."""
+        tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
+        deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
+        self._tell(len(tasks) * len(bytes(self._residual)))
+
+        async def show(task: Json) -> Json:
+            return await self._show(task, deletes)
+
+        found = await map_concurrently(tasks, show, at_once=AT_ONCE)
+        return b",".join([self._task(each) for each in found if each["record-count"]])
+
+    def _tell(self, size: int) -> None:
+        """Count what an answer comes to, before it is made. Raises Unsupported."""
+        self._told_bytes += size
+        if self._told_bytes > TOLD_BYTES_MAX:
+            raise UnsupportedOperation(TOLD_TOO_MUCH)
+
+    async def _show(self, task: Json, deletes: list[Json]) -> Json:
+        numbers = task.get("delete-file-references", [])
+        own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
+        place = self._scanned.place
+        name = hashlib.sha256(msgspec.json.encode([self._shape, task["data-file"], own])).hexdigest()[:32]
+        question = {
+            "shape": self._shape, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
+            "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
+        }  # fmt: skip
+
+        async def rewrite() -> bytes:
+            answer, size = await SCAN_OFFLOADER.of(self._ctx.services).do(
+                "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
+            )
+            await self._spending.add(int(size))
+            return answer
+
+        key = (self._into.encode(), name.encode())  # plans that want the same file wait for one rewrite
+        found: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
+        return found
+
+    def _task(self, found: Json) -> bytes:
+        """Spell a file that may be seen as a task, with the reader's own filter, and the statistics that they ask for."""
+        file: Json = {
+            "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
+            "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
+        }  # fmt: skip
+        for name in _STATISTICS:
+            values = found.get(name)
+            kept = (
+                [each for each in zip(values["keys"], values["values"], strict=True) if each[0] in self._wanted]
+                if isinstance(values, dict)
+                else []
+            )
+            if kept:
+                keys, spelled = zip(*kept, strict=True)
+                file[name] = {"keys": keys, "values": spelled}
+        return msgspec.json.encode({"data-file": file, "residual-filter": self._residual})
+
+
+def require_warehouse(scanned: ScanTarget) -> None:
+    """Raise Unsupported where the catalog has no place of its own."""
+    if scanned.place.home is None:
+        raise UnsupportedOperation(
+            "The catalog's warehouse is not one that this server may use, so nothing can be shown to whom restrictions bind"
+        )
+
+
+async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str) -> VendedCredentials | None:
+    """Return credentials that read what is shown, and nothing else; None where none are given out."""
+    wanted = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
+    if wanted is None:
+        return None
+    found = await VENDOR.of(ctx.services).given(wanted)
+    return VendedCredentials(found, into, READS, scanned.place.catalog.properties)
+
+
+REWRITES: ComponentKey[RequestCoalescer] = ComponentKey("rewrites", lambda _: RequestCoalescer())

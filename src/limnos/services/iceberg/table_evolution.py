@@ -1,0 +1,62 @@
+"""Changes of an Iceberg table that are made of what is there: read, build the commit, and again when another commit came first.
+
+May import the rooms below. Knows no wire format: what is asked is a function of the stored document. The commit is one as any client's, so
+there is one place for its checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.entities import MetadataDocument, Node
+from limnos.model.errors import CommitConflict
+from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg.commits import lost_race_pause, table_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope, RequestView
+
+TRIES_MAX: Final = 50
+"""How often a change is built anew: others would have had to commit each time between two looks."""
+
+
+class EvolvedTable(NamedTuple):
+    """A table as a change left it."""
+
+    node: Node
+    document: MetadataDocument
+
+
+async def table_evolve(
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    build: Callable[[MetadataDocument], tuple[list[object], list[object]]],
+) -> EvolvedTable:
+    """Commit the requirements and updates that `build` makes of the stored document. Raises NotFound, Forbidden, CommitConflict."""
+
+    def look(request_view: RequestView) -> EvolvedTable:
+        node = table_find(request_view, path[:-1], path[-1], Action.TABLE_ALTER).entity
+        return EvolvedTable(node, request_view.document(node.id))
+
+    for attempt in range(TRIES_MAX):
+        found = await ctx.read(scope, look)
+        requirements, updates = build(found.document)
+        if not updates:
+            return found
+        mine: list[object] = [{"type": "assert-table-uuid", "uuid": found.document.uuid}, *requirements]
+        try:
+            document, _ = await table_commit(
+                ctx, scope, namespace=path[:-1], name=path[-1], requirements=mine, updates=updates
+            )
+        except CommitConflict:
+            await lost_race_pause(attempt)
+            continue
+        return EvolvedTable(found.node, document)
+    raise CommitConflict("Too many commits to this table at once: read it again and retry")

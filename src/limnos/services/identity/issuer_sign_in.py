@@ -1,0 +1,139 @@
+"""Signing in by a token of an outside issuer: it is checked, and the metalakes learn what it says of its user.
+
+May import the rooms below. Knows no wire format and no network: who fetches the issuer's keys is given (`ISSUER.of(services)`). A user whom an
+issuer vouches for becomes one of the metalakes that the settings name, and a member of those groups there that the newest token
+tells, before the request that brings the token is decided on; so explanations, lists and other nodes know no difference.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential
+from limnos.access.subjects import principal_of
+from limnos.model.decisions import Decision, DecisionFactor
+from limnos.model.entities import Principal
+from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.lookup.principal_names import check_new_name, principal_create
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.per_key_queue import PerKeyQueue
+from limnos.services.request.request_view import RequestScope
+from limnos.store.principals import signed_in_read, user_status_read
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.model.principals import IssuerIdentity
+    from limnos.services.request.node_services import AuditedRequest, NodeServices
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.tx import Tx
+
+
+class UserSignIn(msgspec.Struct, frozen=True):
+    """Write down what an issuer's token says of a user; `groups` is None where it tells none."""
+
+    metalake_id: int
+    user: str
+    issued_ms: int
+    groups: tuple[Principal, ...] | None
+
+
+async def sign_in(
+    services: NodeServices, header: bytes, *, request_id: str, asker: AuditedRequest | None = None
+) -> Credential:
+    """Check the JWT of an Authorization header and have the metalakes learn of its user; one at a time for one token.
+
+    Raises Unauthenticated, Unavailable.
+    """
+    authenticator = services.authenticator
+    async with SIGN_INS.of(services).turn(hash(header)):
+        found = authenticator.credential(header)
+        if found is not None:
+            return found
+        identity = await ISSUER.of(services).identity(header[len("bearer ") :].strip().decode("latin-1"))
+        credential = Credential(identity.user, expires_ms=identity.expires_ms)
+        ctx = Context(services, credential, request_id, asker=asker)
+        try:
+            await _check_user(ctx, identity.user)
+            for metalake in ISSUER.of(services).metalakes:
+                with suppress(
+                    NotFound, PermissionDenied
+                ):  # no such metalake now; a user who is disabled stays as they are
+                    await _write_user(ctx, metalake, identity=identity)
+        except BadRequest as error:
+            raise AuthenticationFailed(
+                f"The token of the outside issuer names a user who cannot be: {error.message}"
+            ) from error
+        authenticator.remember(header, credential, for_s=ISSUER.of(services).remember_s)
+        return credential
+
+
+async def _check_user(ctx: Context, user: str) -> None:
+    """Refuse the name of a user whom nobody knows yet, if no new user may have it. Raises BadRequest."""
+    admins = ctx.services.rules.service_admins
+    if user in admins:
+        return
+    try:
+        check_new_name(user, Kind.USER, known=admins)
+    except BadRequest:
+        if not (await ctx.look_up(lambda: user_status_read(user))).is_known:
+            raise
+
+
+async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) -> None:
+    """Write what a metalake does not know yet."""
+    user = await ctx.read(
+        RequestScope(metalake),
+        lambda request_view: principal_of(request_view.view, request_view.zone, Kind.USER, identity.user),
+    )
+    if user is not None:
+        if identity.groups is None:
+            return
+        known = await ctx.look_up(lambda: signed_in_read(user.id))
+        if known is not None and known >= identity.issued_ms:
+            return
+
+    def decide(request_view: RequestView) -> Permit[UserSignIn]:
+        groups = None if identity.groups is None else _known_groups(request_view, identity.groups)
+        reason = Decision(
+            True,
+            Action.USER_LOAD.word,
+            ROOT_ID,
+            "server",
+            identity.user,
+            (DecisionFactor("self"),),
+            request_view.stamps,
+        )
+        return request_view.permit(
+            UserSignIn(request_view.metalake.id, identity.user, identity.issued_ms, groups), reason
+        )
+
+    await ctx.write(RequestScope(metalake), decide, user_sign_in)
+
+
+def _known_groups(request_view: RequestView, names: tuple[str, ...]) -> tuple[Principal, ...]:
+    """Return those that are groups of the metalake: an issuer's other groups mean nothing here."""
+    found = for_each(names, lambda name: principal_of(request_view.view, request_view.metalake.id, Kind.GROUP, name))
+    return tuple(group for group in found if group is not None)
+
+
+def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:
+    """Add the user where there is none, and make their issued memberships what the token says, unless a newer one spoke."""
+    command = permit.command
+    user = tx.principals.find(command.metalake_id, Kind.USER, command.user)
+    if user is None:
+        user = principal_create(tx, command.metalake_id, kind=Kind.USER, name=command.user)
+    if not tx.principals.sign_in(user, command.issued_ms) or command.groups is None:
+        return
+    groups = [tx.principals.by_id(group.id) or tx.stale() for group in command.groups]
+    tx.principals.issue(user, groups)
+
+
+SIGN_INS: ComponentKey[PerKeyQueue] = ComponentKey("sign_ins", lambda _: PerKeyQueue())

@@ -1,0 +1,146 @@
+"""A catalog that shows a directory: what lies in it is listed and described as it is now, under the rights that the catalog gives.
+
+May import the rooms below, and `sources` for the shapes of questions. Nothing of a directory is a node of the tree: rights are those on the catalog and above, and
+nothing is made, moved or dropped there by this server; rows are read as those of any table. Decision record 0054.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.files import is_local, leads_within
+from limnos.model.errors import InvalidTable, NotFound, OutsideRoots
+from limnos.model.records import TableRecord
+from limnos.names.iceberg import render
+from limnos.services.lance.tables import LanceTable, has_data, lance_load
+from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
+from limnos.services.request.catalog_storage import DIRECTORY, catalog_storage_of
+from limnos.sources.lance.questions import Contents, DirectoryContents, DirectoryTableEntry
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.names.path import Levels
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.context import Context
+    from limnos.services.request.name_pages import PageRequest
+    from limnos.services.request.request_view import RequestScope, RequestView
+
+
+class CatalogDirectory(NamedTuple):
+    """A directory that a catalog shows, and the catalog's place, which knows what the server may read."""
+
+    catalog: Node
+    location: str
+    place: CatalogStorage
+
+
+class DirectoryPage(NamedTuple):
+    """A page of names, and the one to go on after."""
+
+    names: list[str]
+    last: str | None
+
+
+def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDirectory | None:
+    """Return the directory that the scene's catalog shows, for who may do the action to all that is in the catalog; None for other catalogs.
+
+    Raises Forbidden, NotInUse.
+    """
+    location = None if request_view.settled.catalog is None else request_view.catalog_record.properties.get(DIRECTORY)
+    if not location:
+        return None
+    request_view.require_in_use()
+    request_view.require(action, request_view.settled.outer)
+    request_view.defaults.location_conflicts.refuse(request_view.catalog.id, what="directory")
+    return CatalogDirectory(request_view.catalog, location.rstrip("/"), catalog_storage_of(request_view))
+
+
+async def directory_open(ctx: Context, sight: CatalogDirectory) -> DirectoryContents:
+    """List what lies in a directory. Raises OutsideRoots where the server may not read it any more, StorageFailed, InvalidTable."""
+    allowed, properties = sight.place.allowed, sight.place.catalog.properties
+    allowed.check_root(sight.location)
+    allowed.check_use(properties)
+    _require_within(sight, sight.location)
+    question = Contents(sight.location, storage_options_of(properties))
+    return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=DirectoryContents)
+
+
+def _require_within(sight: CatalogDirectory, location: str) -> None:
+    """Refuse a place from which links lead to where the server may not read."""
+    allowed = sight.place.allowed
+    if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
+        raise OutsideRoots(
+            f"{location} leads to where this server may not read: put the files themselves there", location=location
+        )
+
+
+def namespaces_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest) -> DirectoryPage:
+    """Return a page of the namespaces directly in one. Raises NotFound."""
+    properties_in(found, levels)
+    names = [each.path[-1] for each in found.namespaces if each.path[:-1] == levels]
+    return _page(names, asked)
+
+
+def tables_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest, declared: bool) -> DirectoryPage:
+    """Return a page of the tables directly in a namespace; without `declared` only those with data. Raises NotFound (of the namespace)."""
+    properties_in(found, levels)
+    tables = [each for each in found.tables if each.path[:-1] == levels and (declared or not each.declared)]
+    return _page([each.path[-1] for each in tables], asked)
+
+
+def properties_in(found: DirectoryContents, levels: Levels) -> dict[str, str]:
+    """Return a namespace's properties. Raises NotFound."""
+    if not levels:
+        return {}
+    for each in found.namespaces:
+        if each.path == levels:
+            return each.properties
+    raise NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
+
+
+def _page(names: list[str], asked: PageRequest) -> DirectoryPage:
+    left = sorted(name for name in names if name > asked.after)
+    shown = left if asked.size is None else left[: asked.size]
+    return DirectoryPage(shown, shown[-1] if shown and len(shown) < len(left) else None)
+
+
+async def table_in(ctx: Context, sight: CatalogDirectory, *, levels: Levels) -> tuple[LanceTable, DirectoryTableEntry]:
+    """Find a table of a directory. Raises NotFound (of its namespace, or of itself)."""
+    found = await directory_open(ctx, sight)
+    properties_in(found, levels[:-1])
+    for each in found.tables:
+        if each.path == levels:
+            _require_within(sight, each.location)
+            record = TableRecord(None, each.properties, declared=each.declared)
+            place = sight.place._replace(roots=(sight.location, *sight.place.allowed.roots))
+            return LanceTable(sight.catalog, record, each.location, place), each
+    raise NotFound(f"Table does not exist: {render(levels)}", kind="table")
+
+
+async def find_readable_table(
+    ctx: Context, scope: RequestScope, *, levels: Levels, action: Action = Action.TABLE_LOAD
+) -> LanceTable:
+    """Find a table to read, for who may do the action to it: a node of the tree, or what lies in a directory that the catalog shows.
+
+    Raises NotFound, InvalidTable for a folder that is no table, Forbidden.
+    """
+    found = await ctx.read(
+        scope,
+        lambda request_view: (
+            catalog_directory_of(request_view, action) or lance_load(request_view, levels, action=action)
+        ),
+    )
+    if not isinstance(found, CatalogDirectory):
+        return found
+    table, lain = await table_in(ctx, found, levels=levels)
+    if not lain.declared and not await has_data(ctx, table.location, place=table.place):
+        raise not_a_table_error(table)
+    return table
+
+
+def not_a_table_error(table: LanceTable) -> InvalidTable:
+    """Say that a folder is no table."""
+    return InvalidTable(
+        f"The folder {table.location} does not comply with the Lance table format: no table was written there"
+    )

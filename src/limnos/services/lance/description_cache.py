@@ -1,0 +1,143 @@
+"""Descriptions of Lance tables that are kept while the files they were read from are the same.
+
+May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: whoever asks here was let in by a decision of its own request. Clients commit
+to such tables without a word to this server, so each answer rests on a look at the table's directory of manifests in the same request: every commit makes a
+file there, and so moves the time at which the directory was changed, which nobody can set. A change in the same tick of the file system's clock would not
+move it, so nothing is kept of a directory that was changed only just now. Local tables only: elsewhere the look would cost what it saves. Decision record 0071.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import is_local
+from limnos.formats.lance_manifests import V1, V2, VERSIONS, manifest_name
+from limnos.services.request.node_services import ComponentKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.files import FileIdentity
+    from limnos.model.lance import LanceVersion
+    from limnos.services.lance.tables import LanceTable
+    from limnos.sources.lance.questions import LanceDescription
+
+KEPT_BYTES_MAX: Final = 16 << 20
+ENTRY_BYTES: Final = 2_000
+"""What keeping a description takes besides its texts."""
+SETTLED_NS: Final = 3_000_000_000
+"""How long ago a file must have changed for the next change to have another time, on the coarsest of file systems."""
+
+DescriptionKey = tuple[str, tuple[str, ...]]
+"""A table's location, and the roots that it was within: with other ones it is looked at anew."""
+
+
+class DirectorySnapshot(NamedTuple):
+    """What a table's directory of manifests was like at a time."""
+
+    key: DescriptionKey
+    directory: FileIdentity
+    at_ns: int
+
+
+class CachedDescription(NamedTuple):
+    """A description, what its files were like, and of a managed table what the store had as its newest version."""
+
+    directory: FileIdentity
+    manifest_at: str
+    manifest: FileIdentity
+    top: LanceVersion | None
+    described: LanceDescription
+
+
+class DescriptionCache:
+    """The descriptions of a node; those that were asked for last stay when there is too much."""
+
+    def __init__(
+        self, mark: Callable[[str], FileIdentity | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
+    ) -> None:  # fmt: skip
+        self._mark = mark
+        self._bytes_max = bytes_max
+        self._now_ns = now_ns
+        self._kept: dict[DescriptionKey, CachedDescription] = {}
+        self._bytes = 0
+
+    def directory_snapshot(self, table: LanceTable) -> DirectorySnapshot | None:
+        """Look at a table's directory; None for one whose description is not kept."""
+        if not is_local(table.location):
+            return None
+        at_ns = self._now_ns()
+        directory = self._mark(f"{table.location}/{VERSIONS}")
+        if directory is None or not directory.is_directory:
+            return None
+        return DirectorySnapshot((table.location, table.place.roots), directory, at_ns)
+
+    def find(self, directory_snapshot: DirectorySnapshot, *, top: LanceVersion | None) -> LanceDescription | None:
+        """Return a table's description, if its directory and its newest manifest are as they were; of a managed one, if `top` is, too."""
+        kept = self._kept.get(directory_snapshot.key)
+        if kept is None:
+            return None
+        if (
+            kept.directory != directory_snapshot.directory
+            or not _is_same(kept.top, top)
+            or self._mark(kept.manifest_at) != kept.manifest
+        ):
+            self._drop(directory_snapshot.key)
+            return None
+        self._kept[directory_snapshot.key] = self._kept.pop(directory_snapshot.key)
+        return kept.described
+
+    def keep(
+        self, directory_snapshot: DirectorySnapshot, described: LanceDescription, *, top: LanceVersion | None
+    ) -> None:
+        """Keep what was read after a glance, if nothing has changed since, nor shortly before."""
+        location = f"{directory_snapshot.key[0]}/{VERSIONS}"
+        if self._mark(location) != directory_snapshot.directory or (
+            top is not None and top.version != described.version
+        ):
+            return
+        for scheme in (V2, V1):
+            at = f"{location}/{manifest_name(described.version, scheme)}"
+            manifest = self._mark(at)
+            if manifest is not None:
+                break
+        else:
+            return
+        newest_ns = max(directory_snapshot.directory.changed_ns, manifest.changed_ns)
+        if manifest.is_file and newest_ns < directory_snapshot.at_ns - SETTLED_NS:
+            self._put(
+                directory_snapshot.key, CachedDescription(directory_snapshot.directory, at, manifest, top, described)
+            )
+
+    def _put(self, key: DescriptionKey, kept: CachedDescription) -> None:
+        self._drop(key)
+        self._kept[key] = kept
+        self._bytes += _size(kept)
+        while self._bytes > self._bytes_max:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: DescriptionKey) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._bytes -= _size(kept)
+
+
+def _is_same(kept: LanceVersion | None, top: LanceVersion | None) -> bool:
+    """Say whether two rows are of the same commit: that its manifest was settled changes nothing."""
+    if kept is None or top is None:
+        return kept is top
+    return (kept.version, kept.staged) == (top.version, top.staged)
+
+
+def _size(kept: CachedDescription) -> int:
+    described = kept.described
+    texts = sum(
+        len(key) + len(value) for each in (described.metadata, described.schema_metadata) for key, value in each.items()
+    )
+    return ENTRY_BYTES + len(described.fields) + len(described.logical_fields) + texts
+
+
+DESCRIPTIONS: ComponentKey[DescriptionCache] = ComponentKey(
+    "descriptions", lambda services: DescriptionCache(services.files.mark_now)
+)

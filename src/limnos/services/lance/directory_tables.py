@@ -1,0 +1,253 @@
+"""The rows of the tables in one directory, which is served as it lies: without a store, and whoever asks may do everything.
+
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the shapes of questions, and this room's ways to ask processes. Knows no wire format. Rows are
+read and written by the same processes as a server's, fed the same way: a body that did not end is never committed. A directory is looked at in threads, as its library blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+
+from limnos.formats.lance import is_local
+from limnos.formats.lance_manifests import check_branch
+from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError, NotFound, ServiceUnavailable, StateUnknown
+from limnos.names.iceberg import render
+from limnos.services.lance.row_operations import NO_DATA_MESSAGE, check_keys, check_version
+from limnos.services.lance.table_creation import CREATE, EXIST_OK
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.workers import WorkerTask
+from limnos.services.request.per_key_queue import PerKeyQueue
+from limnos.sources.lance.questions import Explain, LanceWriteResult, Write
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+
+    from limnos.names.path import Levels
+    from limnos.services.lance.workers import LanceWorkers
+    from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
+    from limnos.sources.lance.questions import LanceQuestion, Merge, Query
+
+T = TypeVar("T")
+log = get_logger("limnos.lance")
+
+
+class FolderLimits(NamedTuple):
+    """What one request may take: a batch when it is decoded, a body (0 for any), and time."""
+
+    batch_bytes_max: int
+    body_bytes_max: int
+    seconds: float
+
+
+class FolderTable(NamedTuple):
+    """A table of a directory: where it lies, its properties, and whether it holds no data yet."""
+
+    entry: DirectoryTable
+    location: str
+    is_declared: bool
+
+    @property
+    def uri(self) -> str:
+        """Where it lies, as clients are told."""
+        return f"file://{self.location}" if is_local(self.location) else self.location
+
+
+class CreatedFolderTable(NamedTuple):
+    """A table, and what was written into it; None when it was there and was left alone."""
+
+    table: FolderTable
+    written: LanceWriteResult | None
+
+
+class FolderRequest:
+    """One request: whether something may have been changed by it."""
+
+    def __init__(self) -> None:
+        self.is_submitted = False
+
+    def mark(self, is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
+        """Take note."""
+        self.is_submitted = is_submitted
+
+
+class FolderTables:
+    """The tables of a directory, by their levels."""
+
+    def __init__(self, directory: LanceDirectory, workers: LanceWorkers, *, limits: FolderLimits) -> None:
+        self.directory = directory
+        self.workers = workers
+        self.limits = limits
+        self._lines = PerKeyQueue()
+
+    def table(self, levels: Levels) -> FolderRows:
+        """Return a table's rows; whether there is one shows when something is asked."""
+        return FolderRows(self, levels)
+
+    async def lying(self, levels: Levels) -> FolderTable:
+        """Find a table. Raises NotFound, InvalidTable for a folder that is none, StorageFailed."""
+        return await asyncio.to_thread(self._lying, levels)
+
+    def _lying(self, levels: Levels) -> FolderTable:
+        entry = self.directory.find(levels)
+        return FolderTable(entry, self.directory.location(entry), self.directory.is_declared(entry))
+
+    async def create(
+        self, levels: Levels, *, mode: str, properties: Mapping[str, str], body: AsyncGenerator[bytes, None]
+    ) -> CreatedFolderTable:
+        """Make a table of the rows in a body. Raises NotFound (namespace), AlreadyExists, and what writing rows does.
+
+        One request after another makes a table of the same name: who comes later must know whether the first one's name is given back.
+        """
+        async with self._lines.turn(hash(levels)):
+            return await self._created(levels, mode=mode, properties=properties, body=body)
+
+    async def _created(
+        self, levels: Levels, *, mode: str, properties: Mapping[str, str], body: AsyncGenerator[bytes, None]
+    ) -> CreatedFolderTable:
+        table, is_new = await self._taken(levels, mode=mode, properties=properties)
+        if mode == EXIST_OK and not is_new:
+            await body.aclose()
+            return CreatedFolderTable(table, None)
+        question = Write("", {}, mode=mode, batch_bytes_max=self.limits.batch_bytes_max)
+        try:
+            written = await self.table(levels).feed(question, branch=None, body=body)
+        except StateUnknown:
+            raise
+        except BaseException:
+            if is_new:
+                await asyncio.shield(asyncio.to_thread(self._given_up, levels))
+            raise
+        return CreatedFolderTable(table, written)
+
+    async def _taken(self, levels: Levels, *, mode: str, properties: Mapping[str, str]) -> tuple[FolderTable, bool]:
+        """Find a table, or take its name; says whether it is new. Raises AlreadyExists where the mode wants a new one."""
+        try:
+            table = await self.lying(levels)
+        except NotFound as error:
+            if error.kind != "table":
+                raise
+            await asyncio.to_thread(self.directory.declare, levels, dict(properties))
+            return await self.lying(levels), True
+        if mode == CREATE and not table.is_declared:
+            raise AlreadyExists(f"Table already exists: {render(levels)}", kind="table")
+        return table, False
+
+    def _given_up(self, levels: Levels) -> None:
+        """Give back the name of a table that did not come to be."""
+        try:
+            if self._lying(levels).is_declared:
+                self.directory.drop(levels)
+        except LimnosError as error:
+            log.warning("the folder of a table that was not made is left", table=levels, error=error.message)
+
+    @asynccontextmanager
+    async def within(self, work: FolderRequest) -> AsyncIterator[None]:
+        """Hold a request to its time. Raises Unavailable, StateUnknown."""
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                yield
+        except TimeoutError:
+            late = f"Not done within {self.limits.seconds:g} s"
+            if work.is_submitted:
+                raise StateUnknown(f"{late}, and the change may have been made: look before you repeat it") from None
+            raise ServiceUnavailable(f"{late}, and nothing was changed: ask for less at once, or try again") from None
+
+
+class FolderRows:
+    """The rows of one table of a directory."""
+
+    def __init__(self, folders: FolderTables, levels: Levels) -> None:
+        self._folders = folders
+        self._levels = levels
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """Largest batch that is taken."""
+        return self._folders.limits.batch_bytes_max
+
+    @property
+    def body_bytes_max(self) -> int:
+        """Most bytes of rows in one request."""
+        return self._folders.limits.body_bytes_max
+
+    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
+        """Have something told."""
+        work = FolderRequest()
+        async with self._folders.within(work):
+            worker_task, _ = await self._errand(question, at=at, work=work)
+            return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
+
+    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
+        """Have the table changed."""
+        work = FolderRequest()
+        async with self._folders.within(work):
+            worker_task, _ = await self._errand(question, at=at, work=work, writes=True)
+            return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
+
+    async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
+        """Find rows."""
+        work = FolderRequest()
+        async with self._folders.within(work):
+            worker_task, _ = await self._errand(query, at=at, work=work)
+            pieces = self._folders.workers.stream(worker_task)
+            first = await anext(pieces)
+        return self._following(first, pieces)
+
+    async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """Give the pieces, each within the time."""
+        async with aclosing(pieces):
+            yield first
+            while True:
+                async with self._folders.within(FolderRequest()):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+
+    async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
+        """Tell how a query would be done, or went."""
+        question = Explain("", {}, query=query, verbose=verbose, runs=runs)
+        return await self.told(question, at=at, shape=str)
+
+    async def feed(
+        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+    ) -> LanceWriteResult:
+        """Have the table changed by the rows in a body."""
+        check_keys(question)
+        work = FolderRequest()
+        async with self._folders.within(work):
+            worker_task, _ = await self._errand(question, at=VersionReference(branch=branch), work=work, writes=True)
+            return msgspec.json.decode(await self._folders.workers.feed(worker_task, body), type=LanceWriteResult)
+
+    async def _errand(
+        self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
+    ) -> tuple[WorkerTask, FolderTable]:
+        """Send a question on its way, to where the table lies now."""
+        check_version(at)
+        branch = check_branch(at.branch or "") or None
+        table = await self._folders.lying(self._levels)
+        if table.is_declared and not isinstance(question, Write):
+            raise NotFound(NO_DATA_MESSAGE, kind="table")
+
+        async def again() -> None:
+            if (await self._folders.lying(self._levels)).location != table.location:
+                raise CommitConflict(
+                    "The table was replaced by another one meanwhile, and nothing was changed: look again"
+                )
+
+        about = {
+            "location": table.location,
+            "options": self._folders.directory.options,
+            "version": at.version,
+            "tag": at.tag,
+            "branch": branch,
+        }
+        question = msgspec.structs.replace(question, **about)
+        if isinstance(question, Explain):
+            question = msgspec.structs.replace(question, query=msgspec.structs.replace(question.query, **about))
+        return WorkerTask(question, caller=table.location, settled=again if writes else None, mark=work.mark), table

@@ -1,0 +1,34 @@
+"""The tags and branches of a Lance table as they are read: of a managed one those that are about versions of the store's.
+
+May import the rooms below. Writes nothing, and knows no wire format.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from limnos.services.lance.versions import latest_version
+from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
+from limnos.sources.lance.questions import References, TableReferences
+from limnos.store.lance_versions import lance_branches_read
+
+if TYPE_CHECKING:
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.request.context import Context
+
+
+async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
+    """Return the tags and branches of a table; of a managed one those that are about versions of the store's."""
+    if table.record.managed and await latest_version(ctx, table, branch="") is None:
+        return TableReferences({}, {})
+    found = await answer_question(
+        ctx,
+        worker_task_of(ctx, References(table.location, storage_options_of(table.place.catalog.properties)), quick=True),
+        shape=TableReferences,
+    )
+    if not table.record.managed:
+        return found
+    known = set(await ctx.look_up(partial(lance_branches_read, table.node.id)))
+    tags = {name: tag for name, tag in found.tags.items() if (tag.branch or "") in known}
+    return TableReferences(tags, {name: branch for name, branch in found.branches.items() if name in known})

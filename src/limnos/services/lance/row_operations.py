@@ -1,0 +1,197 @@
+"""What is done with the rows of a Lance table: counted, queried, written.
+
+May import the rooms below. The store is asked first, and decides; the work is that of processes of their own (`services.lance.work`). To read rows takes
+another right than to be told of a table: TABLE_READ. To change them takes TABLE_COMMIT, and it is looked at twice: before a body is read, and again when all of it
+is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_local, leads_within
+from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
+from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.table_description import VERSION_END, VersionReference, state_of
+from limnos.services.lance.tables import has_table_data, lance_load
+from limnos.services.lance.worker_callbacks import VersionCallbacks, newest_versions_of
+from limnos.services.lance.workers import WORKERS, answer_question, storage_options_of, worker_task_of
+from limnos.sources.lance.questions import Explain, LanceQuestion, LanceWriteResult, Merge, Query
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from limnos.names.path import Levels
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.lance.workers import WorkerTask
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope, RequestView
+
+T = TypeVar("T")
+_NEWEST: Final = VersionReference()
+NO_DATA_MESSAGE: Final = "The table was declared and holds no data yet: insert some first"
+
+
+async def table_for_rows(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, action: Action = Action.TABLE_READ
+) -> tuple[LanceTable, VersionReference]:
+    """Find a table that holds rows, for who may do the action to it, and the state of it that is meant.
+
+    Raises NotFound, also where nothing was written yet, Forbidden.
+    """
+    table = await find_readable_table(ctx, scope, levels=levels, action=action)
+    check_version(at)
+    state = await state_of(ctx, table, at=at)
+    if state is None:
+        raise NotFound(NO_DATA_MESSAGE, kind="table")
+    return table, state
+
+
+def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
+    """Return a table whose files this server changes, for who may do the action to it. Raises NotFound, Forbidden."""
+    return lance_load(request_view, levels, action=action)
+
+
+def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
+    """Say of a question which table, and which state of it, it is about. Raises OutsideRoots for one that may not lie where it does."""
+    place = table.place
+    place.check(table.location)
+    if not is_local(table.location):
+        place.allowed.check_use(place.catalog.properties)
+    elif not leads_within(table.location, place.roots, allowed=place.allowed):
+        raise OutsideRoots(
+            f"A link leads from {table.location} out of the catalog's roots: nobody reads or writes there"
+        )
+    return msgspec.structs.replace(
+        question, location=table.location, options=storage_options_of(place.catalog.properties), version=at.version, tag=at.tag,
+        branch=at.branch,
+    )  # fmt: skip
+
+
+def final_check_of(
+    ctx: Context, scope: RequestScope, *, table: LanceTable, decide: Callable[[RequestView], LanceTable]
+) -> Callable[[], Awaitable[None]]:
+    """Return what looks, just before a change is made, whether the caller still may make it to the same table."""
+
+    async def again() -> None:
+        now = await ctx.read(scope, decide)
+        if (now.node.id, now.location) != (table.node.id, table.location):
+            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+
+    return again
+
+
+async def ask_files(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T], action: Action
+) -> T:  # fmt: skip
+    """Have something told of a table's files, to who may do the action: TABLE_READ for its rows, else TABLE_LOAD.
+
+    Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, Forbidden.
+    """
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
+    return await answer_question(ctx, worker_task_of(ctx, bind_question(table, question, at=at)), shape=shape)
+
+
+async def change_files(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T]
+) -> T:
+    """Have a table's files changed. Raises as `ask_files`, and AlreadyExists (index), SchemaMismatch, CommitConflict."""
+
+    def decide(request_view: RequestView) -> LanceTable:
+        return table_to_change(request_view, levels)
+
+    table = await ctx.read(scope, decide)
+    check_version(at)
+    if not await has_table_data(ctx, table):
+        raise NotFound(NO_DATA_MESSAGE, kind="table")
+    worker_task = await _change(
+        ctx, scope, table=table, levels=levels, question=bind_question(table, question, at=at), decide=decide
+    )
+    return await answer_question(ctx, worker_task, shape=shape)
+
+
+async def _change(
+    ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
+) -> WorkerTask:  # fmt: skip
+    """Send a change on its way; of a managed table with its newest versions, and with who commits the next one."""
+    kept = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
+    calls = None if kept is None else VersionCallbacks(ctx, scope, levels=levels)
+    look = final_check_of(ctx, scope, table=table, decide=decide)
+    return worker_task_of(ctx, msgspec.structs.replace(question, kept=kept), settled=look, calls=calls)
+
+
+async def rows_query(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion
+) -> AsyncGenerator[bytes, None]:
+    """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `ask_files`."""
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
+    pieces = WORKERS.of(ctx.services).stream(worker_task_of(ctx, bind_question(table, question, at=at)))
+    first = await anext(pieces)
+    return _stream_pieces(first, pieces)
+
+
+async def _stream_pieces(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for piece in pieces:
+            yield piece
+    finally:
+        await pieces.aclose()
+
+
+async def query_explain(
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    at: VersionReference,
+    query: Query,
+    verbose: bool = False,
+    runs: bool = False,
+) -> str:
+    """Tell how a query would be done; with `runs` do it, and tell how it went. Raises as `ask_files`."""
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
+    asked = cast("Query", bind_question(table, query, at=at))
+    question = Explain(asked.location, asked.options, query=asked, verbose=verbose, runs=runs)
+    return await answer_question(ctx, worker_task_of(ctx, question), shape=str)
+
+
+async def rows_write(
+    ctx: Context, scope: RequestScope, *, levels: Levels, branch: str | None, question: LanceQuestion, body: AsyncGenerator[bytes, None]
+) -> LanceWriteResult:  # fmt: skip
+    """Have a table changed by the rows in a body; one that holds none yet is made by a `Write`.
+
+    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
+    """
+
+    def decide(request_view: RequestView) -> LanceTable:
+        return table_to_change(request_view, levels)
+
+    table = await ctx.read(scope, decide)
+    check_keys(question)  # who may not change it is told that, and not how
+    question = bind_question(table, question, at=VersionReference(branch=branch))
+    return await write_body(ctx, scope, table=table, levels=levels, question=question, decide=decide, body=body)
+
+
+def check_keys(question: LanceQuestion) -> None:
+    """Refuse a merge that does not say by which columns. Raises BadRequest."""
+    if isinstance(question, Merge) and not question.on:
+        raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
+
+
+def check_version(at: VersionReference) -> None:
+    """Refuse the number of a version that there cannot be. Raises NotFound."""
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+
+
+async def write_body(
+    ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion,
+    decide: Callable[[RequestView], LanceTable], body: AsyncGenerator[bytes, None],
+) -> LanceWriteResult:  # fmt: skip
+    """Have a table changed by what a body brings."""
+    worker_task = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
+    return msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)

@@ -1,0 +1,189 @@
+"""What a Lance table is: what the store says of it, and what its own files say.
+
+May import the rooms below. The store is asked first, and decides; only then are files looked at, in a process of their own. Nothing is
+written by a read. Clients commit to such tables without a word to this server, so what was read is kept as `services.lance.descriptions` has it, and not else.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.formats.lance_manifests import check_branch
+from limnos.model.errors import BadRequest, NotFound
+from limnos.services.lance.catalog_directories import (
+    CatalogDirectory,
+    catalog_directory_of,
+    not_a_table_error,
+    table_in,
+)
+from limnos.services.lance.description_cache import DESCRIPTIONS
+from limnos.services.lance.reference_reads import references_of
+from limnos.services.lance.tables import LanceTable, has_data, lance_load
+from limnos.services.lance.versions import latest_version, manifests_for, version_require
+from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
+from limnos.sources.lance.questions import Describe, LanceDescription
+from limnos.store.lance_versions import lance_top_read
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+
+
+VERSION_END: Final = 1 << 63
+
+
+class VersionReference(NamedTuple):
+    """Which state of a table is meant: the latest, one by number, of a branch, or by tag."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+
+class TableDescription(NamedTuple):
+    """A table, and what its files say as far as they were asked: None for `is_declared` when nobody looked."""
+
+    table: LanceTable
+    is_declared: bool | None
+    found: LanceDescription | None
+
+
+async def table_describe(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, detailed: bool, looks: bool
+) -> TableDescription:
+    """Describe a table; `detailed` with what its files say, `looks` only whether there are any.
+
+    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, Forbidden.
+    """
+    found = await ctx.read(
+        scope,
+        lambda request_view: catalog_directory_of(request_view, Action.TABLE_LOAD) or lance_load(request_view, levels),
+    )
+    if isinstance(found, CatalogDirectory):
+        return await _describe_in_directory(ctx, found, levels=levels, at=at, detailed=detailed)
+    return await _describe(ctx, found, at=at, detailed=detailed, looks=looks)
+
+
+async def _describe(
+    ctx: Context, table: LanceTable, *, at: VersionReference, detailed: bool, looks: bool
+) -> TableDescription:
+    if not detailed and not looks:
+        return TableDescription(table, None, None)
+    if at == VersionReference():
+        return await _describe_newest(ctx, table, detailed=detailed)
+    return await _describe_state(ctx, table, at=at, detailed=detailed)
+
+
+async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -> TableDescription:
+    """Describe a table as it is now: from what is kept, if its files are as they were, else from these."""
+    descriptions = DESCRIPTIONS.of(ctx.services)
+    directory_snapshot = descriptions.directory_snapshot(table)
+    if directory_snapshot is None:
+        return await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
+    top = await ctx.look_up(partial(lance_top_read, table.node.id, "")) if table.record.managed else None
+    found = None if table.record.managed and top is None else descriptions.find(directory_snapshot, top=top)
+    if found is not None:
+        return TableDescription(table, False, found if detailed else None)
+    told = await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
+    if told.found is not None:
+        descriptions.keep(directory_snapshot, told.found, top=top)
+    return told
+
+
+async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReference, detailed: bool) -> TableDescription:
+    state = await state_of(ctx, table, at=at)
+    if state is None:
+        if detailed:
+            _refuse_past(at)
+        return TableDescription(table, True, None)
+    if not detailed:
+        return TableDescription(table, False, None)
+    found = await _read(ctx, table, at=state)
+    return TableDescription(table, found is None, found)
+
+
+async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, version: int | None) -> None:
+    """Return if a table exists, and has the version when one is named. Raises NotFound, Forbidden."""
+    found = await ctx.read(
+        scope,
+        lambda request_view: (
+            catalog_directory_of(request_view, Action.TABLE_EXISTS)
+            or lance_load(request_view, levels, action=Action.TABLE_EXISTS)
+        ),
+    )
+    if isinstance(found, CatalogDirectory):
+        await _describe_in_directory(
+            ctx, found, levels=levels, at=VersionReference(version), detailed=version is not None
+        )
+        return
+    table = found
+    if version is None:
+        return
+    state = await state_of(ctx, table, at=VersionReference(version))
+    if state is None:
+        _refuse_past(VersionReference(version))
+    else:
+        await _read(ctx, table, at=state)
+
+
+async def _describe_in_directory(
+    ctx: Context, sight: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
+) -> TableDescription:
+    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, when it is loaded."""
+    table, lain = await table_in(ctx, sight, levels=levels)
+    if not detailed or lain.declared:
+        if detailed:
+            _refuse_past(at)
+        return TableDescription(table, lain.declared, None)
+    found = await _read(ctx, table, at=at)
+    if found is None:
+        raise not_a_table_error(table)
+    return TableDescription(table, False, found)
+
+
+async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference | None:
+    """Return which state to read; None for a table without data. Of a managed table it is always one by number, which the store knows.
+
+    Raises NotFound (version, tag, branch), InvalidTable.
+    """
+    if not table.record.managed:
+        return at if await has_data(ctx, table.location, place=table.place) else None
+    if at.tag is not None:
+        at = await _resolve_tag(ctx, table, at=at)
+    branch = check_branch(at.branch or "")
+    top = await latest_version(ctx, table, branch=branch)
+    if top is None:
+        if branch:
+            raise NotFound(branch, kind="branch")
+        return None
+    if at.version is not None and at.version != top.version:
+        await version_require(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=at.version)
+    return VersionReference(at.version or top.version, branch=branch or None)
+
+
+async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference:
+    """Return what a tag of a managed table means. Raises NotFound, BadRequest beside a version or branch."""
+    if at.version is not None or at.branch is not None:
+        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+    found = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
+    if found is None:
+        raise NotFound(cast("str", at.tag), kind="tag")
+    return VersionReference(found.version, branch=found.branch)
+
+
+async def _read(ctx: Context, table: LanceTable, *, at: VersionReference) -> LanceDescription | None:
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+    options = storage_options_of(table.place.catalog.properties)
+    question = Describe(table.location, options, at.version, at.tag, at.branch)
+    return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=LanceDescription | None)  # type: ignore[arg-type]  # a union is a shape
+
+
+def _refuse_past(at: VersionReference) -> None:
+    """Say that a table without data has no version, tag or branch."""
+    for kind, name in (("version", at.version), ("tag", at.tag), ("branch", at.branch)):
+        if name is not None:
+            raise NotFound(str(name), kind=kind)

@@ -1,0 +1,207 @@
+"""Lists of Lance tables: of a namespace, or of all that the caller sees; only those with data, where that is asked for.
+
+May import the rooms below. A page holds what the caller may see, so many as were asked for, however much is hidden in between.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.model.errors import NotFound, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
+from limnos.services.catalog.namespaces import namespaces_list
+from limnos.services.lance.catalog_directories import (
+    CatalogDirectory,
+    catalog_directory_of,
+    directory_open,
+    namespaces_in,
+    properties_in,
+    tables_in,
+)
+from limnos.services.lance.namespaces import lance_namespace_properties
+from limnos.services.lance.tables import LanceTable, has_table_data
+from limnos.services.request.browsing import catalog_names
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
+from limnos.services.request.request_view import RequestScope
+from limnos.services.request.table_formats import LANCE, ExternalCatalogError, format_of, refuse_directory_request
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+PAGE = 1000
+
+
+class TableNamesPage(NamedTuple):
+    """A page of names, and the one to go on after; None when nothing follows."""
+
+    names: list[str]
+    last: str | None
+
+
+class _TablesPage(NamedTuple):
+    """A page of tables, and those of them that were made without data."""
+
+    page: NamePage
+    declared: dict[str, LanceTable]
+
+
+def tables_page(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
+    """Return a page of what the caller sees of the Lance tables in a namespace, or directly in the catalog."""
+    request_view.require_in_use()
+    refuse_directory_request(request_view, Action.TABLE_LIST)
+    if levels:
+        chain = request_view.look_up(Kind.NAMESPACE, levels, Action.TABLE_LIST).chain
+    else:
+        chain = request_view.settled.outer
+        request_view.require(Action.TABLE_LIST, chain)
+    if format_of(request_view) != LANCE:
+        return EMPTY_PAGE
+    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=chain, asked=asked)
+
+
+async def tables_list(
+    ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest, declared: bool
+) -> TableNamesPage:
+    """List the tables of a namespace; without `declared` only those that hold data."""
+    first = await ctx.read(
+        scope,
+        lambda request_view: (
+            catalog_directory_of(request_view, Action.TABLE_LIST) or tables_page(request_view, levels, asked=asked)
+        ),
+    )
+    if isinstance(first, CatalogDirectory):
+        shown = tables_in(await directory_open(ctx, first), levels, asked=asked, declared=declared)
+        return TableNamesPage(shown.names, shown.last)
+    if declared:
+        return TableNamesPage(first.texts(), first.last)
+    found: list[str] = []
+    after: str | None = asked.after
+    while after is not None:
+        part = PageRequest(after, None if asked.size is None else asked.size - len(found))
+        names, after = await _with_data(ctx, scope, levels=levels, asked=part)
+        found += names
+        if asked.size is not None and len(found) >= asked.size:
+            break
+    return TableNamesPage(found, after)
+
+
+async def lance_namespaces_list(
+    ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest
+) -> TableNamesPage:
+    """List the namespaces directly in one, or in the catalog."""
+    found = await ctx.read(
+        scope,
+        lambda request_view: (
+            catalog_directory_of(request_view, Action.TABLE_LIST) or _tree_namespaces(request_view, levels, asked=asked)
+        ),
+    )
+    if isinstance(found, CatalogDirectory):
+        shown = namespaces_in(await directory_open(ctx, found), levels, asked=asked)
+        return TableNamesPage(shown.names, shown.last)
+    return TableNamesPage(found.texts(), found.last)
+
+
+def _tree_namespaces(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
+    """List the tree's namespaces; what another system has is no affair of Lance's."""
+    try:
+        return namespaces_list(request_view, levels, asked)
+    except ExternalCatalogError:
+        return EMPTY_PAGE
+
+
+async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Levels) -> dict[str, str]:
+    """Return the properties of a namespace, or of the catalog."""
+
+    def read(request_view: RequestView) -> CatalogDirectory | dict[str, str]:
+        sight = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
+        return sight or lance_namespace_properties(request_view, levels)
+
+    found = await ctx.read(scope, read)
+    return properties_in(await directory_open(ctx, found), levels) if isinstance(found, CatalogDirectory) else found
+
+
+async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest) -> TableNamesPage:
+    def read(request_view: RequestView) -> _TablesPage:
+        page = tables_page(request_view, levels, asked=asked)
+        found = for_each(page.texts(), lambda name: _find_declared(request_view, (*levels, name)))
+        return _TablesPage(
+            page, {name: each for name, each in zip(page.texts(), found, strict=True) if each is not None}
+        )
+
+    seen = await ctx.read(scope, read)
+    empty = [name for name, table in seen.declared.items() if not await has_table_data(ctx, table)]
+    return TableNamesPage([name for name in seen.page.texts() if name not in empty], seen.page.last)
+
+
+def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | None:
+    """Return a table that was made without data; None for others."""
+    node, _ = request_view.find(levels, Kind.TABLE)
+    if node is None or not cast("TableRecord", node.record).declared:
+        return None
+    return LanceTable(
+        node,
+        cast("TableRecord", node.record),
+        request_view.document(node.id).location,
+        catalog_storage_of(request_view),
+    )
+
+
+async def all_tables(
+    ctx: Context, *, metalake: str, catalogs: tuple[str, ...] | None, after: Levels | None, declared: bool
+) -> AsyncIterator[Levels]:
+    """Go through every table that the caller sees, catalog first: those of a namespace by name, then those below it."""
+    if catalogs is None:
+        catalogs = tuple(await catalog_names(ctx, metalake))
+    for catalog in catalogs:
+        if after is not None and catalog < after[0]:
+            continue
+        rest = after[1:] if after is not None and after[0] == catalog else None
+        async for levels in _walk_namespace(
+            ctx, RequestScope(metalake, catalog), levels=(), after=rest, declared=declared
+        ):
+            yield (catalog, *levels)
+
+
+async def _walk_namespace(
+    ctx: Context, scope: RequestScope, *, levels: Levels, after: Levels | None, declared: bool
+) -> AsyncIterator[Levels]:  # fmt: skip
+    """Go through a namespace, after a table in it: by its path from here."""
+    with suppress(PermissionDenied, NotFound):  # what is closed to the caller, or gone by now, adds nothing
+        if after is None or len(after) == 1:
+            async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
+                yield (*levels, name)
+    try:
+        children = await _child_namespaces(ctx, scope, levels=levels)
+    except (PermissionDenied, NotFound):
+        return
+    first = after[0] if after is not None and len(after) > 1 else None
+    for child in children:
+        if first is None or child >= first:
+            rest = cast("Levels", after)[1:] if child == first else None
+            async for found in _walk_namespace(ctx, scope, levels=(*levels, child), after=rest, declared=declared):
+                yield found
+
+
+async def _tables(
+    ctx: Context, scope: RequestScope, *, levels: Levels, after: str, declared: bool
+) -> AsyncIterator[str]:
+    last: str | None = after
+    while last is not None:
+        names, last = await tables_list(ctx, scope, levels=levels, asked=PageRequest(last, PAGE), declared=declared)
+        for name in names:
+            yield name
+
+
+async def _child_namespaces(ctx: Context, scope: RequestScope, *, levels: Levels) -> list[str]:
+    if await ctx.read(scope, format_of) != LANCE:
+        return []
+    return (await lance_namespaces_list(ctx, scope, levels=levels, asked=ALL_NAMES)).names

@@ -1,0 +1,114 @@
+"""What a process that changes a managed Lance table asks back: the newest versions, one of them, and to commit the next one.
+
+May import the rooms below. Knows no wire format: questions and answers are maps, as Lance's library has them. A commit is decided and made as one
+that a client sends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.errors import CommitConflict, LimnosError, NotFound
+from limnos.services.lance.commits import NewVersion, version_create
+from limnos.services.lance.versions import (
+    VersionWindow,
+    latest_version,
+    manifests_for,
+    version_describe,
+    version_require,
+    version_view_of,
+    versions_list,
+)
+from limnos.sources.lance.questions import ManagedVersion
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.lance.versions import VersionView
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+
+
+class CallbackRequest(msgspec.Struct):
+    """What may be asked back."""
+
+    branch: str | None = None
+    limit: int | None = None
+    descending: bool = False
+    version: int | None = None
+    manifest_path: str = ""
+    manifest_size: int | None = None
+    e_tag: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class VersionCallbacks:
+    """Answers what is asked back about one table, for who has the change made; `failure` is what nobody else is told of, `made` the version that is committed."""
+
+    def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
+        self._ctx = ctx
+        self._scope = scope
+        self._levels = levels
+        self.failure: LimnosError | None = None
+        self.made: int | None = None
+
+    async def answer(self, name: str, about: bytes) -> list[bytes]:
+        """Answer `done` and a map, or `refused` with what it is about and words."""
+        asked = msgspec.json.decode(about, type=CallbackRequest)
+        try:
+            told = await self._answered(name, asked)
+        except CommitConflict as error:
+            return [b"refused", b"conflict", error.message.encode()]
+        except NotFound as error:
+            if error.kind not in ("version", "branch"):
+                self.failure = error
+            return [b"refused", error.kind.encode(), error.message.encode()]
+        except LimnosError as error:
+            self.failure = error
+            return [b"refused", b"other", error.message.encode()]
+        return [b"done", msgspec.json.encode(told)]
+
+    async def _answered(self, name: str, asked: CallbackRequest) -> dict[str, object]:
+        ctx, scope, levels, branch = self._ctx, self._scope, self._levels, asked.branch or ""
+        if name == "list":
+            window = VersionWindow(None, asked.limit, asked.descending)
+            found, _ = await versions_list(ctx, scope, levels=levels, branch=branch, window=window)
+            return {"versions": [library_version_of(each) for each in found]}
+        if name == "describe":
+            version = await version_describe(ctx, scope, levels=levels, branch=branch, version=asked.version)
+            return {"version": library_version_of(version)}
+        metadata = msgspec.json.encode(asked.metadata or {}, order="sorted").decode()
+        new = NewVersion(
+            asked.version or 0, asked.manifest_path, asked.manifest_size, asked.e_tag, metadata, branch
+        )  # fmt: skip
+        made = await version_create(ctx, scope, levels=levels, asked=new)
+        self.made = made.version
+        return {"version": library_version_of(made)}
+
+
+def library_version_of(version: VersionView) -> ManagedVersion:
+    """Return a version as Lance's library has it."""
+    return ManagedVersion(version.version, version.path, version.size, version.e_tag)
+
+
+async def newest_versions_of(
+    ctx: Context, table: LanceTable, *, branch: str | None, version: int | None
+) -> dict[str, ManagedVersion] | None:  # fmt: skip
+    """Return the newest versions that a change may begin with, by branch; None for a table that is not managed.
+
+    Raises NotFound for a branch that is not there, or a version that the change is about.
+    """
+    if not table.record.managed:
+        return None
+    if version is not None:
+        await version_require(ctx, table, manifests=manifests_for(ctx, table, branch=branch or ""), version=version)
+    found: dict[str, ManagedVersion] = {}
+    for name in dict.fromkeys(("", branch or "")):
+        top = await latest_version(ctx, table, branch=name)
+        if top is not None:
+            found[name] = library_version_of(version_view_of(manifests_for(ctx, table, branch=name), top))
+        elif name:
+            raise NotFound(name, kind="branch")
+    return found

@@ -1,0 +1,210 @@
+"""Which changes of a zone a caller may be told of, and with which names: decided on a scene, by what is true now.
+
+May import the rooms below. A change is told to whoever may load what it is about where it is now, or where it lay when it
+was dropped. A move is told at each end to those who may see that end, so that nobody learns a name of a place that is
+hidden from them, and those who saw it where it was learn that it has gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink
+from limnos.model.kinds import Kind, ZoneKind
+from limnos.view.cache_miss import CacheMiss, require_fact
+from limnos.view.keys import ABSENT, node_key, nodes_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import ChangeRow
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.feed import FeedEntry, NodePosition
+
+ChangePath = tuple[str, ...]
+"""Names from the catalog down; a principal, a role or a tag has its own name alone."""
+
+
+class PublishedChange(msgspec.Struct, frozen=True):
+    """A change as a caller may see it; `at` is milliseconds since 1970.
+
+    `path` is where the object is now, or lay when it was dropped; `old` and `new` are the ends of what the change did to
+    its place. Each is None where the caller may not see it.
+    """
+
+    zone: int
+    revision: int
+    ordinal: int
+    operation: str
+    kind: Kind
+    id: int
+    path: ChangePath | None
+    old: ChangePath | None
+    new: ChangePath | None
+    actor: str
+    request_id: str
+    at: int
+
+
+class ChangesOutdated(Exception):
+    """Something was dropped or brought back between the reading of the changes and the decision: read them again."""
+
+
+def publish_changes(
+    request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
+) -> list[PublishedChange]:
+    """Return those of a zone's changes that the caller may be told of. Raises Cold, Outrun."""
+    teller = _ChangePublisher(request_view, node_positions)
+    kept = tuple(entries)
+    teller.gather(kept)
+    return [told for entry in kept if (told := teller.tell(entry)) is not None]
+
+
+def publish_dropped_catalog_changes(
+    request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
+) -> list[PublishedChange]:
+    """Return the changes of a catalog that was dropped: nothing is left above them but the metalake, whose owner may know.
+
+    The scene is the metalake's. Raises Cold.
+    """
+    if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
+        return []
+    return [
+        _published_change(entry, path=_former_parent(entry.change.node_id, node_positions), old=None, new=None)
+        for entry in entries
+    ]
+
+
+def _former_parent(node_id: int, node_positions: Mapping[int, NodePosition]) -> ChangePath | None:
+    """Return where a node lay when its catalog was dropped."""
+    names: list[str] = []
+    while (node_position := node_positions.get(node_id)) is not None and node_position.kind is not Kind.METALAKE:
+        names.append(node_position.name)
+        node_id = node_position.parent_id
+    return tuple(reversed(names)) or None
+
+
+def _published_change(
+    entry: FeedEntry, *, path: ChangePath | None, old: ChangePath | None, new: ChangePath | None
+) -> PublishedChange:
+    change = entry.change
+    return PublishedChange(
+        change.zone, change.revision, change.ordinal, change.operation, change.kind, change.node_id, path, old, new,
+        entry.actor, entry.request_id, entry.at,
+    )  # fmt: skip
+
+
+class _ChangePublisher:
+    """The changes of one zone for one caller: chains and decisions are worked out once for each object."""
+
+    def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
+        self.request_view = request_view
+        self.node_positions = node_positions
+        outer = request_view.settled.outer
+        self.chains: dict[int, SecurableChain | None] = {outer[0].id: outer, outer[-1].id: outer[-1:]}
+        self.seen: dict[int, bool] = {}
+
+    def gather(self, entries: tuple[FeedEntry, ...]) -> None:
+        """Raise Cold for all nodes that the view lacks, so that they are read by one statement."""
+        zone, wanted = self.request_view.zone, set[int]()
+        for entry in entries:
+            change = entry.change
+            ids = (change.node_id, change.old_parent, change.new_parent) if change.kind.is_node else ()
+            wanted.update(
+                i for i in ids if i is not None and i in self.node_positions and self.node_positions[i].zone == zone
+            )
+        missing = [i for i in wanted - self.chains.keys() if self.request_view.view.get(node_key(i)) is ABSENT]
+        if missing:
+            raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
+
+    def tell(self, entry: FeedEntry) -> PublishedChange | None:
+        """Tell of one change, if anything of it may be told."""
+        change = entry.change
+        if not change.kind.is_node:
+            return self._tell_apart(entry)
+        chain = self.chain(change.node_id)
+        old = self._end(change, change.old_parent, change.old_name)
+        new = self._end(change, change.new_parent, change.new_name)
+        told = chain is not None and self._sees(chain)
+        was = old is not None and change.new_name is not None and self._sees_at(old, chain)
+        if chain is None and old is not None and change.old_name is not None:
+            was = self._sees_at(old, chain)
+        if not told and not was:
+            return None
+        return _published_change(
+            entry,
+            path=path_of(chain) if told and chain is not None else None,
+            old=path_of(old) if old is not None and self._sees_at(old, chain) else None,
+            new=path_of(new) if new is not None and told and self._sees_at(new, chain) else None,
+        )
+
+    def _tell_apart(self, entry: FeedEntry) -> PublishedChange | None:
+        """Tell of a user, a group, a role or a run: they lie in the metalake, under a name that never changes."""
+        change = entry.change
+        name = change.only_name
+        above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
+        if not self._sees(
+            (ChainLink(change.node_id, change.kind, name or ""), *above, *self.request_view.settled.outer[-1:])
+        ):
+            return None
+        return _published_change(entry, path=None if name is None else (name,), old=None, new=None)
+
+    def _pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
+        """Return the link to a run's pipeline, whose owner sees its runs; nothing where it was dropped."""
+        pipeline = require_fact(self.request_view.view, node_key(change.object_id), zone=self.request_view.metalake.id)
+        return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
+
+    def chain(self, node_id: int) -> SecurableChain | None:
+        """Return the links from a node up, as they are or as they were left; None when nobody knows any longer."""
+        if node_id in self.chains:
+            return self.chains[node_id]
+        node_position, found = self.node_positions.get(node_id), self.request_view.view.get(node_key(node_id))
+        if node_position is not None and node_position.zone != self.request_view.zone:
+            return None
+        if node_position is not None and not node_position.alive:
+            if found is not ABSENT and found is not None:
+                raise ChangesOutdated
+            above, link = (
+                self.chain(node_position.parent_id),
+                ChainLink(node_id, node_position.kind, node_position.name),
+            )
+        elif found is ABSENT:
+            raise CacheMiss({node_key(node_id): self.request_view.zone})
+        elif found is None:
+            if node_position is not None:
+                raise ChangesOutdated
+            return None
+        else:
+            above, link = self.chain(found.parent_id), ChainLink(node_id, found.kind, found.name)
+        self.chains[node_id] = chain = None if above is None else (link, *above)
+        return chain
+
+    def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
+        """Return the links from one end of a change up; None where it does not tell one."""
+        if parent_id is None or name is None:
+            return None
+        above = self.chain(parent_id)
+        return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
+
+    def _sees(self, chain: SecurableChain) -> bool:
+        """Say whether the caller may load what the chain begins with, where it is; asked once for each object."""
+        found = self.seen.get(chain[0].id)
+        if found is None:
+            found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
+        return found
+
+    def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
+        """The same for another place than the one where it is."""
+        if end == chain:
+            return self._sees(end)
+        return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed
+
+
+def path_of(chain: SecurableChain) -> ChangePath:
+    """Return the names of a chain from the catalog down."""
+    names = tuple([link.name for link in reversed(chain) if link.kind is not Kind.METALAKE])
+    return names[-1:] if chain[0].kind.home is ZoneKind.METALAKE else names

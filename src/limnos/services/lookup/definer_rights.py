@@ -1,0 +1,167 @@
+"""What views lend: a table or view that the caller may not load is loaded by the right of who wrote the view that reads it.
+
+May import the rooms below and `formats.iceberg`. Knows no wire format. The rule, link by link from the caller inwards, is in decision
+record 0034: a view lends what its writer may load, of what its current text names, as long as the writer owns it. Nothing here is
+remembered: each request walks the chain that it names, on one moment of the view.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.restrictions import RESTRICTED_ACTIONS
+from limnos.formats.iceberg.view_names import TextBudget, names
+from limnos.model.decisions import ChainLink, DecisionFactor, display_names
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.names.iceberg import render
+from limnos.services.request.offloaded_work import DOCUMENT_BYTES_MAX
+from limnos.services.request.request_view import AuthorizedObject
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import principal_id_key
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Decision, SecurableChain
+    from limnos.model.entities import Node
+    from limnos.model.records import ViewRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+
+VIEWS_MAX = 10
+"""Views in a chain."""
+DEFINER_ACTIONS = (Action.TABLE_LOAD, Action.VIEW_LOAD)
+"""What a view lends: to load what it reads, and nothing else."""
+ViewChain = tuple["Levels", ...]
+"""The views that a thing is read through, the outermost first."""
+
+
+class LoadTarget(NamedTuple):
+    """What is to be loaded, and the action that loads it."""
+
+    kind: Kind
+    path: Levels
+    action: Action
+    probe: Action
+    """Who may do that beside it learns that it is missing."""
+
+
+class _Definer(NamedTuple):
+    """By whose right the next link is loaded, and the view that lends it; the caller, whom no view stands for."""
+
+    user: str
+    view: Levels | None
+    document: bytes = b""
+
+
+class _BrokenViewChain(Exception):
+    """A chain lends nothing; says at which link and why."""
+
+
+def check_view_chain(through: ViewChain) -> ViewChain:
+    """Refuse chains that no view can make. Raises BadRequest."""
+    if len(through) > VIEWS_MAX:
+        raise BadRequest(f"A chain of views has at most {VIEWS_MAX} links, not {len(through)}")
+    for place, view in enumerate(through):
+        if len(view) < 2:
+            raise BadRequest(f"A view in a chain is named with its namespace, not as {render(view)}")
+        if view in through[:place]:
+            raise BadRequest(f"View {render(view)} stands twice in the chain: a view cannot be read through itself")
+    return through
+
+
+def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
+    """Find a node for who may do the action to it, by a right of their own or one that a chain of views lends.
+
+    Raises NotFound, Forbidden as `RequestView.look_up` does; a refusal tells why the chain lends nothing.
+    """
+    request_view.require_in_use()
+    try:
+        return request_view.look_up(thing.kind, thing.path, thing.action, probe=thing.probe)
+    except PermissionDenied as refused:
+        if refused.decision is None:
+            raise
+        try:
+            return _find_by_definer(request_view, thing, through, cast("Decision", refused.decision))
+        except _BrokenViewChain as broken:
+            told = f"{refused.message}. The views that it is read through lend no right: {broken}"
+            raise PermissionDenied(told, decision=refused.decision) from None
+
+
+def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
+    """Decide anew, with what the views lend, what was refused on the caller's own rights; as it was when they lend nothing."""
+    try:
+        return _walk(request_view, thing, through, own)[1]
+    except _BrokenViewChain as broken:
+        gap = DecisionFactor("lent", object_name=str(broken))
+        return msgspec.structs.replace(own, factors=(*own.factors, gap))
+
+
+def _find_by_definer(
+    request_view: RequestView, thing: LoadTarget, through: ViewChain, refused: Decision
+) -> AuthorizedObject[Node]:
+    chain, decision = _walk(request_view, thing, through, refused)
+    node, _ = request_view.find(thing.path, thing.kind)
+    if node is None or node.kind is not thing.kind:
+        raise request_view.missing(thing.kind, thing.path)
+    return AuthorizedObject(node, chain, decision)
+
+
+def _walk(
+    request_view: RequestView, thing: LoadTarget, through: ViewChain, refused: Decision
+) -> tuple[SecurableChain, Decision]:
+    """Go from the caller to the thing, each link by the right of the one before. Raises _Broken."""
+    if any(factor.kind == "deny" for factor in refused.factors):
+        raise _BrokenViewChain(f"the right is denied to {refused.user}, which no view lifts")
+    if any(factor.kind == "restricted" for factor in refused.factors):
+        raise _BrokenViewChain(f"a restriction binds {refused.user}, which no view lifts")
+    lender, factors, room = _Definer(refused.user, None), [], TextBudget()
+    for view in through:
+        chain = _step(request_view, lender, Kind.VIEW, view, room=room)
+        lender = _definer_of(request_view, view, chain)
+        factors.append(DecisionFactor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
+    chain = _step(request_view, lender, thing.kind, thing.path, room=room, action=thing.action)
+    if thing.action in RESTRICTED_ACTIONS and request_view.bindings_of(refused.user, chain):
+        raise _BrokenViewChain(f"a restriction binds {refused.user}, which no view lifts")
+    return chain, msgspec.structs.replace(refused, allowed=True, factors=tuple(factors))
+
+
+def _step(
+    request_view: RequestView, lender: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
+) -> SecurableChain:  # fmt: skip
+    """Load a link by the lender's right; an absent one is decided as if it were there. Raises _Broken.
+
+    `room`: how much text the chain may have in all.
+    """
+    node, chain = request_view.find(path, kind)
+    if node is None or node.kind is not kind:
+        chain = (ChainLink.absent(kind, path[-1]), *(chain if node is None else chain[1:]))
+    shown = render(path)
+    if lender.view is None:
+        if not request_view.decide_for(lender.user, action, chain).allowed:
+            raise _BrokenViewChain(f"{lender.user} may not load view {shown}, or there is none")
+        return chain
+    if not names(lender.document, path, request_view.catalog.name, room=room):
+        raise _BrokenViewChain(f"the text of view {render(lender.view)} does not name {shown}")
+    if not request_view.decide_for(lender.user, action, chain).allowed:
+        raise _BrokenViewChain(f"who wrote view {render(lender.view)} may not load {shown}")
+    return chain
+
+
+def _definer_of(request_view: RequestView, view: Levels, chain: SecurableChain) -> _Definer:
+    """Return who lends by a view: its writer, while enabled and its owner, also as one of a group. Raises _Broken."""
+    if chain[0].id <= 0:
+        raise _BrokenViewChain(f"view {render(view)} does not exist")
+    node = request_view.node(chain[0].id)
+    writer_id, zone = cast("ViewRecord", node.record).writer_id, request_view.metalake.id
+    writer = require_fact(request_view.view, principal_id_key(writer_id), zone=zone) if writer_id else None
+    if writer is None or not writer.enabled:
+        raise _BrokenViewChain(f"who wrote view {render(view)} is no user any more")
+    if request_view.owner_of(chain[0]) not in request_view.subject_of(writer.name).principal_ids:
+        raise _BrokenViewChain(f"who wrote view {render(view)} does not own it")
+    document = request_view.document(node.id)
+    if len(document.body) > DOCUMENT_BYTES_MAX:
+        raise _BrokenViewChain(f"view {render(view)} is too large to be looked through")
+    return _Definer(writer.name, view, document.body)

@@ -1,0 +1,148 @@
+"""Tags, policies and job templates, which lie in a metalake beside the tree: what they have in common.
+
+May import the rooms below. Knows no wire format, and nothing of what either means. Each is a node of the metalake with a record; what it is on is
+in `services.governance.attachments`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists
+from limnos.model.kinds import Kind
+from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
+from limnos.names.path import check_gravitino_name
+from limnos.services.request.name_pages import ALL_NAMES, page_of
+from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.store.tx import Tx
+
+MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
+
+
+class MetalakeObjectCreate(msgspec.Struct, frozen=True):
+    """Make something of a kind."""
+
+    metalake: Node
+    kind: Kind
+    name: str
+    record: MetalakeObjectRecord
+    owner_id: int | None
+
+
+class MetalakeObjectAlter(msgspec.Struct, frozen=True):
+    """Change a name, comment or properties."""
+
+    node: Node
+    edits: PropertyEdits
+
+
+class MetalakeObjectDrop(msgspec.Struct, frozen=True):
+    """Drop something; it goes from everything that it is on."""
+
+    node: Node
+
+
+def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, action: Action) -> AuthorizedObject[Node]:
+    """Find something for who may do the action to it. Raises NotFound, Forbidden."""
+    request_view.require_in_metalake_use()
+    return request_view.look_up(kind, (name,), action)
+
+
+def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) -> Node:
+    """Return something, for its owner and whoever may apply it."""
+    return metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_load")).entity
+
+
+def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
+    """Return what the caller may load of a kind, by name."""
+    request_view.require_in_metalake_use()
+    chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
+    request_view.require(action, chain)
+    names = page_of(request_view, action, kind=kind, chain=chain, asked=ALL_NAMES).texts()
+    found = for_each(names, lambda name: request_view.find_outside(kind, (name,))[0])
+    return [node for node in found if node is not None]
+
+
+async def metalake_object_create(
+    ctx: Context, *, metalake: str, kind: Kind, name: str, record: MetalakeObjectRecord
+) -> Node:
+    """Make something; its maker owns it. Raises AlreadyExists, InvalidName."""
+    check_gravitino_name(name, kind=kind.word.upper())
+
+    def decide(request_view: RequestView) -> Permit[MetalakeObjectCreate]:
+        request_view.require_in_metalake_use()
+        decision = request_view.require(Action(f"{kind.word}_create"), request_view.settled.outer)
+        if request_view.find_outside(kind, (name,))[0] is not None:
+            raise metalake_object_exists_error(kind, name, metalake=metalake)
+        return request_view.permit(
+            MetalakeObjectCreate(request_view.metalake, kind, name, record, request_view.maker_id), decision
+        )
+
+    try:
+        return await ctx.write(RequestScope(metalake), decide, metalake_object_insert)
+    except AlreadyExists:
+        raise metalake_object_exists_error(kind, name, metalake=metalake) from None
+
+
+def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> AlreadyExists:
+    """Say that a name is taken."""
+    return AlreadyExists(
+        f"{kind.word.capitalize().replace('_', ' ')} {name} already exists in metalake {metalake}", kind=kind.word
+    )
+
+
+def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node:
+    """Insert it with its owner."""
+    command = permit.command
+    if not tx.nodes.is_alive(command.metalake.id):
+        tx.stale()
+    return tx.nodes.create(
+        kind=command.kind, space=command.kind.word, name=command.name, parent_id=command.metalake.id, zone=permit.zone,
+        record=command.record, owner_id=command.owner_id,
+    )  # fmt: skip
+
+
+async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: PropertyEdits) -> Node:
+    """Rename something, change its comment or properties. Raises NotFound, AlreadyExists, InvalidName."""
+    if edits.name is not None:
+        check_gravitino_name(edits.name, kind=kind.word.upper())
+
+    def decide(request_view: RequestView) -> Permit[MetalakeObjectAlter]:
+        found = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_alter"))
+        return request_view.permit(MetalakeObjectAlter(found.entity, edits), found.decision)
+
+    try:
+        return await ctx.write(RequestScope(metalake), decide, metalake_object_update)
+    except AlreadyExists:
+        raise metalake_object_exists_error(kind, edits.name or name, metalake=metalake) from None
+
+
+def metalake_object_update(tx: Tx, permit: Permit[MetalakeObjectAlter]) -> Node:
+    """Write the edited record, then the new name."""
+    return metalake_object_edit(tx, tx.nodes.confirm(permit.command.node), edits=permit.command.edits)
+
+
+async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
+    """Drop something. Raises NotFound."""
+
+    def decide(request_view: RequestView) -> Permit[MetalakeObjectDrop]:
+        found = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
+        return request_view.permit(MetalakeObjectDrop(found.entity), found.decision)
+
+    await ctx.write(RequestScope(metalake), decide, metalake_object_delete)
+
+
+def metalake_object_delete(tx: Tx, permit: Permit[MetalakeObjectDrop]) -> None:
+    """Drop it; what it was on is swept later, for its id never comes back."""
+    tx.nodes.drop(tx.nodes.confirm(permit.command.node))

@@ -1,0 +1,180 @@
+"""Filesets, topics, models and functions, which are a name in a namespace and a record: what they have in common.
+
+May import the rooms below. Knows no wire format, and nothing of what any of them means: that is in the module of each. What is missing
+answers NotFound to whoever could do the same if it were there, Forbidden to everyone else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists
+from limnos.model.kinds import Kind
+from limnos.names.iceberg import render
+from limnos.names.path import check_gravitino_name
+from limnos.services.request.name_pages import ALL_NAMES, page_of
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.table_formats import refuse_sourced, require_kind_held
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.permits import Permit
+    from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import AuthorizedObject, RequestScope, RequestView
+    from limnos.store.tx import Tx
+
+    NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord
+
+
+class NamespaceObjectCreate(msgspec.Struct, frozen=True):
+    """Make an object in a namespace."""
+
+    namespace: Node
+    kind: Kind
+    name: str
+    space: str
+    record: NodeRecord
+    owner_id: int | None
+
+
+class NamespaceObjectAlter(msgspec.Struct, frozen=True):
+    """Change an object's name within its namespace, its comment or properties."""
+
+    node: Node
+    edits: PropertyEdits
+
+
+class NamespaceObjectDrop(msgspec.Struct, frozen=True):
+    """Drop an object; it can be brought back for `keep_ms`."""
+
+    node: Node
+    keep_ms: int
+
+
+def namespace_object_find(
+    request_view: RequestView, path: Levels, *, kind: Kind, action: Action
+) -> AuthorizedObject[Node]:
+    """Find an object for who may do the action to it. Raises NotFound, Forbidden."""
+    request_view.require_in_use()
+    refuse_sourced(request_view, kind, levels=path, action=action)
+    return request_view.look_up(kind, path, action)
+
+
+def namespace_object_load(request_view: RequestView, path: Levels, *, kind: Kind) -> Node:
+    """Return an object."""
+    return namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_load")).entity
+
+
+def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[str]:
+    """Return the names of what the caller sees of a kind in a namespace."""
+    request_view.require_in_use()
+    action = Action(f"{kind.word}_list")
+    refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=action)
+    found = request_view.look_up(Kind.NAMESPACE, namespace, action)
+    return page_of(request_view, action, kind=kind, chain=found.chain, asked=ALL_NAMES).texts()
+
+
+def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[Node]:
+    """Return what the caller sees of a kind in a namespace, by name."""
+    found = for_each(
+        namespace_object_names(request_view, namespace, kind=kind),
+        lambda name: request_view.find((*namespace, name), kind)[0],
+    )
+    return [node for node in found if node is not None]
+
+
+async def namespace_object_create(
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, record: Callable[[RequestView], NodeRecord],
+    insert: Callable[[Tx, Permit[NamespaceObjectCreate]], Node] | None = None,
+) -> Node:  # fmt: skip
+    """Make an object; its maker owns it. `insert` does more than `namespace_object_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, Unsupported, Forbidden."""
+    check_gravitino_name(path[-1], kind=kind.word.upper())
+
+    def decide(request_view: RequestView) -> Permit[NamespaceObjectCreate]:
+        request_view.require_in_use()
+        refuse_sourced(request_view, Kind.NAMESPACE, levels=path[:-1], action=Action(f"{kind.word}_create"))
+        namespace, _, decision = request_view.look_up(Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
+        require_kind_held(request_view, kind)
+        if request_view.is_taken(namespace.id, kind, path[-1]):
+            raise namespace_object_exists_error(path, kind)
+        command = NamespaceObjectCreate(
+            namespace, kind, path[-1], request_view.space(kind), record(request_view), request_view.maker_id
+        )
+        return request_view.permit(command, decision)
+
+    try:
+        return await ctx.write(scope, decide, insert or namespace_object_insert)
+    except AlreadyExists:
+        raise namespace_object_exists_error(path, kind) from None
+
+
+def namespace_object_exists_error(path: Levels, kind: Kind) -> AlreadyExists:
+    """Say that a name is taken."""
+    return AlreadyExists(f"{kind.word.capitalize()} already exists: {render(path)}", kind=kind.word)
+
+
+def namespace_object_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
+    """Insert the object with its owner."""
+    command = permit.command
+    return tx.nodes.create(
+        kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
+        record=command.record, owner_id=command.owner_id, under=command.namespace,
+    )  # fmt: skip
+
+
+async def namespace_object_alter(
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, edits: PropertyEdits
+) -> Node:
+    """Rename an object within its namespace, change its comment and properties. Raises NotFound, AlreadyExists, InvalidName."""
+    if edits.name is not None:
+        check_gravitino_name(edits.name, kind=kind.word.upper())
+
+    def decide(request_view: RequestView) -> Permit[NamespaceObjectAlter]:
+        found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_alter"))
+        return request_view.permit(NamespaceObjectAlter(found.entity, edits), found.decision)
+
+    try:
+        return await ctx.write(scope, decide, namespace_object_update)
+    except AlreadyExists:
+        raise namespace_object_exists_error((*path[:-1], edits.name or path[-1]), kind) from None
+
+
+def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
+    """Write the edited record, then the new name: grants and tags hang on the id and stay."""
+    held, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
+    record = cast("NamespaceObjectRecord", held.record)
+    comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
+    tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))
+    if edits.name is not None and edits.name != held.name:
+        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
+    return tx.nodes.by_id(held.id)
+
+
+async def namespace_object_drop(
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind,
+    delete: Callable[[Tx, Permit[NamespaceObjectDrop]], None] | None = None,
+) -> None:  # fmt: skip
+    """Drop an object; it can be brought back for a while. `delete` does more than `namespace_object_delete`. Raises NotFound, Forbidden, Protected."""
+
+    def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:
+        found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))
+        return request_view.permit(
+            NamespaceObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision
+        )
+
+    await ctx.write(scope, decide, delete or namespace_object_delete)
+
+
+def namespace_object_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
+    """Drop the object."""
+    held = tx.nodes.confirm(permit.command.node)
+    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)

@@ -1,0 +1,87 @@
+"""Whether a catalog's namespaces nest: the property that says so, and what it takes to change it (seed 1, "Existing Name
+Compatibility and Migration Guard").
+
+May import the rooms below. Knows no wire format. Namespaces nest unless a catalog says otherwise. In a flat one, under the separator
+policy `unrestricted`, a name may hold the separator; such a name would read as several where they nest, so none may be left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from limnos.model.errors import BadRequest, CannotStart, IllegalName
+from limnos.model.kinds import REST_PROVIDERS, TABLE_FORMATS
+from limnos.names.display import render
+from limnos.names.parts import quote_for_message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.model.entities import Node
+    from limnos.model.records import CatalogRecord
+    from limnos.store.tx import Tx
+
+NESTED: Final = "nested-namespaces"
+"""The catalog property; `true` when it is not set."""
+NAMES_SHOWN_MAX: Final = 5
+_WORDS: Final = ("true", "false")
+
+
+def is_nested(record: CatalogRecord) -> bool:
+    """Say whether a catalog's namespaces nest."""
+    can = record.provider in TABLE_FORMATS or record.provider in REST_PROVIDERS
+    return can and record.properties.get(NESTED, "true") != "false"
+
+
+def check_nested(properties: Mapping[str, str]) -> None:
+    """Refuse a value of the property that is none. Raises BadRequest."""
+    if (word := properties.get(NESTED, "true")) not in _WORDS:
+        raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")
+
+
+def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:
+    """Refuse to have namespaces nest, or nest no more, over what is there. Raises IllegalName, BadRequest."""
+    if after and not before:
+        found = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
+        if found:
+            raise separator_in_names_error(catalog.name, separator, names=[each.name for each in found])
+    if before and not after and (inner := tx.nesting.nested_one(catalog.id)) is not None:
+        raise BadRequest(
+            f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} lies in another one. Move or drop what is nested"
+        )
+
+
+def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
+    """Note that no stored name is in the way of a separator under a policy. Raises CannotStart for those that are."""
+    held = [
+        (node.name, count, name)
+        for zone, count, name in tx.nesting.conflicts_anywhere(separator)
+        if (node := tx.nodes.live(zone)) is not None
+        and (policy == "restricted" or is_nested(cast("CatalogRecord", node.record)))
+    ]
+    if not held:
+        tx.nesting.free_of(separator_check_key(separator, policy))
+        return
+    catalog, count, name = held[0]
+    others = f", and so do names of {len(held) - 1} other catalogs" if len(held) > 1 else ""
+    raise CannotStart(
+        f"The separator {quote_for_message(separator)} cannot be used",
+        why=f"{count} names of namespaces in catalog {catalog} hold it, such as {quote_for_message(name)}, and would read as several{others}",
+        advice=f"start with the separator used so far and have them changed with 'limnos names plan {catalog} --separator "
+        f'"{separator}"\', or choose another one',
+    )
+
+
+def separator_check_key(separator: str, policy: str) -> str:
+    """Return what is noted of a separator under a policy."""
+    return f"{separator} {policy}"
+
+
+def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[str]) -> IllegalName:
+    """Say that names of a catalog's namespaces hold the separator, which keeps them from nesting."""
+    shown = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
+    return IllegalName(
+        f"Namespaces of catalog {catalog} cannot nest: names hold the separator {quote_for_message(separator)} and would read as several: "
+        f"{shown}. See all with 'limnos names check {catalog}', and have them changed with 'limnos names plan {catalog}'; or "
+        "choose another separator",
+    )

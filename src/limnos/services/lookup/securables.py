@@ -1,0 +1,221 @@
+"""Securable objects by kind and full name: what grants and owners are about.
+
+May import the rooms below. A full name may have several readings, as names may hold dots; what is live decides.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
+from limnos.model.kind_table import row_of
+from limnos.model.kinds import NAMESPACE_OBJECTS, SECURABLES, Kind, KindGroup, ZoneKind
+from limnos.model.records import NODE_RECORDS
+from limnos.names import fullname
+from limnos.names.logical import LogicalCodec
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may_have_placeholders
+from limnos.services.lookup.lance_roots import is_root_schema, is_root_schema_name, root_schema_advice
+from limnos.services.lookup.nested_namespaces import is_nested
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import role_key
+
+if TYPE_CHECKING:
+    from limnos.access.actions import Action
+    from limnos.model.decisions import Decision, SecurableChain
+    from limnos.model.entities import Node, RoleEntity
+    from limnos.names.fullname import FullName
+    from limnos.names.logical import Policy
+    from limnos.services.request.defaults import RequestDefaults
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
+
+_WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind).gravitino or kind.word)}
+
+
+class SecurableTarget(NamedTuple):
+    """A live securable object: `node` is None for a role; `parent` contains it; `catalog_type` is its catalog's."""
+
+    id: int
+    kind: Kind
+    chain: SecurableChain
+    node: Node | None
+    parent: Node | None
+    catalog_type: str | None
+
+
+def parse_kind(text: str) -> Kind:
+    """Read a securable object's type, in any case; Gravitino says schema where we say namespace."""
+    kind = _WORDS.get(text.lower())
+    if kind is None:
+        raise BadRequest(f"Unknown object type {text}: use one of {', '.join(sorted(_WORDS))}")
+    return kind
+
+
+def scope_for(metalake: str, kind: Kind, full_name: str) -> RequestScope:
+    """Return the scope an object is in, from its full name."""
+    if kind is Kind.CATALOG or kind.home is ZoneKind.CATALOG:
+        return RequestScope(metalake, fullname.catalog_of(full_name))
+    return RequestScope(metalake)
+
+
+def codec_of(request_view: RequestView) -> LogicalCodec:
+    """Return how namespaces are spelled in this catalog."""
+    nested = request_view.settled.catalog is None or is_nested(request_view.catalog_record)
+    return codec_for(request_view.defaults, nested=nested)
+
+
+def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
+    """Return how namespaces are spelled where no catalog's scene is at hand."""
+    return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
+
+
+@cache
+def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
+    """Make a codec: one for each separator, which the settings give, and for catalogs with and without nested namespaces."""
+    return LogicalCodec(separator, cast("Policy", policy), nested)
+
+
+def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name: str) -> NotFound:
+    """Say that a securable object does not exist, as `target_find` does."""
+    if kind is Kind.CATALOG:
+        return NotFound(f"Catalog {full_name} does not exist in metalake {request_view.metalake.name}", kind="catalog")
+    if kind is Kind.ROLE or kind.form is KindGroup.APART:
+        return request_view.missing(kind, (full_name,))
+    return NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+
+
+def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableTarget:
+    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, Unsupported for a schema that is no object."""
+    if kind is Kind.METALAKE:
+        if full_name != request_view.metalake.name:
+            raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
+        return SecurableTarget(
+            request_view.metalake.id, kind, request_view.settled.outer, request_view.metalake, None, None
+        )
+    if kind is Kind.ROLE:
+        role = role_require(request_view, full_name)
+        return SecurableTarget(
+            role.id, kind, (ChainLink(role.id, kind, role.name), *request_view.settled.outer), None, None, None
+        )
+    if kind.form is KindGroup.APART and kind in NODE_RECORDS:
+        node, chain = request_view.find_outside(kind, (full_name,))
+        if node is None:
+            raise request_view.missing(kind, (full_name,))
+        return SecurableTarget(node.id, kind, chain, node, request_view.metalake, None)
+    if kind is Kind.CATALOG:
+        next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
+        if request_view.settled.catalog is None:
+            raise securable_missing_error(request_view, kind, full_name=full_name)
+        catalog_type = request_view.catalog_record.type
+        return SecurableTarget(
+            request_view.catalog.id,
+            kind,
+            request_view.settled.outer,
+            request_view.catalog,
+            request_view.metalake,
+            catalog_type,
+        )
+    if kind is Kind.NAMESPACE or kind in NAMESPACE_OBJECTS:
+        return _in_catalog(request_view, kind, full_name, codec)
+    if kind is Kind.COLUMN:
+        raise BadRequest(
+            "A column has tags, policies and statistics of its own, and for the rest what its table has: name the table"
+        )
+    raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
+
+
+def target_require(
+    request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action
+) -> SecurableTarget:
+    """Find a securable object for who may do any of the actions to it; the last one speaks in a refusal.
+
+    Raises NotFound, Unsupported, Forbidden. A missing object is refused in the words that an existing one would be.
+    """
+    try:
+        target = target_find(request_view, kind, full_name, codec)
+    except (NotFound, UnsupportedOperation) as error:
+        if kind is not Kind.METALAKE:
+            _require_any(request_view, _absent_chain(request_view, kind, full_name, codec), actions)
+        if isinstance(error, MissingPlaceholder):
+            error.allowed = lambda request_view, chain: _require_any(request_view, chain, actions)
+        raise
+    _require_any(request_view, target.chain, actions)
+    return target
+
+
+def _require_any(request_view: RequestView, chain: SecurableChain, actions: tuple[Action, ...]) -> Decision:
+    for action in actions[:-1]:
+        decision = request_view.decide(action, chain)
+        if decision.allowed:
+            return decision
+    return request_view.require(actions[-1], chain)
+
+
+def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableChain:
+    """Return the chain that a missing object would have: the nearest existing container of its first reading."""
+    if kind.form is KindGroup.APART:
+        return (ChainLink.absent(kind, full_name), *request_view.settled.outer[-1:])
+    if kind is Kind.CATALOG:
+        return request_view.settled.outer
+    parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
+    levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
+    return (ChainLink.absent(kind, levels[-1]), *request_view.find(levels, kind)[1])
+
+
+def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableTarget:
+    def exists(reading: FullName) -> bool:
+        return _find_reading(request_view, reading, kind=kind)[0] is not None
+
+    parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
+    reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec)
+    if reading is None:
+        if kind is Kind.NAMESPACE and any(
+            is_root_schema(request_view, each.levels) for each in fullname.candidates(full_name, parts, codec=codec)
+        ):
+            raise UnsupportedOperation(root_schema_advice(request_view))
+        missing = f"{kind.word.capitalize()} {full_name} does not exist"
+        if may_have_placeholders(request_view, kind):
+            readings = tuple(_levels(each) for each in fullname.candidates(full_name, parts, codec=codec))
+            raise MissingPlaceholder(missing, scope=request_view.scope, object_kind=kind, readings=readings)
+        raise NotFound(missing, kind="object")
+    node, chain = _find_reading(request_view, reading, kind=kind)
+    if node is None or node.kind is not kind:
+        missing = f"{kind.word.capitalize()} {full_name} does not exist"
+        if may_have_placeholders(request_view, kind):  # what stands there was of another kind
+            raise MissingPlaceholder(missing, scope=request_view.scope, object_kind=kind, readings=(_levels(reading),))
+        raise NotFound(missing, kind="object")
+    parent = request_view.catalog if node.parent_id == request_view.catalog.id else request_view.node(node.parent_id)
+    return SecurableTarget(node.id, kind, chain, node, parent, request_view.catalog_record.type)
+
+
+def _find_reading(request_view: RequestView, reading: FullName, *, kind: Kind) -> tuple[Node | None, SecurableChain]:
+    """Find what a reading names; in the schema that stands for a Lance catalog itself also what lies directly in that."""
+    node, chain = request_view.find(_levels(reading), kind)
+    if node is not None or not reading.name or not is_root_schema_name(request_view, reading.levels):
+        return node, chain
+    return request_view.find((reading.name,), kind)
+
+
+def _levels(reading: FullName) -> tuple[str, ...]:
+    return reading.levels if reading.name is None else (*reading.levels, reading.name)
+
+
+def role_find(request_view: RequestView, name: str) -> RoleEntity | None:
+    """Return a role by name."""
+    return require_fact(request_view.view, role_key(request_view.metalake.id, name), zone=request_view.metalake.id)
+
+
+def role_require(request_view: RequestView, name: str) -> RoleEntity:
+    """Return a role by name. Raises NotFound."""
+    found = role_find(request_view, name)
+    if found is None:
+        raise request_view.missing(Kind.ROLE, (name,))
+    return found
+
+
+def role_look_up(request_view: RequestView, name: str, action: Action) -> AuthorizedObject[RoleEntity]:
+    """Find a role for who may do the action to it. Raises NotFound, Forbidden."""
+    request_view.require_in_use()
+    return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)

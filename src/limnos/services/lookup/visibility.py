@@ -1,0 +1,168 @@
+"""What a caller sees of objects that are known by their ids alone, in whatever catalogs of a metalake they lie.
+
+May import the rooms below. An object is seen by whoever may load it; of one that is hidden nothing is told but that it is there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.kinds import Kind
+from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_view import RequestScope
+from limnos.store.feed import zones_read
+from limnos.view.cache_miss import CacheMiss, for_each, require_fact
+from limnos.view.keys import ABSENT, document_key, listing_key, node_key, nodes_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.feed import NodePosition
+
+ATTEMPTS_MAX: Final = 20
+
+
+class UsableCatalogs(NamedTuple):
+    """A metalake, and the catalogs of it that the caller may use, by id."""
+
+    metalake_id: int
+    catalogs: dict[int, str]
+
+
+class VisibleObject(NamedTuple):
+    """An object that the caller sees: its kind, its path from the catalog down, and what was read of it."""
+
+    kind: Kind
+    path: tuple[str, ...]
+    body: bytes | None = None
+    """Its document, where that was asked for."""
+
+
+VisibleObjects = dict[int, VisibleObject | None]
+"""By id: what the caller sees, None for what is there and hidden. What is not there is not in it."""
+
+
+def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
+    """Return the scope's metalake for a user of it. Raises Forbidden, NotInUse."""
+    outer = request_view.settled.outer[-1:]
+    request_view.require(Action.METALAKE_LOAD, outer)
+    request_view.require_in_metalake_use()
+    metalake_id = request_view.metalake.id
+    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    shown: Iterable[int] = range(len(found.ids))
+    if request_view.rules.access_enabled:
+        shown = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of).positions(
+            found.ids, found.owners
+        )
+    return UsableCatalogs(metalake_id, {found.ids[at]: found.names[at] for at in shown})
+
+
+def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:
+    """Raise Cold for all nodes of the scene's catalog that the view lacks, so that one statement reads them."""
+    missing = [node_id for node_id in ids if request_view.view.get(node_key(node_id)) is ABSENT]
+    if missing:
+        raise CacheMiss({nodes_key(request_view.zone, tuple(sorted(missing))): request_view.zone})
+
+
+def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
+    """Return the links from a node of the scene's catalog up; None when it is not there."""
+    links: list[ChainLink] = []
+    at = node_id
+    while at != request_view.catalog.id:
+        node = request_view.view.get(node_key(at))
+        if node is ABSENT:
+            raise CacheMiss({nodes_key(request_view.zone, (at,)): request_view.zone})
+        if node is None:
+            return None
+        links.append(ChainLink(at, node.kind, node.name))
+        at = node.parent_id
+    return (*links, *request_view.settled.outer)
+
+
+def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> dict[int, int]:
+    """Return the catalogs of those nodes that are there, all that lies above them too, in a metalake."""
+    found: dict[int, int] = {}
+    for node_id in ids:
+        at, node_position = node_id, node_positions.get(node_id)
+        zone = 0 if node_position is None else node_position.zone
+        while node_position is not None and node_position.alive and at != metalake_id:
+            at, node_position = node_position.parent_id, node_positions.get(node_position.parent_id)
+        if node_position is not None and node_position.alive and at == metalake_id and zone in node_positions:
+            found[node_id] = zone
+    return found
+
+
+async def visible_objects_of(
+    ctx: Context, metalake: str, *, ids: Collection[int], with_documents: Callable[[int], bool] = lambda _: False
+) -> VisibleObjects:
+    """Return what the caller sees of objects, all at one moment after this call."""
+    for _ in range(ATTEMPTS_MAX):
+        home = await ctx.read(RequestScope(metalake), usable_catalogs_of)
+        node_positions = await ctx.look_up(partial(zones_read, ids))
+        homes = catalogs_of(ids, node_positions, metalake_id=home.metalake_id)
+        by_catalog: dict[int, list[int]] = {}
+        for node_id, zone in homes.items():
+            if zone in home.catalogs:
+                by_catalog.setdefault(zone, []).append(node_id)
+        scopes = tuple(RequestScope(metalake, home.catalogs[zone]) for zone in by_catalog)
+        try:
+            seen = await read_many_scopes(
+                ctx, scopes, partial(_seen, by_catalog=by_catalog, with_documents=with_documents)
+            )
+        except (NotFound, PermissionDenied, ChangesOutdated):
+            continue  # a catalog was dropped or renamed, or the caller may not use it any longer
+        hidden: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
+        return hidden | seen
+    raise ServiceUnavailable("What was asked for was moved about faster than it could be told: try again")
+
+
+def _seen(
+    request_views: tuple[RequestView, ...], *, by_catalog: dict[int, list[int]], with_documents: Callable[[int], bool]
+) -> VisibleObjects:
+    pairs = zip(request_views, by_catalog.items(), strict=True)
+    found: VisibleObjects = {}
+    for part in for_each(
+        pairs, lambda pair: _visible_in_catalog(pair[0], pair[1][0], ids=pair[1][1], with_documents=with_documents)
+    ):
+        found |= part
+    return found
+
+
+def _visible_in_catalog(
+    request_view: RequestView, catalog_id: int, *, ids: list[int], with_documents: Callable[[int], bool]
+) -> VisibleObjects:
+    if request_view.settled.catalog is None or request_view.catalog.id != catalog_id:
+        raise ChangesOutdated
+    require_nodes_cached(request_view, ids)
+    sights = for_each(
+        ids, lambda node_id: visible_object_of(request_view, node_id, with_document=with_documents(node_id))
+    )
+    return {node_id: sight for node_id, (there, sight) in zip(ids, sights, strict=True) if there}
+
+
+def visible_object_of(
+    request_view: RequestView, node_id: int, *, with_document: bool
+) -> tuple[bool, VisibleObject | None]:
+    """Say whether a node of the scene's catalog is there, and what the caller sees of it."""
+    chain = chain_of(request_view, node_id)
+    if chain is None:
+        return False, None
+    if not request_view.settled.in_use or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
+        return True, None
+    body = body_of(request_view, node_id) if with_document and chain[0].kind is Kind.TABLE else None
+    return True, VisibleObject(chain[0].kind, path_of(chain), body)
+
+
+def body_of(request_view: RequestView, table_id: int) -> bytes | None:
+    """Return a table's Iceberg metadata, None for a table of another format."""
+    found = require_fact(request_view.view, document_key(table_id), zone=request_view.zone)
+    return None if found is None else found.body

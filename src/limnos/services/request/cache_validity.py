@@ -1,0 +1,121 @@
+"""How long an answer holds: what it rests on, and whether that still stands.
+
+May import `view`, `access`, `names` and `model`. Knows no wire. An answer about a table is a pure function of few values that the view holds
+or remembers: each is replaced, never altered, so as long as all of them are the very same objects after a request's own
+gate, the answer is the same, whatever else was committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.view.keys import ABSENT, document_key, node_key
+
+if TYPE_CHECKING:
+    from limnos.access.actions import Action
+    from limnos.access.authentication import Credential
+    from limnos.model.entities import Token
+    from limnos.model.kinds import Kind
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.view.keys import Key
+    from limnos.view.view import StoreView
+
+
+class CacheDependencies(NamedTuple):
+    """What an answer about one object of a catalog rests on: keys, and the objects that were found under them."""
+
+    zones: tuple[int, ...]
+    scope: object
+    settled: object
+    credential: object
+    token: object
+    """None: the credential is no token, and nothing about it can change."""
+    standing_key: object
+    standing: object
+    path_key: object
+    path: object
+    decision_key: object
+    decision: object
+    facts: tuple[tuple[Key, object], ...]
+
+    def stands(self, view: StoreView) -> bool:
+        """Say whether all of it is as it was; to be asked after a gate over `zones`, with nothing awaited in between."""
+        zones, known = self.zones, view.zones
+        if view.scopes.get(self.scope) is not self.settled or not view.is_paired(zones):
+            return False
+        server, metalake, catalog = known[zones[0]], known[zones[1]], known[zones[2]]
+        if (
+            catalog.memo.get(self.decision_key) is not self.decision
+            or catalog.paths.get(self.path_key) is not self.path
+            or metalake.memo.get(self.standing_key) is not self.standing
+            or (self.token is not None and server.memo.get(self.credential) is not self.token)
+        ):
+            return False
+        return False not in [view.get(key) is value for key, value in self.facts]
+
+
+class CacheValidity(NamedTuple):
+    """How long an answer holds if nothing is committed; with a `ground`, also while other things are."""
+
+    user: str
+    expires_ms: int | None
+    """When the token that it was given to runs out, in milliseconds since 1970 by the store's clock."""
+    ground: CacheDependencies | None = None
+    file: str | None = None
+    """A local file that must still be there."""
+
+
+def cache_validity_of(
+    request_view: RequestView,
+    credential: Credential,
+    *,
+    about: tuple[Kind, Levels, Action] | None = None,
+    document: bool = False,
+) -> CacheValidity:
+    """Tell, within the reader that found the answer, what the answer rests on.
+
+    `about`: the object of the catalog that it is about, and the action that was decided; `document`: it holds the object's document.
+    """
+    token = _token(request_view.view, credential)
+    expires_ms = credential.expires_ms if token is None else token.expires_at
+    ground = (
+        None
+        if about is None or request_view.active is not None
+        else _dependencies_of(request_view, credential, token, about, document=document)
+    )
+    return CacheValidity(request_view.user, expires_ms, ground)
+
+
+def _token(view: StoreView, credential: Credential) -> Token | None:
+    if credential.user is not None:
+        return None
+    found: Token = view.memo(0)[credential]
+    return found
+
+
+def _dependencies_of(
+    request_view: RequestView,
+    credential: Credential,
+    token: Token | None,
+    about: tuple[Kind, Levels, Action],
+    *,
+    document: bool,
+) -> CacheDependencies | None:
+    kind, levels, action = about
+    view, settled, path_key = request_view.view, request_view.settled, (levels, kind)
+    path = view.paths(request_view.zone).get(path_key)
+    if path is None:
+        return None
+    node_id: int = path[0]
+    standing_key, decision_key = ("standing", request_view.user), (request_view.user, action, node_id)
+    standing = view.memo(settled.zones[1]).get(standing_key)
+    decision = request_view.memo.get(decision_key)
+    keys: tuple[Key, ...] = (node_key(node_id), document_key(node_id)) if document else (node_key(node_id),)
+    facts = tuple([(key, view.get(key)) for key in keys])
+    if standing is None or decision is None or any(value is ABSENT for _, value in facts):
+        return None
+    return CacheDependencies(
+        settled.zones, request_view.scope, settled, credential, token, standing_key, standing, path_key, path, decision_key,
+        decision, facts,
+    )  # fmt: skip

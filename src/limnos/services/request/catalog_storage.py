@@ -1,0 +1,201 @@
+"""Where a catalog's files may be: its warehouse and its allowed roots, as far as the server allows them.
+
+May import `files` for the spelling of locations, and `model`. Reads and writes no files, that is
+`services.request.files`; symbolic links of local locations are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.files import (
+    allowed_roots,
+    check_size,
+    check_within,
+    is_local,
+    is_within,
+    normalise,
+    place_key,
+    refuse_alias,
+)
+from limnos.model.errors import BadRequest, OutsideRoots
+from limnos.model.kinds import FILESET_PROVIDER, REST_PROVIDERS, TABLE_FORMATS
+from limnos.services.request import catalog_traits
+from limnos.services.request.location_rules import LocationRelation, relation_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.files import AllowedStorage
+    from limnos.model.records import CatalogRecord
+    from limnos.services.request.named_storages import NamedStorages
+    from limnos.services.request.request_view import RequestView
+
+WAREHOUSE = "warehouse"
+DIRECTORY = catalog_traits.DIRECTORY
+"""Of a catalog that shows what lies in a directory."""
+ALLOWED_LOCATIONS = "allowed-locations"
+RESTRICTED_READS_DIRECTORY = "restricted-reads"
+"""The directory in a catalog's warehouse for what is shown of tables to whom restrictions bind: nothing else may lie in such a one."""
+PROVIDERS_WITH_WAREHOUSE = frozenset({*TABLE_FORMATS, FILESET_PROVIDER})
+"""Providers whose catalogs have a warehouse."""
+_UUID = re.compile("[0-9a-f-]{36}")
+_NAMESPACE = re.compile("n[0-9]+")
+"""The directory of a namespace in its catalog's warehouse, whose tables a table at that very place would keep out."""
+
+
+class CatalogStorage(NamedTuple):
+    """A catalog as files see it; `home` is the normal form of its warehouse, None when the server does not allow that."""
+
+    catalog: CatalogRecord
+    warehouse: str
+    roots: tuple[str, ...]
+    home: str | None
+    allowed: AllowedStorage
+
+    def own_location(self, table_uuid: str) -> str:
+        """Return where a table without a location of its own lies: no names in it, and nobody else's."""
+        return f"{self.warehouse}/{table_uuid.replace('-', '')}"
+
+    def normal_location(self, location: str, table_uuid: str) -> str:
+        """Return the normal form of a new table's location.
+
+        Raises OutsideRoots unless the catalog covers it, BadRequest when it is too deep, or holds the whole warehouse.
+        """
+        name = table_uuid.replace("-", "")
+        if self.home is not None and location == f"{self.warehouse}/{name}" and _UUID.fullmatch(table_uuid):
+            return f"{self.home}/{name}"  # nothing has to be parsed
+        self.check(location)
+        check_size(location)
+        if self.home is not None and is_within(self.home, [location]):
+            raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
+        if self.allowed.holds_server_files(location):
+            raise BadRequest(f"Location {location} holds the server's own directory: choose another")
+        if is_local(location):
+            refuse_alias(location, self.roots)
+        normal = normalise(location)
+        if self.home is not None and _NAMESPACE.fullmatch(normal.removeprefix(f"{self.home}/")):
+            raise BadRequest(
+                f"Location {location} is where a namespace's tables go: choose one below it, or leave it out"
+            )
+        return normal
+
+    def check(self, location: str) -> None:
+        """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow; BadRequest for one that is set aside."""
+        if RESTRICTED_READS_DIRECTORY in location.split("/"):
+            raise BadRequest(f"Location {location} is set aside for what is shown of restricted tables: choose another")
+        if not self.roots:
+            self.allowed.check_root(self.warehouse or "/")
+        try:
+            check_within(location, self.roots)
+        except OutsideRoots as error:
+            if self.allowed.covers(location):
+                raise
+            raise OutsideRoots(
+                f"{error.message} The server does not allow it either: it has to be started with --allow-root {normalise(location)}"
+                " (setting storage.allowed_roots).",
+                location=location,
+            ) from error
+        self.allowed.check_root(location)
+
+
+def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Sort the locations of files into those below a table's own location, and those elsewhere."""
+    own: list[str] = []
+    elsewhere: list[str] = []
+    for each in others:
+        (own if is_within(each, [location]) else elsewhere).append(each)
+    return own, elsewhere
+
+
+def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
+    """Return the place of the scene's catalog: without a warehouse of its own it has a directory in the server's."""
+    known, key = request_view.view.scopes, ("place", request_view.scope)
+    found: CatalogStorage | None = known.get(key)
+    if found is None:
+        record = request_view.catalog_record
+        own = f"{request_view.defaults.warehouse}/{request_view.catalog.id}"
+        found = known[key] = catalog_storage_within(
+            record, own, request_view.defaults.allowed, storages=request_view.defaults.storages
+        )
+    return found
+
+
+def catalog_storage_within(
+    record: CatalogRecord, fallback: str, allowed: AllowedStorage, *, storages: NamedStorages
+) -> CatalogStorage:
+    """Return a catalog's place, narrowed to what the server allows, whenever the catalog was made, with what reaches its files."""
+    allowed = storages.allowed(record.properties, allowed)
+    record = replace(record, properties=storages.opened(record.properties))
+    stated = roots_of(record, fallback)
+    warehouse = warehouse_of(record, fallback)
+    home = stated[0] if warehouse and stated and allowed.covers(stated[0]) else None
+    return CatalogStorage(record, warehouse, allowed.narrowed(stated), home, allowed)
+
+
+def warehouse_of(record: CatalogRecord, fallback: str) -> str:
+    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own.
+
+    Of a catalog that shows another one the property is that one's word, and no place of ours.
+    """
+    if record.provider in REST_PROVIDERS:
+        return fallback.rstrip("/")
+    return (record.properties.get(WAREHOUSE) or fallback).rstrip("/")
+
+
+def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
+    """Return the prefixes that tables and their metadata must lie in; of a catalog for filesets, also its locations."""
+    more = [record.properties.get(ALLOWED_LOCATIONS) or "", *_bases(record.properties, provider=record.provider)]
+    return allowed_roots(warehouse_of(record, fallback), ",".join(filter(None, more)))
+
+
+def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
+    """Return the locations of a catalog for filesets, each up to its first placeholder."""
+    if provider != FILESET_PROVIDER:
+        return []
+    told = [value for key, value in properties.items() if key == "location" or key.startswith("location-")]
+    return [
+        each.partition("{{")[0] if "{{" not in each else each.partition("{{")[0].rpartition("/")[0] for each in told
+    ]
+
+
+def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, provider: str = "") -> None:
+    """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
+    allowed.check_endpoints(properties)
+    for location in stated_locations(properties, provider=provider):
+        check_size(location)
+        if normalise(location) == "file:///":
+            raise BadRequest(f"Location {location} is the root of the file system: name a directory in it")
+        allowed.check_root(location)
+
+
+def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> list[str]:
+    """Return the locations that a catalog's properties name, as they are written there."""
+    stated = (
+        None if provider in REST_PROVIDERS else properties.get(WAREHOUSE),
+        properties.get(DIRECTORY),
+        *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
+        *_bases(properties, provider=provider),
+    )
+    return [each.strip() for each in stated if each and each.strip()]
+
+
+def check_server_location(location: str, warehouse: str, *, catalog_id: int | None) -> None:
+    """Refuse a catalog's location in what is the server's own: its warehouse, what contains it, a catalog's own directory in it.
+
+    `catalog_id`: whose directory may be named; None: any catalog's, as an import does. Raises BadRequest.
+    """
+    key, server = place_key(location), place_key(warehouse)
+    relation = relation_of(key, server)
+    if relation is LocationRelation.BELOW:
+        directory = key.removeprefix(server).split("/")[1]
+        if catalog_id is None or not directory.isdecimal() or directory == str(catalog_id):
+            return
+        raise BadRequest(f"Location {location} is kept for another catalog in the server's warehouse: choose another")
+    if relation is not None:
+        raise BadRequest(
+            f"Location {location} holds the server's own warehouse, in which each catalog has a directory: choose another, or leave it out "
+            "to get such a directory"
+        )

@@ -1,0 +1,271 @@
+"""Pages of what a caller sees of a listing, from the view's blocks; what is missing of them is read as the page gets there.
+
+May import the rooms below. A page goes on after a name, so it stays right while names come and go.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.browsing import NO_PATHS, BrowsePaths
+from limnos.access.filters import EVERYTHING, ListFilter, list_filter, widen_filter
+from limnos.services.request.browsing import paths_of
+from limnos.view import listings
+from limnos.view.cache_miss import CacheMiss
+from limnos.view.keys import ABSENT, span_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import Listing
+    from limnos.model.kinds import Kind
+    from limnos.services.request.request_view import RequestView
+    from limnos.view.keys import Key, Space
+
+READ_MAX = 10_000
+"""Names that one statement reads: some milliseconds."""
+VISIBLE_NAMES_MAX = 500_000
+"""Names that are remembered as seen by somebody, per zone: ten bytes each, or some seventy when their block has gone."""
+VISIBLE_NAMES_OVERHEAD = 10
+"""What remembering a block takes besides its names, counted in names."""
+
+
+class PageRequest(NamedTuple):
+    """The page that is asked for: names after one, at most so many; None means all."""
+
+    after: str = ""
+    size: int | None = None
+
+
+class NamePage(NamedTuple):
+    """Names as JSON strings, in order and in parts; `last` is the name to go on after, None when nothing follows."""
+
+    parts: Sequence[tuple[bytes, ...]]
+    last: str | None
+    whole: bool = False
+    """Each part is all that is seen of its block: while nothing changes, the very same objects come again."""
+
+    @property
+    def names(self) -> list[bytes]:
+        """All parts as one."""
+        return list(itertools.chain.from_iterable(self.parts))
+
+    def texts(self) -> list[str]:
+        """Return the names as text."""
+        return msgspec.json.decode(b"[" + b",".join(self.names) + b"]", type=list[str])
+
+
+class IdsPage(NamedTuple):
+    """Names with ids, in order; `last` is the name to go on after, None when nothing follows."""
+
+    found: list[tuple[str, int]]
+    last: str | None
+
+
+class VisibleNames(NamedTuple):
+    """What somebody sees of a block: where in it, ascending, and those names as JSON strings."""
+
+    block: ref[Listing]
+    positions: Sequence[int]
+    encoded: tuple[bytes, ...]
+
+
+class VisibleNamesCache:
+    """What callers see of blocks, as far as it was looked at lately; the older half goes when there is too much of it."""
+
+    def __init__(self) -> None:
+        self._young: dict[object, VisibleNames] = {}
+        self._old: dict[object, VisibleNames] = {}
+        self._young_names = 0
+
+    def get(self, key: object) -> VisibleNames | None:
+        """Return what was seen, of whichever block it was then."""
+        found = self._young.get(key)
+        if found is None and (found := self._old.get(key)) is not None:
+            self.put(key, found)
+        return found
+
+    def put(self, key: object, seen: VisibleNames) -> None:
+        """Remember."""
+        self._young[key] = seen
+        self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
+        if self._young_names > VISIBLE_NAMES_MAX // 2:
+            self._old, self._young, self._young_names = self._young, {}, 0
+
+
+def visible_names_all(block: Listing) -> VisibleNames:
+    """Return the sight of a block of which nothing is hidden."""
+    return VisibleNames(ref(block), range(len(block.names)), block.encoded)
+
+
+def _visible_names_of(block: Listing, shown: ListFilter) -> VisibleNames:
+    positions = array("H", shown.positions(block.ids, block.owners))
+    if len(positions) == len(block.names):
+        return visible_names_all(block)
+    return VisibleNames(ref(block), positions, tuple([block.encoded[place] for place in positions]))
+
+
+ALL_NAMES = PageRequest()
+EMPTY_PAGE = NamePage((), None)
+"""Of a listing in which there can be nothing."""
+
+
+def page_of(
+    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
+) -> NamePage:
+    """Return a page of what the caller sees of a parent's children; `chain` begins with the parent."""
+    listing = _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind))
+    if asked.size is None:
+        listing.need_all(asked.after)
+    return listing.page(asked)
+
+
+def ids_of(
+    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
+) -> IdsPage:
+    """Return a page of what the caller sees of a parent's children, as their names and ids; the size must be given."""
+    return _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind)).ids(asked)
+
+
+def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChain) -> bool:
+    """Say whether the caller sees the object that a chain begins with in the listing of its parent."""
+    link, *above = chain
+    shown = _VisibleListing(
+        request_view, action, tuple(above), space=(above[0].id, request_view.space(link.kind), link.kind)
+    ).shown
+    if shown.everything or shown.nothing:
+        return shown.everything
+    return bool(shown.positions([link.id], [request_view.owner_of(link)]))
+
+
+def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableChain) -> list[str]:
+    """Return the names of all of a parent's children, whoever may see them: to tell what there is from what there is not."""
+    space: Space = (chain[0].id, request_view.space(kind), kind)
+    listing = _VisibleListing(request_view, None, chain, space=space)
+    listing.need_all("")
+    return listing.page(ALL_NAMES).texts()
+
+
+class _VisibleListing:
+    """A listing as one caller sees it, block by block."""
+
+    def __init__(
+        self, request_view: RequestView, action: Action | None, chain: SecurableChain, *, space: Space
+    ) -> None:
+        self.request_view = request_view
+        self.space = space
+        self.zone = request_view.zone_of(space[2])
+        self.shown, paths = EVERYTHING, NO_PATHS
+        if action is not None and request_view.rules.access_enabled:
+            self.shown = self._filter(action, chain)
+            if action is Action.NAMESPACE_LIST and not self.shown.everything:
+                paths = paths_of(request_view)
+                self.shown = self._with_names(paths)
+        self.about = (action, request_view.user, paths.stamp)
+
+    def _filter(self, action: Action, chain: SecurableChain) -> ListFilter:
+        """Return what the caller's rights show of the listing, remembered until access moves."""
+        if self.request_view.active is not None:
+            return list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
+        memo, key = self.request_view.memo, (action, self.request_view.user, self.space)
+        found: ListFilter | None = memo.get(key)
+        if found is None:
+            found = memo[key] = list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
+        return found
+
+    def _with_names(self, paths: BrowsePaths) -> ListFilter:
+        """Return the filter with the names that are shown because of what lies below, remembered while both are the same."""
+        if not paths.ids:
+            return self.shown
+        if self.request_view.active is not None:
+            return widen_filter(self.shown, paths.ids)
+        memo, key = self.request_view.memo, ("names", self.request_view.user, self.space)
+        found: tuple[ListFilter, BrowsePaths, ListFilter] | None = memo.get(key)
+        if found is None or found[0] is not self.shown or found[1] is not paths:
+            found = memo[key] = (self.shown, paths, widen_filter(self.shown, paths.ids))
+        return found[2]
+
+    def need_all(self, after: str) -> None:
+        """Raise Cold for the next part when some of the rest is missing, without a look at what is there."""
+        gap = self.request_view.view.shelves.gap(self.space, after)
+        if gap is not None:
+            self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
+
+    def page(self, asked: PageRequest) -> NamePage:
+        """Go from block to block until the page is full; what the caller may not see takes no place in it."""
+        parts: list[tuple[bytes, ...]] = []
+        last, at, wanted, whole = asked.after, asked.after, asked.size, True
+        while True:
+            key, block = self._block(at, began_at=asked.after, wanted=wanted)
+            seen = self._seen(key, block)
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
+            count = len(seen.encoded)
+            end = count if wanted is None else min(count, first + wanted)
+            if end > first:
+                parts.append(seen.encoded[first:end])
+                whole = whole and end - first == count
+                last = block.names[seen.positions[end - 1]]
+            if end < count:
+                return NamePage(parts, last, whole)
+            if wanted is not None:
+                wanted -= end - first
+            at = key[5]
+            if at == "":
+                return NamePage(parts, None, whole)
+
+    def ids(self, asked: PageRequest) -> IdsPage:
+        """Go from block to block as `page` does."""
+        found: list[tuple[str, int]] = []
+        at, wanted = asked.after, asked.size or 0
+        while True:
+            key, block = self._block(at, began_at=asked.after, wanted=wanted - len(found))
+            seen = self._seen(key, block)
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
+            end = min(len(seen.positions), first + wanted - len(found))
+            found.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
+            if end < len(seen.positions):
+                return IdsPage(found, found[-1][0])
+            at = key[5]
+            if at == "":
+                return IdsPage(found, None)
+
+    def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key[Listing], Listing]:
+        view = self.request_view.view
+        key = view.shelves.following(self.space, after)
+        found = ABSENT if key is None else view.get(key)
+        if key is not None and found is not ABSENT:
+            return key, found
+        gap = view.shelves.gap(self.space, after) or (after, "")
+        limit = listings.BLOCK if after == began_at else READ_MAX
+        if wanted is not None and self.shown.everything:
+            limit = min(READ_MAX, max(listings.BLOCK, wanted + 1))
+        self._want(gap, limit)
+        raise AssertionError("a gap is always wanted")
+
+    def _want(self, gap: tuple[str, str], limit: int) -> None:
+        raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
+
+    def _seen(self, key: Key[Listing], block: Listing) -> VisibleNames:
+        """Return what the caller sees of a block; remembered until the block or access moves."""
+        if self.shown.everything:
+            return visible_names_all(block)
+        if self.request_view.active is not None:
+            return _visible_names_of(block, self.shown)
+        memo = self.request_view.memo
+        sights: VisibleNamesCache | None = memo.get(VisibleNamesCache)
+        if sights is None:
+            sights = memo[VisibleNamesCache] = VisibleNamesCache()
+        known = sights.get((key, self.about))
+        if known is not None and known.block() is block:
+            return known
+        seen = _visible_names_of(block, self.shown)
+        sights.put((key, self.about), seen)
+        return seen

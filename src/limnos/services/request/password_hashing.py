@@ -1,0 +1,89 @@
+"""Hashing passwords beside the loop, a few at a time, and how often somebody may be wrong.
+
+May import `access` and `model`. Knows no user and no store. Each node counts for itself. Who is wrong too often, from an address or about a name, waits
+without a hash being made: right or wrong, for an answer that came at once would tell which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from limnos.model.errors import ServiceUnavailable, TooManyAttempts
+from limnos.services.request.node_services import ComponentKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+AT_ONCE: Final = 2
+WAITING_MAX: Final = 64
+_RATES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
+"""How often one may be wrong about a name, and from an address: at first, and so many times a second from then on."""
+KNOWN_MAX: Final = 10_000
+
+
+class PasswordHasher:
+    """The threads in which passwords are hashed."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do something that takes long in a thread. Raises Unavailable when too many wait already."""
+        if self._waiting >= WAITING_MAX:
+            raise ServiceUnavailable("Too many sign in at this moment: try again", retry_after_s=2)
+        self._waiting += 1
+        try:
+            async with self._free:
+                return await asyncio.to_thread(work)
+        finally:
+            self._waiting -= 1
+
+
+class PasswordAttempts:
+    """Allowances of wrong passwords."""
+
+    def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._used: dict[tuple[str, str], tuple[float, float]] = {}
+
+    @contextmanager
+    def one(self, *, user: str, address: str) -> Iterator[Callable[[], None]]:
+        """Take a try, which is given back when the body calls what it is given. Raises Throttled when none is left."""
+        keys = (("user", user), ("address", address))
+        for key in keys:
+            if self._used_now(key) + 1.0 > _RATES[key[0]][0]:
+                raise TooManyAttempts(
+                    f"Too many wrong passwords for this {key[0]}: wait a little, then try again",
+                    retry_after_s=int(1.0 / _RATES[key[0]][1]),
+                )
+        for key in keys:
+            self._add(key, 1.0)
+
+        def right() -> None:
+            for key in keys:
+                self._add(key, -1.0)
+
+        yield right
+
+    def _used_now(self, key: tuple[str, str]) -> float:
+        used, at = self._used.get(key, (0.0, 0.0))
+        return max(0.0, used - (self._now() - at) * _RATES[key[0]][1])
+
+    def _add(self, key: tuple[str, str], count: float) -> None:
+        used = max(0.0, self._used_now(key) + count)
+        self._used.pop(key, None)
+        if len(self._used) >= KNOWN_MAX:
+            del self._used[next(iter(self._used))]  # who has been quiet for longest
+        self._used[key] = (used, self._now())
+
+
+TRIES: ComponentKey[PasswordAttempts] = ComponentKey("tries", lambda _: PasswordAttempts())
+
+
+HASHING: ComponentKey[PasswordHasher] = ComponentKey("hashing", lambda _: PasswordHasher())

@@ -1,0 +1,155 @@
+"""Compaction is asked for: by a statement that leaves its dataset in many small files, and once more for days later by the first of many, for what killed ones leave.
+
+May import the rooms below. Knows no engine and no wire format. Who writes last has the task done in its name and with what its credential was worth, so that nothing
+is done to a dataset that its writer may not do. What was tried and left many files is tried again only when there are twice as many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
+from limnos.model.principals import TokenTrust
+from limnos.services.identity.tokens import worth_of
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_view import RequestScope
+from limnos.store.documents import document_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.compaction")
+COMPACT: Final = "compact-dataset"
+TEND: Final = "tend-dataset"
+TENDS_AFTER_MS: Final = 2 * 86_400_000
+"""So long after the files of its statements are of age: files are swept once a day, and a statement takes its time."""
+TENDED_MAX: Final = 100_000
+"""Of so many datasets a node knows that a task is on the list."""
+TARGET_BYTES: Final = 64 << 20
+"""How large files are made; what comes near to it is left as it is."""
+DECODED_INLINE_BYTES: Final = 64 << 10
+
+
+class CompactPayload(msgspec.Struct, frozen=True):
+    """Which dataset, where it lay, how many files too many it had; in whose name, and what its credential was worth.
+
+    `covers_ms` is of a task for later: for what statements leave until then it comes late enough.
+    """
+
+    table_id: int
+    path: tuple[str, ...]
+    files: int
+    user: str
+    trust: TokenTrust
+    root_id: int | None
+    covers_ms: int = 0
+
+
+class _FileCounts(msgspec.Struct):
+    files: str = msgspec.field(name="total-data-files", default="0")
+    deletes: str = msgspec.field(name="total-delete-files", default="0")
+    size: str = msgspec.field(name="total-files-size", default="0")
+
+
+class _CountedSnapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    summary: _FileCounts = msgspec.field(default_factory=_FileCounts)
+
+
+class _CountedMetadata(msgspec.Struct, rename="kebab"):
+    current_snapshot_id: int | None = None
+    snapshots: list[_CountedSnapshot] = []
+
+
+def files_of(body: bytes) -> int:
+    """How many files a table's current state has more than its size asks for; 0 where nobody has counted them."""
+    metadata = msgspec.json.decode(body, type=_CountedMetadata)
+    current = metadata.current_snapshot_id
+    summary = next((one.summary for one in metadata.snapshots if one.snapshot_id == current), _FileCounts())
+    counts = (summary.files, summary.deletes, summary.size)
+    if not all(text.isascii() and text.isdigit() for text in counts):
+        return 0
+    files, deletes, size = map(int, counts)
+    return max(0, files + deletes - -(-size // TARGET_BYTES))
+
+
+async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
+    """Leave a task where a dataset has many small files by now. What goes wrong here is for the log: the statement is carried out."""
+    try:
+        await _ask(ctx, table_id, path=path)
+    except LimnosError as error:
+        log.warning("compaction could not be asked for", table=table_id, error=error.message)
+
+
+async def _ask(ctx: Context, table_id: int, *, path: Levels) -> None:
+    least = ctx.services.defaults.sqlpp_compact_files
+    document = await ctx.look_up(lambda: document_read(table_id)) if least else None
+    if document is None:
+        return
+    large = len(document.body) > DECODED_INLINE_BYTES
+    files = await asyncio.to_thread(files_of, document.body) if large else files_of(document.body)
+    if files < least:
+        return
+    payload = await _payload(ctx, table_id, path=path, files=files)
+    if await ctx.services.store.submit(upkeep_permit("limnos"), partial(_leave, payload)):
+        ctx.services.wake_worker()
+
+
+async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0, covers_ms: int = 0) -> CompactPayload:
+    user, (trust, root_id) = await ctx.read(
+        RequestScope(), lambda request_view: (request_view.user, worth_of(ctx, request_view, user=request_view.user))
+    )
+    return CompactPayload(table_id, path, files, user, trust, root_id, covers_ms)
+
+
+async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
+    """See, before a dataset is written to, that a task is on the list for when the files are of age that a killed statement leaves. What goes wrong here is for the log."""
+    services, age_ms = ctx.services, ctx.services.defaults.sqlpp_debris_ms
+    now_ms = services.store.time.now_ms()
+    if not (services.defaults.sqlpp_compact_files and age_ms) or TENDED.of(services).get(table_id, 0) > now_ms:
+        return
+    try:
+        payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
+        covers_ms = await services.store.submit(
+            upkeep_permit("limnos"), partial(_leave_later, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
+        )
+    except LimnosError as error:
+        log.warning("a dataset's debris could not be put on the list", table=table_id, error=error.message)
+        return
+    if len(TENDED.of(services)) >= TENDED_MAX:
+        TENDED.of(services).clear()
+    TENDED.of(services)[table_id] = covers_ms
+
+
+def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
+    """Leave a task for later, unless there is one that covers what is written now; says until when it does."""
+    for _, text, has_ended in tx.tasks.of_kind(TEND):
+        before = msgspec.json.decode(text, type=CompactPayload)
+        if before.table_id == payload.table_id and not has_ended and before.covers_ms > tx.now_ms:
+            return before.covers_ms
+    tx.tasks.create(TEND, msgspec.json.encode(payload).decode(), delay_ms=delay_ms)
+    return payload.covers_ms
+
+
+def _leave(payload: CompactPayload, tx: Tx) -> bool:
+    """Leave the task, unless the dataset has one, or one came to nothing and there are not twice as many files by now."""
+    for task_id, text, has_ended in tx.tasks.of_kind(COMPACT):
+        before = msgspec.json.decode(text, type=CompactPayload)
+        if before.table_id != payload.table_id:
+            continue
+        if not has_ended or payload.files < 2 * before.files:
+            return False
+        tx.tasks.done(task_id)
+    tx.tasks.create(COMPACT, msgspec.json.encode(payload).decode())
+    return True
+
+
+TENDED: ComponentKey[dict[int, int]] = ComponentKey("tended", lambda _: {})

@@ -1,0 +1,279 @@
+"""Requests of the query service that are under way: who asked, since when, and a way to end each, on whatever node it runs.
+
+May import the rooms below. Knows no wire format. Results are taken in batches, so that watching for the deadline and for a cancellation costs
+little per row.
+
+What it costs: a request that is answered within a second touches no store for this. One that takes longer is a row of the store from then
+on, so that every node can list it and end it; while there are such ones this node looks twice a second whether one is to end (one statement),
+and says every five seconds that it lives (one transaction). A row whose node has said nothing for `LEASE_MS` belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from limnos.model.entities import IMMEDIATE, StatementRequest
+from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import ComponentKey
+from limnos.store.sqlpp_requests import cancelled_query, rows_of, runs_query
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+
+    from limnos.model.principals import Requester
+    from limnos.store.interface import Store
+    from limnos.store.tx import Tx
+    from limnos.view.freshness_gate import FreshnessGate
+
+T = TypeVar("T")
+log = get_logger("limnos.sqlpp")
+BATCH_BYTES: Final = 65_536
+TEXT_SHOWN: Final = 1_000
+EVERY_S: Final = 0.5
+KNOWN_AFTER_MS: Final = 1_000
+"""A request that takes longer is known to all nodes."""
+LEASE_MS: Final = 15_000
+BEAT_S: Final = LEASE_MS / 3000
+REACH_S: Final = 2.0
+"""So long a cancellation waits for a request to become known: those who began a moment ago on another node are not yet."""
+
+
+class StatementEnded(Exception):
+    """A statement was ended from outside: what became of it."""
+
+
+class RequestEnded(Exception):
+    """A request that was ended: `late` at its deadline, else because somebody asked for that."""
+
+    def __init__(self, message: str, *, late: bool) -> None:
+        super().__init__(message)
+        self.late = late
+
+
+class RunningRequest:
+    """A request under way."""
+
+    def __init__(
+        self, *, request_id: str, asker: Requester, client_context_id: str | None, text: str, now_ms: int,
+        mode: str = IMMEDIATE, is_gone: Callable[[], bool] | None = None,
+    ) -> None:  # fmt: skip
+        self.handle = token_hex(16)
+        self.id = request_id
+        self.asker = asker
+        self.client_context_id = client_context_id
+        self.text = text[:TEXT_SHOWN]
+        self.started_ms = now_ms
+        self.mode = mode
+        self.is_known = False
+        """Whether the store has a row of it."""
+        self.is_gone = is_gone or (lambda: False)
+        """Says whether whoever waits for the answer has left."""
+        self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def stop(self, why: str = "The request was cancelled") -> None:
+        """End it, as soon as it can be."""
+        if not self._stopped.done():
+            self._stopped.set_result(why)
+
+    def row(self, holder: str, *, now_ms: int, expires_at: int = 0) -> StatementRequest:
+        """What the store keeps of it while it runs."""
+        return StatementRequest(
+            self.handle, self.asker.name, self.asker.id, self.id, self.client_context_id or "", self.text, self.mode,
+            self.started_ms, holder, now_ms + LEASE_MS, expires_at=expires_at,
+        )  # fmt: skip
+
+    async def batches(self, lines: AsyncIterator[bytes], *, timeout_s: float) -> AsyncGenerator[list[bytes], None]:
+        """Give lines in batches until there are no more. Raises Ended at the deadline, or when the request was ended."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        more = True
+        while more:
+            taking = asyncio.ensure_future(_take(lines))
+            try:
+                await asyncio.wait(
+                    (taking, self._stopped), timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED
+                )
+                if not taking.done():
+                    raise self._ended(timeout_s, left=await _end_running(taking))
+            finally:
+                if not taking.done():
+                    taking.cancel()
+                    with suppress(asyncio.CancelledError, Exception):
+                        await taking
+            batch, more = taking.result()
+            if batch:
+                yield batch
+
+    def _ended(self, timeout_s: float, *, left: str) -> RequestEnded:
+        if self._stopped.done():
+            return RequestEnded(f"ASX0041: {self._stopped.result()}{left}", late=False)
+        return RequestEnded(f"The request took longer than its time of {timeout_s:g} s, and was ended{left}", late=True)
+
+
+async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
+    """End what is under way; gives what that says of what it left behind, as the end of a sentence."""
+    taking.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        try:
+            await taking
+        except StatementEnded as told:
+            return f": {told}"
+    return ""
+
+
+async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
+    """The next lines, and whether there may be more."""
+    batch: list[bytes] = []
+    size = 0
+    async for line in lines:
+        batch.append(line)
+        size += len(line)
+        if size >= BATCH_BYTES:
+            return batch, True
+    return batch, False
+
+
+class RunningRequests:
+    """All requests under way on this node, and the way to those of others."""
+
+    def __init__(
+        self, gate: FreshnessGate, store: Store, *, every_s: float = EVERY_S, reach_s: float = REACH_S
+    ) -> None:
+        self.gate = gate
+        self.store = store
+        self.every_s = every_s
+        self.reach_s = reach_s
+        self.holder = token_hex(16)
+        self.permit = upkeep_permit("limnos")
+        self._held: dict[str, RunningRequest] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self._beat_at = 0.0
+        self._beside: set[asyncio.Task[Any]] = set()
+
+    def add(self, request: RunningRequest) -> None:
+        """Take note of one."""
+        self._held[request.handle] = request
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+
+    async def remove(self, request: RunningRequest) -> None:
+        """Forget one. Of what is fetched later the row stays."""
+        self._held.pop(request.handle, None)
+        if request.is_known and request.mode == IMMEDIATE:
+            await asyncio.shield(self.beside(self._forget(request)))
+
+    def of(self, asker: Requester | None) -> Iterator[RunningRequest]:
+        """Those of a user on this node; of everybody for None."""
+        return (each for each in list(self._held.values()) if asker is None or each.asker == asker)
+
+    async def everywhere(self, asker: Requester, *, everybody: bool) -> list[StatementRequest]:
+        """Those of a user, or of everybody, on all nodes: of other nodes what takes longer than a second."""
+        here = [
+            each.row(self.holder, now_ms=each.started_ms)
+            for each in self.of(None if everybody else asker)
+        ]  # fmt: skip
+        query = runs_query(asker, everybody=everybody, now_ms=self.store.time.now_ms())
+        found = rows_of(await self.gate.find(query))
+        return here + [each for each in found if each.holder != self.holder]
+
+    async def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
+        """End requests of a user, or of everybody; `by` says what is `wanted`: request_id, client_context_id or handle. Returns their ids.
+
+        What runs here ends at once, what runs on other nodes within a second. Nothing found: none is there, or not any more.
+        """
+        here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, wanted=wanted)]
+        for each in here:
+            each.stop()
+        if here:
+            return [each.id for each in here]
+        until = asyncio.get_running_loop().time() + self.reach_s
+        while True:
+            found = await self.store.submit(
+                self.permit, lambda tx: tx.requests.cancel(by, wanted, asker=asker, everybody=everybody)
+            )
+            if found or asyncio.get_running_loop().time() >= until:
+                return found
+            await asyncio.sleep(self.every_s)
+
+    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Have something done that nobody waits for; it is ended with this node."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
+
+    async def close(self) -> None:
+        """End all that is under way."""
+        for each in self._held.values():
+            each.stop("The server was stopped: run it again")
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Look after what is under way, as long as there is something."""
+        while True:
+            await asyncio.sleep(self.every_s)
+            if not self._held:
+                return
+            try:
+                await self.look()
+            except LimnosError as error:
+                log.warning("requests could not be looked after", error=str(error))
+
+    async def look(self) -> None:
+        """End what nobody waits for; make known what takes long, and end what somebody on any node wants to end."""
+        for each in self._held.values():
+            if each.is_gone():
+                each.stop("Its client has gone")
+        await self._make_known()
+        if any(each.is_known for each in self._held.values()):
+            for (handle,) in await self.gate.find(cancelled_query(self.holder)):
+                if handle in self._held:
+                    self._held[handle].stop()
+
+    async def _make_known(self) -> None:
+        now_ms, now = self.store.time.now_ms(), asyncio.get_running_loop().time()
+        new = [each for each in self._held.values() if not each.is_known and now_ms - each.started_ms >= KNOWN_AFTER_MS]
+        is_due = now - self._beat_at >= BEAT_S and any(each.is_known for each in self._held.values())
+        if not new and not is_due:
+            return
+
+        def mutation(tx: Tx) -> None:
+            for each in new:
+                if each.handle in self._held:
+                    tx.requests.insert(each.row(self.holder, now_ms=tx.now_ms))
+                    each.is_known = True
+            tx.requests.beat(self.holder, lease_ms=LEASE_MS)
+
+        try:
+            await self.store.submit(self.permit, mutation)
+        except BaseException:
+            for each in new:
+                each.is_known = False
+            raise
+        self._beat_at = now
+
+    async def _forget(self, request: RunningRequest) -> None:
+        try:
+            await self.store.submit(self.permit, lambda tx: tx.requests.delete(request.handle))
+        except LimnosError as error:
+            log.warning("a request that has ended is still in the store, and is swept later", error=str(error))
+
+
+def _is_request(request: RunningRequest, by: str, *, wanted: str) -> bool:
+    return (
+        wanted
+        == {"request_id": request.id, "client_context_id": request.client_context_id, "handle": request.handle}[by]
+    )
+
+
+REQUESTS: ComponentKey[RunningRequests] = ComponentKey(
+    "requests", lambda services: RunningRequests(services.gate, services.store)
+)

@@ -1,0 +1,85 @@
+"""The places that a catalog itself has: warehouse, other roots, the directory that it shows, and the directory for restricted reads.
+
+May import the rooms below. They follow from its record and the server's warehouse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.files import place_key
+from limnos.model.errors import BadRequest
+from limnos.model.storage_locations import LocationClaim, LocationKind
+from limnos.services.request.catalog_storage import (
+    DIRECTORY,
+    PROVIDERS_WITH_WAREHOUSE,
+    RESTRICTED_READS_DIRECTORY,
+    roots_of,
+    warehouse_of,
+)
+from limnos.services.storage.location_claims import location_check
+from limnos.store.storage_locations import RegisteredLocation
+
+if TYPE_CHECKING:
+    from limnos.model.records import CatalogRecord
+    from limnos.store.tx import Tx
+
+
+def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str) -> dict[str, tuple[LocationKind, str]]:
+    """Return the kind and the spelling of each place that a catalog has, by key; `warehouse` is the server's.
+
+    Where two kinds have one location the one that keeps more out stands for both.
+    """
+    fallback = f"{warehouse}/{catalog_id}"
+    found: dict[str, tuple[LocationKind, str]] = {}
+    directory = record.properties.get(DIRECTORY)
+    if record.provider in PROVIDERS_WITH_WAREHOUSE:
+        for root in roots_of(record, fallback):
+            found[_key(root)] = LocationKind.ALLOWED_LOCATION, root
+        home = warehouse_of(record, fallback)
+        if home:
+            found[_key(home)] = LocationKind.WAREHOUSE, home
+            aside = f"{home}/{RESTRICTED_READS_DIRECTORY}"
+            found[_key(aside)] = LocationKind.RESTRICTED_READS, aside
+    if directory:
+        found[_key(directory)] = LocationKind.LANCE_DIRECTORY, directory
+    found.pop("", None)
+    return found
+
+
+def _key(location: str) -> str:
+    """Return a location's key; none for one that an older release took, and no reader takes."""
+    try:
+        return place_key(location)
+    except BadRequest:
+        return ""
+
+
+def catalog_locations_claim(
+    tx: Tx, catalog_id: int, *, record: CatalogRecord, warehouse: str, keeps: bool = False
+) -> None:
+    """Write the places that a catalog's record brings, and delete those that it has no more.
+
+    Only new ones are judged: what was there before the rules were kept does not forbid to alter a catalog. `keeps`: one that breaks a rule
+    is marked as conflicting instead of being refused. Raises BadRequest, Unavailable.
+    """
+    wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
+    before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}
+    tx.places.lock(key for key, (kind, _) in wanted.items() if (key, kind) not in before)
+    for key, (kind, location) in wanted.items():
+        if (key, kind) in before:
+            continue
+        claim = LocationClaim(kind, catalog_id, catalog_id, 0)
+        is_kept = False
+        try:
+            location_check(tx, claim, key=key, location=location)
+        except BadRequest:
+            if not keeps:
+                raise
+            is_kept = True
+        tx.places.put(claim, key)
+        if is_kept:
+            tx.places.mark(RegisteredLocation(key, claim, None, 0), conflicting=True)
+    for key, kind in before:
+        if wanted.get(key, (None, ""))[0] is not kind:
+            tx.places.clear(catalog_id, location=key, kind=kind)

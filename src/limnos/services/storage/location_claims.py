@@ -1,0 +1,158 @@
+"""The register of places inside a transaction: take a place under the rules, give it up, and say what keeps one out.
+
+May import `files` for the spelling of locations, `model`, `store` and the rules (`services.request.place_rules`). Every mutation that brings a
+location calls this. What is refused names no object and no place but the caller's own: the caller may not see the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.files import place_key
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
+from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
+from limnos.store.storage_locations import RIVALS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.tx import Tx
+
+_WORDS: Final = {
+    LocationKind.TABLE: "table", LocationKind.DATA_PATH: "table", LocationKind.VIEW: "view", LocationKind.LANCE_TABLE: "table",
+    LocationKind.LANCE_DIRECTORY: "directory that a catalog shows", LocationKind.FILESET: "managed fileset",
+    LocationKind.EXTERNAL_FILESET: "fileset", LocationKind.WAREHOUSE: "catalog's warehouse", LocationKind.ALLOWED_LOCATION: "catalog's root",
+    LocationKind.STAGED_TABLE: "staged table", LocationKind.RESTRICTED_READS: "directory for restricted reads",
+}  # fmt: skip
+_SIDES: Final = {LocationRelation.SAME: "at", LocationRelation.BELOW: "around", LocationRelation.ABOVE: "inside"}
+_FIRST_LENGTH: Final = len("file:///")
+
+
+def key_of(location: str) -> str:
+    """Return the key of a location in normal form. Most are a directory of their own in one that was asked for before."""
+    parent, _, name = location.rpartition("/")
+    if name.isalnum() and name.isascii() and len(parent) > _FIRST_LENGTH and not parent.endswith("/"):
+        return f"{place_key(parent)}/{name}"
+    return place_key(location)
+
+
+def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
+    """Write an object's place into the register. Raises BadRequest where a rule keeps it out, Unavailable where files are being deleted.
+
+    The caller holds the locks of the location (`DocumentWrites.create`, `PlaceWrites.lock`).
+    """
+    claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
+    if not tx.places.insert_free(claim, key):
+        location_check(tx, claim, key=key, location=location)
+        tx.places.put(claim, key)
+
+
+def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, locations: Iterable[str]) -> None:
+    """Take the locks of several places in one order, then the places."""
+    wanted = list(locations)
+    tx.places.lock(map(key_of, wanted))
+    for each in wanted:
+        location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each)
+
+
+def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
+    """Give an object another location. What it wrote at the earlier one is still its own, so that stays taken as well."""
+    claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
+    location_check(tx, claim, key=key, location=location)
+    tx.places.moved(owner_id, kind=kind, location=key)
+    tx.places.put(claim, key)
+
+
+def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
+    """Apply the rules to a new place; the caller's own dropped object at the very place ends. Raises BadRequest, Unavailable."""
+    claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
+    for rival in rivals_near(tx, claim, key=key):
+        relation = relation_of(key, rival.location)
+        if relation is None:
+            continue
+        verdict = judge_claim(claim, rival.claim, relation=relation, is_own=False)
+        if verdict is ClaimVerdict.REFUSED and relation is LocationRelation.SAME:
+            verdict = judge_claim(claim, rival.claim, relation=relation, is_own=tx.places.is_own(rival))
+        if verdict is ClaimVerdict.REPLACES:
+            _end_claim(tx, rival)
+        elif verdict is ClaimVerdict.WAIT:
+            raise ServiceUnavailable(
+                f"Files of what was dropped are being deleted {_SIDES[relation]} location {location}: try again when that is done",
+                retry_after_s=5,
+            )
+        elif verdict is ClaimVerdict.REFUSED:
+            raise _claim_refusal(claim, rival, relation=relation, location=location)
+
+
+def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[RegisteredLocation]:
+    """Yield what others have at a location, above it (the nearest first), and below it; of a root only what could be in its way."""
+    upwards = tx.places.upwards(key, but=claim.owner_id)
+    yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
+    after = ""
+    root_of = claim.metalake_id if claim.kind in ROOTS else None
+    while page := tx.places.lower(key, but=claim.owner_id, after=after, root_of=root_of):
+        yield from page
+        if len(page) < RIVALS_MAX:
+            return
+        after = page[-1].location
+
+
+def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
+    """End what was dropped, or staged; its other places stay taken."""
+    owner = rival.claim.owner_id
+    if not tx.trash.forget(owner) and rival.claim.kind is not LocationKind.STAGED_TABLE:
+        tx.documents.delete(owner)
+    tx.places.clear(owner, location=rival.location)
+
+
+def _claim_refusal(
+    claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
+) -> BadRequest:
+    if rival.claim.metalake_id != claim.metalake_id:
+        told = f"Location {location} lies {_SIDES[relation]} a place of another metalake, and metalakes share no files: choose another"
+        return BadRequest(told)
+    mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
+    if claim.kind in OF_CATALOGS:
+        return BadRequest(
+            f"Location {location} lies {_SIDES[relation]} the place of another catalog's {word}, which a {mine} may not: choose another (what "
+            "was dropped keeps its place while its files stand)"
+        )
+    if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
+        return BadRequest(
+            f"Location {location} lies {_SIDES[relation]} another catalog's {_root_word(rival)}, where a {mine} may not lie: choose another"
+        )
+    return BadRequest(
+        f"Another {word} lies {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'} location {location}, "
+        f"and {'tables' if mine == word == 'table' else 'objects'} do not share files: choose a location of its own, or leave it out to get one (what was dropped keeps its place for "
+        "a while)"
+    )
+
+
+def _root_word(rival: RegisteredLocation) -> str:
+    return "directory" if rival.claim.kind is LocationKind.LANCE_DIRECTORY else "warehouse or root"
+
+
+def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:
+    """Note that an object is dropped for good and its files stay: its place is taken still, except for who may take it again.
+
+    That is `claimant_id`, else its owner, else who dropped it; so this is called before the owner is forgotten.
+    """
+    tx.places.end(owner_id, state=LocationState.RELEASED, claimant_id=claimant_id)
+
+
+def locations_mark_deleting(tx: Tx, owner_id: int) -> None:
+    """Note that a task is going to delete an object's files."""
+    tx.places.end(owner_id, state=LocationState.DELETING, claimant_id=None)
+
+
+def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
+    """Return the places of objects other than `but` that files at a location could belong to, the first few; those being deleted are no rivals."""
+    key = place_key(location)
+    near = [*tx.places.upwards(key, but=but), *tx.places.lower(key, but=but)]
+    return [
+        each.location
+        for each in near
+        if each.claim.kind not in ROOTS and not (each.claim.state is LocationState.DELETING and each.location == key)
+    ]

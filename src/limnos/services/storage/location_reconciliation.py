@@ -1,0 +1,270 @@
+"""The register of places at a start: the roots of all catalogs as the settings have them, and what an earlier release left unsaid.
+
+May import the rooms below. A store of an earlier release is settled once, before this node serves: keys, data paths, and marks on places
+that break a rule. A settling that is killed is begun again by the next start. What breaks a rule is kept, and told at each start.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import place_key
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
+from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
+from limnos.services.request.location_rules import find_conflicting_claims, relation_of
+from limnos.services.storage.catalog_locations import catalog_locations
+from limnos.services.storage.location_claims import key_of, rivals_near
+from limnos.store.nodes import catalogs_read
+from limnos.store.storage_locations import conflicts_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.services.request.node_services import NodeServices
+    from limnos.store.interface import Store
+    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.places")
+PAGE: Final = 2000
+CATALOGS_PAGE: Final = 200
+LOGGED_MAX: Final = 20
+DESCRIBED_MAX: Final = 1000
+UNMARK_PAGE: Final = 200
+CONFLICTS_MAX: Final = 10_000
+"""Objects that get no credentials because their places break a rule, at most so many are known to a node."""
+MEND: Final[dict[LocationKind, str]] = {
+    LocationKind.LANCE_DIRECTORY: "give the catalog another lance-directory, or drop it",
+    LocationKind.WAREHOUSE: "narrow the catalog's warehouse, or that of the other metalake's catalog",
+    LocationKind.ALLOWED_LOCATION: "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
+    LocationKind.EXTERNAL_FILESET: "drop the fileset, and make it again at a location of its own",
+    LocationKind.DATA_PATH: "copy the table to a location of its own, without this data path, then drop it",
+}
+_MEND_OBJECT: Final = "copy it to a location of its own, then drop it"
+EFFECT: Final[dict[LocationKind, str]] = {
+    LocationKind.LANCE_DIRECTORY: "nothing in it is shown",
+    LocationKind.WAREHOUSE: "what is in it keeps its files",
+    LocationKind.ALLOWED_LOCATION: "what is in it keeps its files",
+}
+_EFFECT_OBJECT: Final = "its files are given out to nobody"
+
+
+async def locations_reconcile(services: NodeServices) -> None:
+    """Bring the register up to date, and tell what breaks a rule."""
+    store, warehouse = services.store, services.defaults.warehouse
+    permit = upkeep_permit("limnos")
+    is_whole = not await store.submit(permit, lambda tx: tx.places.is_unsettled())
+    catalogs = [node_id for node_id, _ in await store.submit(permit, catalogs_read)]
+    for at in range(0, len(catalogs), CATALOGS_PAGE):
+        some = frozenset(catalogs[at : at + CATALOGS_PAGE])
+        await store.submit(permit, partial(_settle_roots, some=some, warehouse=warehouse, marks=is_whole))
+    if not is_whole:
+        await _settle_rest(store)
+        await store.submit(permit, lambda tx: tx.places.settled())
+    await _read_conflicts(services)
+    found = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
+    for told in found[:LOGGED_MAX]:
+        log.warning("a place breaks a rule of places", **told)
+    if len(found) > LOGGED_MAX:
+        log.warning("more places break a rule of places: see 'limnos server check'")
+
+
+async def _read_conflicts(services: NodeServices) -> None:
+    found = await services.gate.look_up(lambda: conflicts_read(CONFLICTS_MAX))
+    services.defaults.location_conflicts.ids = frozenset(each.claim.owner_id for each in found)
+
+
+async def locations_refresh(services: NodeServices) -> None:
+    """Take in what a node of an earlier release made meanwhile, end the marks of what was mended, and read the marks again."""
+    permit, conflicts = upkeep_permit("limnos"), services.defaults.location_conflicts
+    while True:
+        last = await services.store.submit(permit, partial(_claim_missed, after=conflicts.seen_id))
+        if last is None:
+            break
+        conflicts.seen_id = last
+    after: tuple[int, str] | None = (0, "")
+    while after is not None:
+        after = await services.store.submit(permit, partial(_clear_marks, after=after))
+    await _read_conflicts(services)
+
+
+def _claim_missed(tx: Tx, *, after: int) -> int | None:
+    """Write the places of some documents and filesets that have none, marked where they break a rule; returns the last id looked at."""
+    last, missed = tx.places.missed(after=after, limit=PAGE)
+    for claim, location in missed:
+        key = key_of(location)
+        tx.places.put(claim, key)
+        _mark(tx, claim, key=key)
+    return last
+
+
+def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
+    """End the marks of some places that break no rule any more; returns the last place looked at."""
+    last = None
+    for each in tx.places.conflicts(after=after, limit=UNMARK_PAGE):
+        last = each.claim.owner_id, each.location
+        if _rival_of(tx, each) is None:
+            tx.places.mark(each, conflicting=False)
+    return last
+
+
+def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
+    """Return a place for which a marked one is marked, as it has the lesser claim of the two; None when there is none any more."""
+    claim = place.claim._replace(is_conflicting=False)
+    for other in rivals_near(tx, claim, key=place.location):
+        relation, rival = relation_of(place.location, other.location), other.claim._replace(is_conflicting=False)
+        if relation is not None and any(
+            each is claim for each in find_conflicting_claims(claim, rival, relation=relation)
+        ):
+            return other
+    return None
+
+
+def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, object]]:
+    """Say of the first places that break a rule whose they are, what they meet, what follows from that, and how to mend it.
+
+    Those of dropped objects are left out, and those that break none any more, whose mark ends with the next round of upkeep.
+    """
+    found: list[dict[str, object]] = []
+    for each in tx.places.conflicts(limit=limit, only_live=True):
+        rival = _rival_of(tx, each)
+        if rival is not None:
+            kind = each.claim.kind
+            found.append(
+                {
+                    **_names(tx, each), "other": _names(tx, rival), "effect": EFFECT.get(kind, _EFFECT_OBJECT),
+                    "mend": MEND.get(kind, _MEND_OBJECT),
+                }
+            )  # fmt: skip
+    return found
+
+
+def _names(tx: Tx, place: RegisteredLocation) -> dict[str, object]:
+    return {
+        "name": tx.places.path_of(place.claim.owner_id),
+        "kind": place.claim.kind.name.lower(),
+        "id": place.claim.owner_id,
+        "location": place.location,
+    }
+
+
+def is_unsettled(tx: Tx) -> bool:
+    """Say whether a store of an earlier release waits for its first start, which looks for places that break a rule."""
+    return tx.places.is_unsettled()
+
+
+def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
+    """Write the places of some catalogs as their records and the settings have them; `marks` those new ones that break a rule."""
+    for catalog_id, record in catalogs_read(tx):
+        if catalog_id not in some:
+            continue
+        wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
+        before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}
+        for key, kind in before:
+            if wanted.get(key, (None, ""))[0] is not kind:
+                tx.places.clear(catalog_id, location=key, kind=kind)
+        for key, (kind, _) in wanted.items():
+            if (key, kind) not in before:
+                claim = LocationClaim(kind, catalog_id, catalog_id, tx.places.metalake_of(catalog_id))
+                tx.places.put(claim, key)
+                if marks:
+                    _mark(tx, claim, key=key)
+
+
+def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
+    """Mark what breaks a rule beside one new place."""
+    root_of = claim.metalake_id if claim.kind in ROOTS else None
+    own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
+    for rival in (
+        *tx.places.upwards(key, but=claim.owner_id),
+        *tx.places.lower(key, but=claim.owner_id, root_of=root_of),
+    ):
+        relation = relation_of(key, rival.location)
+        for marked in () if relation is None else find_conflicting_claims(own.claim, rival.claim, relation=relation):
+            place = own if marked is own.claim else rival
+            tx.places.mark(place, conflicting=True)
+            if place is own:
+                own = own._replace(claim=own.claim._replace(is_conflicting=True))
+
+
+async def _settle_rest(store: Store) -> None:
+    permit = upkeep_permit("limnos")
+    await _each_page(store, _settle_keys)
+    after = 0
+    while last := await store.submit(permit, partial(_settle_data_paths, after=after)):
+        after = last
+    sweep = ConflictSweep([])
+    await _each_page(store, sweep.take)
+
+
+async def _each_page(store: Store, take: object) -> None:
+    """Hand all places on, by location, page by page."""
+    permit, after = upkeep_permit("limnos"), ("", -1, -1)
+    while True:
+        page = await store.submit(permit, lambda tx, after=after: tx.places.page(after, limit=PAGE))  # type: ignore[misc]
+        if not page:
+            return
+        await store.submit(permit, lambda tx, page=page: take(tx, page))  # type: ignore[misc, operator]
+        last = page[-1]
+        after = (last.location, last.claim.owner_id, int(last.claim.kind))
+
+
+def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
+    """Spell the places of a page as the register does; the migration wrote locations as their documents have them."""
+    for each in page:
+        try:
+            key = key_of(each.location)
+        except LimnosError:
+            continue
+        if key != each.location:
+            tx.places.put(each.claim, key)
+            tx.places.clear(each.claim.owner_id, location=each.location, kind=each.claim.kind)
+
+
+def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
+    """Write the data paths of some tables that have any; returns the last one's id."""
+    last = None
+    for node_id, catalog_id, body in tx.places.documents_with(iceberg_metadata.DATA_PATHS, after=after):
+        last = node_id
+        for location in iceberg_metadata.outside_paths(iceberg_metadata.decode(body)).values():
+            try:
+                key = place_key(location)
+            except LimnosError:
+                log.warning(
+                    "a table's data path is no location", id=node_id, catalog=catalog_id, location=location[:300]
+                )
+                continue
+            tx.places.put(LocationClaim(LocationKind.DATA_PATH, node_id, catalog_id, 0), key)
+    return last
+
+
+class ConflictSweep(NamedTuple):
+    """Marks places that break a rule, in one pass over all of them by location: `open_places` are those that may contain the next one."""
+
+    open_places: list[RegisteredLocation]
+
+    def take(self, tx: Tx, page: Iterable[RegisteredLocation]) -> None:
+        """Go on with a page."""
+        for place in page:
+            while self.open_places and not place.location.startswith(self.open_places[-1].location):
+                self.open_places.pop()
+            self.open_places.append(self._judged(tx, place))
+
+    def _judged(self, tx: Tx, place: RegisteredLocation) -> RegisteredLocation:
+        for index, other in enumerate(self.open_places):
+            relation = relation_of(place.location, other.location)
+            for claim in (
+                () if relation is None else find_conflicting_claims(place.claim, other.claim, relation=relation)
+            ):
+                marked = claim._replace(is_conflicting=True)
+                if claim is place.claim:
+                    tx.places.mark(place, conflicting=True)
+                    place = place._replace(claim=marked)
+                else:
+                    tx.places.mark(other, conflicting=True)
+                    self.open_places[index] = other._replace(claim=marked)
+        return place

@@ -1,0 +1,198 @@
+"""Assembly: the metadata of a transaction's tables and views, built from what each change makes of the one before, and written.
+
+May import the rooms below and the services of tables and views. Decides nothing; the files are `services.request.files`' to take back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.formats.iceberg.metadata import encode
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.services.iceberg.commits import (
+    CommitState,
+    change_apply,
+    change_create,
+    commit_state_of,
+    find_removed_snapshots,
+)
+from limnos.services.iceberg.dataset_fence import check_dataset_commit
+from limnos.services.iceberg.tables import (
+    NewMetadata,
+    TableRequest,
+    add_metadata_scheme,
+    build_metadata,
+    document_of,
+    new_data_paths,
+)
+from limnos.services.iceberg.views import view_build, view_rebuild, view_record_for_writer
+from limnos.services.request.files import AT_ONCE, is_inline
+from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.request.operation_errors import name_object_in_error
+from limnos.services.request.parallel import map_concurrently
+from limnos.services.request.recent_metadata import RECENT_METADATA
+from limnos.services.transactions.transaction_plan import TablePlan
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.model.records import ViewRecord
+    from limnos.services.catalog.tables import NewTable
+    from limnos.services.iceberg.commits import CommitChange
+    from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
+    from limnos.services.iceberg.views import ViewRequest
+    from limnos.services.request.context import Context
+    from limnos.services.request.files import FileBatch
+    from limnos.services.transactions.operations import OperationStep
+    from limnos.services.transactions.transaction_plan import TransactionPlan
+
+_HEAVY_AT_A_TIME = 4
+_LIGHT_AT_A_TIME = 8
+"""Tables whose metadata is built before others have their turn."""
+
+
+class BuiltMetadata(NamedTuple):
+    """What the steps of a table come to; `old` is None for a new one. Without a document nothing is changed."""
+
+    work: TablePlan
+    document: MetadataDocument | None
+    data: bytes = b""
+    old: Json | None = None
+    new: Json | None = None
+    record: ViewRecord | None = None
+    """What a view's record becomes, if it changes."""
+    removed: frozenset[int] = frozenset()
+    """The snapshots of the table that go."""
+    data_paths: tuple[str, ...] = ()
+    """Locations outside its own to which a table sends writers from now on."""
+
+
+async def build_all(
+    ctx: Context, plan: TransactionPlan, *, before: list[BuiltMetadata], file_batch: FileBatch
+) -> list[BuiltMetadata]:
+    """Build every table's metadata, then write the files. What an earlier attempt built on the same documents stays."""
+    works = {work.steps: work for work in plan.works}
+    known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
+    for each in before:
+        if each.work.steps not in known and each.document is not None:
+            await file_batch.take_back(each.document.metadata_location)
+    heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
+    by_chores = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
+    done = known | {each.work.steps: each for each in by_chores}
+    built: list[BuiltMetadata] = []
+    for number, work in enumerate(plan.works, 1):
+        built.append(done.get(work.steps) or await _build(ctx, plan, work=work))
+        if number % _LIGHT_AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    fresh = [each for each in built if each.document is not None and each.work.steps not in known]
+
+    await _lay_all(fresh, file_batch)
+    return built
+
+
+async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
+    """Write files: those that the loop writes one after the other, the rest several at a time."""
+
+    async def lay(each: BuiltMetadata) -> None:
+        document = cast("MetadataDocument", each.document)
+        properties = each.work.place.catalog.properties
+        await file_batch.lay(document.metadata_location, each.data, properties, first=each.work.document is None)
+
+    slow: list[BuiltMetadata] = []
+    for number, each in enumerate(fresh, 1):
+        if not is_inline(cast("MetadataDocument", each.document).metadata_location, each.data):
+            slow.append(each)
+            continue
+        await lay(each)
+        if number % _LIGHT_AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    await map_concurrently(slow, lay, at_once=AT_ONCE)
+
+
+def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
+    """Say whether chores build it, who may do so for several tables at a time."""
+    if work.document is not None and is_heavy(work.document):
+        return True
+    sources = [plan.steps[number].source for number in work.steps]
+    return any(source is not None and source.raw is not None for source in sources)
+
+
+async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> BuiltMetadata:
+    """Apply a table's changes one after the other, each to what the earlier ones left."""
+    if plan.steps[work.steps[0]].kind is Kind.VIEW:
+        return await _build_view(ctx, plan.steps[work.steps[0]], work=work)
+    old: Json | None = None
+    whole: NewMetadata | None = None
+    for number in work.steps:
+        step = plan.steps[number]
+        try:
+            if step.draft is not None:
+                whole = await _build_new(ctx, step)
+                continue
+            change = cast("CommitChange", step.source)
+            commit_state = _first_state(ctx, work, change=change) if whole is None else _next_state(whole)
+            applied = await change_apply(ctx.services, change, commit_state)
+        except LimnosError as error:
+            raise name_object_in_error(error, step.path) from error
+        if applied is not None:
+            old, whole = applied[0] if whole is None else old, applied[1]
+    if whole is None:
+        return BuiltMetadata(work, None)
+    whole = await add_metadata_scheme(ctx.services.chores, whole)
+    node_id = 0 if work.document is None else work.document.node_id
+    if old is not None:
+        check_dataset_commit(work.guard, None, before=old, after=whole.metadata)
+    try:
+        document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
+        paths = new_data_paths(whole.metadata, before=old, place=work.place)
+    except LimnosError as error:
+        raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
+    removed: frozenset[int] = frozenset()
+    if work.document is not None:
+        changes = [cast("CommitChange", plan.steps[number].source) for number in work.steps]
+        removed = find_removed_snapshots(ctx.services, changes, before=work.document, after=document)
+    return BuiltMetadata(work, document, data, old, whole.metadata, removed=removed, data_paths=paths)
+
+
+async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:
+    """Make a view's metadata, or apply a change to it."""
+    old: Json | None = None
+    record: ViewRecord | None = None
+    try:
+        if step.draft is not None:
+            whole = await view_build(ctx, cast("ViewRequest", step.source), step.draft)
+        else:
+            before = cast("MetadataDocument", work.document)
+            applied, writes_text = await view_rebuild(ctx, cast("ViewAsked", step.source), before)
+            record = view_record_for_writer(cast("Node", step.table), step.writer_id) if writes_text else None
+            if applied is None:
+                return BuiltMetadata(work, None, record=record)
+            old, whole = applied
+        whole = await add_metadata_scheme(ctx.services.chores, whole)
+        node_id = 0 if work.document is None else work.document.node_id
+        document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
+    except LimnosError as error:
+        raise name_object_in_error(error, step.path, what=Kind.VIEW) from error
+    return BuiltMetadata(work, document, data, old, whole.metadata, record)
+
+
+async def _build_new(ctx: Context, step: OperationStep) -> NewMetadata:
+    """Build the first metadata of a new table."""
+    if isinstance(step.source, TableRequest):
+        return await build_metadata(ctx, step.source, cast("NewTable", step.draft))
+    return await change_create(ctx.services, cast("CommitChange", step.source))
+
+
+def _first_state(ctx: Context, work: TablePlan, *, change: CommitChange) -> CommitState:
+    """Return what the first change of a table is applied to."""
+    return commit_state_of(RECENT_METADATA.of(ctx.services), cast("MetadataDocument", work.document), change)
+
+
+def _next_state(whole: NewMetadata) -> CommitState:
+    """Return what a later change of the same table is applied to."""
+    uuid = cast("str", whole.metadata["table-uuid"])
+    if whole.body is not None:
+        return CommitState(uuid, None, None, whole.body)
+    return CommitState(uuid, None, whole.metadata, encode(whole.metadata))

@@ -1,0 +1,168 @@
+"""Deeds: the mutations of a transaction, those of single requests, run one after the other under its one permit.
+
+May import `store`, `model` and the services whose mutations they are. Knows no wire format. What refuses one undoes all (decision
+record 0030).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.model.entities import MetadataDocument, Node
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.services.catalog.tables import TableCreate, table_insert
+from limnos.services.catalog.views import ViewCreate, ViewState, view_insert
+from limnos.services.iceberg.commits import TableCommit, document_swap
+from limnos.services.iceberg.views import ViewReplace, view_swap
+from limnos.services.lance.tables import LanceCreate
+from limnos.services.transactions.operations import OperationMutation
+from limnos.services.transactions.transaction_view import is_new
+from limnos.store.faults import DEED_POINT, fault_point
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.model.records import ViewRecord
+    from limnos.services.transactions.metadata_assembly import BuiltMetadata
+    from limnos.services.transactions.operations import OperationStep
+    from limnos.services.transactions.transaction_plan import TransactionPlan
+    from limnos.store.tx import Tx
+
+
+class DocumentHold(msgspec.Struct, frozen=True):
+    """A table that must still have the document that was looked at, though nothing of it changes."""
+
+    table: Node
+    expected: int
+
+
+class TransactionMutation(msgspec.Struct, frozen=True):
+    """One mutation of a transaction; `made` is the number under which later ones know what it makes."""
+
+    command: object
+    mutation: OperationMutation
+    place: int
+    made: int | None = None
+
+
+class TransactionCommand(msgspec.Struct, frozen=True):
+    """Everything that a transaction does, in order."""
+
+    transaction_mutations: tuple[TransactionMutation, ...]
+
+
+class TransactionEffects(NamedTuple):
+    """The revision that a transaction left its zone at, and what its mutations returned, by the number of the operation."""
+
+    revision: int
+    results: dict[int, object]
+
+
+def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[TransactionCommand]:
+    """Put the mutations together, in the order of the operations: a table's metadata where it is first spoken of."""
+    of_step = {each.work.steps[0]: each for each in built}
+    transaction_mutations: list[TransactionMutation] = []
+    for number, step in enumerate(plan.steps):
+        made = None if step.made is None else step.made.id
+        if step.mutation is not None:
+            transaction_mutations.append(TransactionMutation(step.permit.command, step.mutation, number, made))
+        elif number in of_step:
+            command, mutation = _table_mutation(step, of_step[number])
+            transaction_mutations.append(TransactionMutation(command, mutation, number, made))
+    return plan.permit.about(TransactionCommand(tuple(transaction_mutations)))
+
+
+def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, OperationMutation]:
+    document, before = built.document, built.work.document
+    if step.kind is Kind.VIEW:
+        return _view_mutation(step, built)
+    if step.draft is not None:
+        draft = step.draft
+        command = TableCreate(
+            draft.namespace,
+            step.path[-1],
+            draft.space,
+            cast("MetadataDocument", document),
+            draft.owner_id,
+            data_paths=built.data_paths,
+        )
+        return command, cast("OperationMutation", table_insert)
+    table, before = cast("Node", step.table), cast("MetadataDocument", before)
+    if document is None:
+        return DocumentHold(table, before.version), cast("OperationMutation", document_hold)
+    relocates = document.location != before.location
+    commit = TableCommit(table, document, before.version, relocates, built.removed, data_paths=built.data_paths)
+    return commit, cast("OperationMutation", document_swap)
+
+
+def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, OperationMutation]:
+    document, before, node = built.document, built.work.document, cast("Node", step.table)
+    if step.draft is not None:
+        draft, record = step.draft, cast("ViewRecord", node.record)
+        made = cast("MetadataDocument", document)
+        command = ViewCreate(draft.namespace, step.path[-1], draft.space, made, draft.owner_id, record)
+        return command, cast("OperationMutation", view_insert)
+    before = cast("MetadataDocument", before)
+    if document is None and built.record is None:
+        return DocumentHold(node, before.version), cast("OperationMutation", document_hold)
+    relocates = document is not None and document.location != before.location
+    return ViewReplace(node, document, before.version, relocates, built.record), cast("OperationMutation", view_swap)
+
+
+def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
+    """Run the mutations of single requests one after the other. What refuses one undoes all."""
+    transaction_mutations = permit.command.transaction_mutations
+    tx.documents.meet([place for deed in transaction_mutations if (place := _new_place(deed.command)) is not None])
+    made: dict[int, int] = {}
+    results: dict[int, object] = {}
+    for deed in transaction_mutations:
+        command = _with_new_ids(deed.command, made) if made else deed.command
+        try:
+            result = deed.mutation(tx, permit.about(command))
+        except LimnosError as error:
+            error.context["operation"] = deed.place
+            raise
+        fault_point(DEED_POINT)
+        results[deed.place] = result
+        if deed.made is not None:
+            made[deed.made] = _id_of(result)
+    return TransactionEffects(tx.revision if tx.drafts else tx.revision - 1, results)
+
+
+def _id_of(made: object) -> int:
+    """Return the id of what a mutation made."""
+    if isinstance(made, MetadataDocument):
+        return made.node_id
+    return made.node.id if isinstance(made, ViewState) else cast("Node", made).id
+
+
+def _new_place(command: object) -> MetadataDocument | None:
+    """Return the document of a command that brings a location."""
+    if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
+        return command.document
+    return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
+
+
+def _with_new_ids(command: object, made: dict[int, int]) -> object:
+    """Give what the transaction has made meanwhile its id."""
+    if not isinstance(command, msgspec.Struct):
+        return command
+    fields = {name: getattr(command, name) for name in command.__struct_fields__}
+    news = {
+        name: msgspec.structs.replace(
+            value, id=made.get(value.id, value.id), parent_id=made.get(value.parent_id, value.parent_id)
+        )
+        for name, value in fields.items()
+        if isinstance(value, Node) and (is_new(value.id) or is_new(value.parent_id))
+    }
+    return msgspec.structs.replace(command, **news) if news else command
+
+
+def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
+    """Make sure that a table's document is the one that was looked at. Raises StalePermit."""
+    command = permit.command
+    tx.nodes.require(command.table)
+    if tx.documents.version(command.table.id) != command.expected:
+        tx.stale()

@@ -1,0 +1,101 @@
+"""Publishing a run: an operation of the transaction that moves its tables, so that a run is published with them or not at all.
+
+May import the rooms below. Knows no wire format and nothing of branches: which commits the transaction makes is its sender's. The run's row
+is changed by one statement that names the attempt and the states it may come from, so of two attempts, or of a publish and a cancel,
+one comes first and the other is refused with everything in its transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.runs import HELD, PUBLISHED
+from limnos.services.runs.runs import (
+    caller_identity,
+    chain_of,
+    not_own_error,
+    require_attempt,
+    run_authorize,
+    run_look_up,
+    state_conflict_error,
+)
+from limnos.services.transactions.operations import OperationStep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.model.runs import PipelineRun
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+    from limnos.services.transactions.operations import OperationMutation, TransactionOperation
+    from limnos.services.transactions.transaction_view import TransactionView
+    from limnos.store.tx import Tx
+
+
+class RunPublish(msgspec.Struct, frozen=True):
+    """Set a run published under an attempt."""
+
+    run_id: int
+    pipeline: Node
+    user: str
+    user_id: int
+    attempt: int
+
+
+class RunPublishOperation(NamedTuple):
+    """Set a run published, if it is running or held under that attempt. `found` is the run as it was read before."""
+
+    uuid: str
+    attempt: int
+    found: PipelineRun | None = None
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """Nothing of the catalog."""
+        return ()
+
+    def look(self, request_view: TransactionView) -> OperationStep:
+        """Find the run, for who may run its pipeline. Whose it must be is told by its state when it is published."""
+        run, pipeline, decision = run_authorize(request_view, self.found, uuid=self.uuid, action=Action.JOB_LOAD)
+        runs = request_view.require(Action.JOB_RUN, chain_of(request_view, run, pipeline=pipeline)[1:])
+        permit = request_view.permit(
+            RunPublish(run.id, pipeline, *caller_identity(request_view), self.attempt), decision, runs
+        )
+        return OperationStep(permit, (), cast("OperationMutation", run_publish), kind=Kind.JOB)
+
+
+async def with_runs(
+    ctx: Context, scope: RequestScope, *, operations: Sequence[TransactionOperation]
+) -> Sequence[TransactionOperation]:
+    """Give the operations that are about runs what these are now."""
+    if not any(isinstance(each, RunPublishOperation) for each in operations):
+        return operations
+    ready: list[TransactionOperation] = []
+    for each in operations:
+        if isinstance(each, RunPublishOperation):
+            found = await run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
+            ready.append(each._replace(found=found))
+        else:
+            ready.append(each)
+    return ready
+
+
+def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
+    """Set the run published with the revision of this transaction. One that is held may be published by whoever may see and run it."""
+    command = permit.command
+    tx.nodes.require(command.pipeline)
+    run = tx.runs.by_id(command.run_id)
+    if run is None:
+        tx.stale()
+    require_attempt(run, command.attempt)
+    if run.state != HELD and (run.user, run.user_id) != (command.user, command.user_id):
+        raise not_own_error(run)
+    if not tx.runs.publish(run, attempt=command.attempt, catalog_id=permit.zone):
+        raise state_conflict_error(tx.runs.by_id(run.id) or run, PUBLISHED, now_ms=tx.now_ms)

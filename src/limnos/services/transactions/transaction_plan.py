@@ -1,0 +1,100 @@
+"""Plans: what the operations of a transaction come to, each decided on the scene as the earlier ones left it.
+
+May import the rooms below and the services of what an operation is about. Knows no wire format, builds nothing and writes nothing:
+metadata is `services.transactions.assembly`, the transaction's mutations are `services.transactions.transaction_mutations`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.model.errors import BadRequest, CommitConflict
+from limnos.model.kinds import Kind
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.operation_errors import name_object_in_error
+from limnos.services.transactions.transaction_view import TransactionView
+from limnos.view.cache_miss import CacheMiss, for_each
+from limnos.view.keys import ABSENT, document_key, owner_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.model.permits import Permit
+    from limnos.services.iceberg.dataset_fence import DatasetGuard
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.transactions.operations import OperationStep, TransactionOperation
+    from limnos.view.keys import Key
+
+
+class TablePlan(NamedTuple):
+    """One table whose metadata is made or changed: by which steps, and on what."""
+
+    steps: tuple[int, ...]
+    document: MetadataDocument | None
+    place: CatalogStorage
+    view: tuple[Node, int] | None = None
+    """Of a view that is changed: its node, and whom its text is by if it is written anew."""
+    guard: DatasetGuard | None = None
+
+
+class TransactionPlan(NamedTuple):
+    """A transaction as it was decided at one moment."""
+
+    steps: tuple[OperationStep, ...]
+    works: tuple[TablePlan, ...]
+    permit: Permit[None]
+
+    @property
+    def lines(self) -> list[int]:
+        """The tables that are changed, by the numbers of their lines."""
+        return [work.document.node_id for work in self.works if work.document is not None]
+
+
+def plan_of(operations: Sequence[TransactionOperation], request_view: RequestView) -> TransactionPlan:
+    """Decide on every operation, in order."""
+    request_view.require_in_use()
+    if len(operations) > 1:
+        _require_cached(operations, request_view)
+    pending = TransactionView(request_view)
+    steps = tuple([_decide_operation(each, pending) for each in operations])
+    place = catalog_storage_of(request_view)
+    by_table: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        if step.table is not None:
+            by_table.setdefault(step.table.id, []).append(number)
+    works = tuple([_table_plan(steps[numbers[0]], tuple(numbers), place=place) for numbers in by_table.values()])
+    decisions = [decision for step in steps for decision in step.permit.decisions]
+    return TransactionPlan(steps, works, request_view.permit(None, *decisions))
+
+
+def _table_plan(first: OperationStep, numbers: tuple[int, ...], *, place: CatalogStorage) -> TablePlan:
+    changes_view = first.kind is Kind.VIEW and first.draft is None
+    view = (cast("Node", first.table), first.writer_id) if changes_view else None
+    return TablePlan(numbers, first.document, place, view, first.guard)
+
+
+def _decide_operation(operation: TransactionOperation, pending: TransactionView) -> OperationStep:
+    try:
+        return operation.look(pending)
+    except (BadRequest, CommitConflict) as error:
+        kind, path = operation.targets[0]
+        raise name_object_in_error(error, path, what=kind) from error
+
+
+def _require_cached(operations: Sequence[TransactionOperation], request_view: RequestView) -> None:
+    """Ask for everything at once that is not cached. Raises Cold."""
+    targets = [target for each in operations for target in each.targets]
+    found = for_each(targets, lambda target: request_view.find(target[1], target[0]))
+    view = request_view.view
+    wanted: dict[Key, int] = {}
+    for node, chain in found:
+        for link in chain:
+            key = owner_key(link.id)
+            if link.id > 0 and view.get(key) is ABSENT:
+                wanted[key] = request_view.zone_of(link.kind)
+        if node is not None and view.get(document_key(node.id)) is ABSENT:
+            wanted[document_key(node.id)] = request_view.zone
+    if wanted:
+        raise CacheMiss(wanted)

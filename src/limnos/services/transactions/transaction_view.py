@@ -1,0 +1,135 @@
+"""A scene as the earlier operations of one transaction leave it: names resolved and decisions made as if those were done.
+
+May import `model`, the scene and the rooms below. Writes nothing: what an operation would do is noted here, so that the next one is
+looked at as it would be if they were sent one after the other. What is made here has a number of its own until the
+store gives it an id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.model.decisions import ChainLink
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_TABLE
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG
+from limnos.view.cache_miss import CacheMiss
+from limnos.view.keys import ABSENT, name_key, node_key, path_key
+
+if TYPE_CHECKING:
+    from limnos.access.actions import Action
+    from limnos.model.decisions import Decision, SecurableChain
+    from limnos.model.records import NodeRecord
+    from limnos.names.path import Levels
+
+NEW_ID = 1 << 62
+"""Numbers from here on are of what is made in the transaction: no store ever draws such an id."""
+
+
+def is_new(node_id: int) -> bool:
+    """Say whether the object is made by the transaction itself."""
+    return node_id >= NEW_ID
+
+
+class TransactionView(RequestView):
+    """The same moment for the same caller, with what was noted since."""
+
+    __slots__ = ("_changed", "_made", "_names", "_nodes")
+
+    def __init__(self, request_view: RequestView) -> None:  # no super: the moment is the other scene's, whole
+        for slot in RequestView.__slots__:
+            setattr(self, slot, getattr(request_view, slot))
+        self._names: dict[tuple[int, str, str], int | None] = {}
+        self._nodes: dict[int, Node] = {}
+        self._changed: set[int] = set()
+        self._made = 0
+
+    def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
+        """Resolve an object of the catalog; as the scene does while nothing was noted."""
+        if not self._names or self._missing is not None:
+            return super().find(levels, kind)
+        namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
+        steps = tuple((namespace if i < last else self.space(kind), name) for i, name in enumerate(levels))
+        parent = self.catalog.id
+        links: list[ChainLink] = []
+        for i, (space, name) in enumerate(steps):
+            node_id = self._id_of(parent, space, name)
+            if node_id is ABSENT:
+                raise CacheMiss({path_key(parent, steps[i:]): self.zone})
+            if node_id is None or ((i < last or kind is Kind.NAMESPACE) and self._is_leaf(cast("int", node_id), space)):
+                links += [ChainLink.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
+                return None, (*reversed(links), *self.settled.outer)
+            parent = cast("int", node_id)
+            links.append(ChainLink(parent, kind if i == last else Kind.NAMESPACE, name))
+        return self.node(parent), (*reversed(links), *self.settled.outer)
+
+    def _id_of(self, parent: int, space: str, name: str) -> object:
+        noted = self._names.get((parent, space, name), ABSENT)
+        if noted is not ABSENT:
+            return noted
+        return None if is_new(parent) else self.view.get(name_key(parent, space, name))
+
+    def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
+        """Say whether a name is known to be taken."""
+        return isinstance(self._id_of(parent_id, self.space(kind), name), int)
+
+    def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
+        """Return what has a name now, as far as it is known."""
+        node_id = self._id_of(parent_id, self.space(kind), name)
+        if not isinstance(node_id, int):
+            return None
+        node = self._nodes.get(node_id) or self.view.get(node_key(node_id))
+        return node.kind if isinstance(node, Node) else None
+
+    def node(self, node_id: int) -> Node:
+        """Return a node as it would be now."""
+        found = self._nodes.get(node_id)
+        return super().node(node_id) if found is None else found
+
+    def owner_of(self, link: ChainLink) -> int | None:
+        """Return an owner: the caller's, of what the transaction makes."""
+        return self.maker_id if is_new(link.id) else super().owner_of(link)
+
+    def decide(self, action: Action, chain: SecurableChain) -> Decision:
+        """Decide afresh once anything was noted: what is remembered is about chains as they are in the store."""
+        if not self._names:
+            return super().decide(action, chain)
+        return self.decide_for(self.user, action, chain)
+
+    def note_made(
+        self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
+    ) -> Node:  # fmt: skip
+        """Note that something is made, and return it under its own number."""
+        node_id = NEW_ID + self._made
+        self._made += 1
+        space = self.space(kind)
+        node_format = "" if kind is Kind.NAMESPACE else table_format
+        node = Node(
+            id=node_id, zone=self.zone, parent_id=parent_id, kind=kind, name_space=space, name=name, format=node_format, implicit=False,
+            created_by=self.user, created_at=0, modified_by=None, modified_at=None, revision=0, record=record,
+        )  # fmt: skip
+        self._nodes[node_id] = node
+        self._names[parent_id, space, name] = node_id
+        return node
+
+    def note_changed(self, node: Node) -> None:
+        """Note that a table gets other metadata."""
+        self._changed.add(node.id)
+
+    def is_touched(self, node: Node) -> bool:
+        """Say whether the transaction makes it, or gives it other metadata."""
+        return is_new(node.id) or node.id in self._changed
+
+    def note_dropped(self, node: Node) -> None:
+        """Note that something is dropped: its name is free."""
+        self._names[node.parent_id, node.name_space, node.name] = None
+
+    def note_moved(self, node: Node, *, parent_id: int, name: str) -> None:
+        """Note that something goes elsewhere, with whatever is in it."""
+        self.note_dropped(node)
+        self._nodes[node.id] = msgspec.structs.replace(node, parent_id=parent_id, name=name)
+        self._names[parent_id, node.name_space, name] = node.id

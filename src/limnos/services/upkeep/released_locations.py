@@ -1,0 +1,120 @@
+"""Released places: those of objects that were dropped for good, and whose files stand. A task frees each one in which no file is left.
+
+May import the rooms below. A round reads the register page by page, so many places at most, and the next round goes on where it ended. A place
+is looked at a day after its object was dropped, when credentials and statements of that time have ended. A place that broke a rule since
+before the rules were kept, and one of an external fileset, is freed without a look: the files are another's. A place whose files no task deletes any more, as a node
+of an earlier release did that, becomes a released one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import LimnosError
+from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
+from limnos.services.catalog.fileset_purges import FILESET_PURGE, FilesetPurgePayload
+from limnos.services.lance.purges import LancePurgePayload
+from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.storage.location_claims import key_of
+from limnos.services.storage.purges import PURGE, PurgePayload, catalog_storage_find, is_empty
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from limnos.services.storage.task_context import TaskContext
+    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.places")
+FREE_PLACES: Final = "free-places"
+FREE_PLACES_EVERY_S: Final = 86_400.0
+GRACE_MS: Final = 86_400_000
+"""How long after its object was dropped a place is left alone."""
+PAGE: Final = 1000
+LOOKS_MAX: Final = 5000
+"""Places that one round looks at in their storage."""
+NAMED_MAX: Final = 20
+
+
+class ReleasedLocations(msgspec.Struct, frozen=True):
+    """Up to which place of the register a round came, and the places that it found to hold files: how many, and the first few."""
+
+    location: str = ""
+    owner: int = -1
+    kind: int = -1
+    kept: int = 0
+    kept_first: tuple[str, ...] = ()
+
+
+class _ReleaseRound:
+    """One round: what it freed, kept, and how many places it looked at."""
+
+    def __init__(self) -> None:
+        self.freed = 0
+        self.looks = 0
+        self.kept: list[str] = []
+
+    async def take(self, work: TaskContext, page: list[RegisteredLocation], *, pending: frozenset[int]) -> None:
+        """Look at the released places of a page."""
+        for each in page:
+            is_left = each.claim.state is LocationState.DELETING and each.claim.owner_id not in pending
+            if each.claim.kind in OF_CATALOGS or not (each.claim.state is LocationState.RELEASED or is_left):
+                continue
+            is_due = await work.submit(partial(_is_due, each))
+            owns_none = each.claim.is_conflicting or each.claim.kind is LocationKind.EXTERNAL_FILESET
+            if is_due and (owns_none or await self._is_empty(work, each)):
+                self.freed += await work.submit(lambda tx, each=each: tx.places.free_one(each))  # type: ignore[misc]
+                log.info("freed a place of a dropped object", location=each.location, id=each.claim.owner_id)
+            elif is_due:
+                self.kept.append(each.location)
+
+    async def _is_empty(self, work: TaskContext, each: RegisteredLocation) -> bool:
+        self.looks += 1
+        place = await catalog_storage_find(work, each.claim.catalog_id)
+        if place is None:
+            return False
+        try:
+            return await work.apart(lambda _: is_empty(each.location, place))
+        except LimnosError as error:
+            log.warning("a place of a dropped object cannot be looked at", location=each.location, error=error.message)
+            return False
+
+
+def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
+    """Say whether a place was released long enough ago. One whose row does not say that it is released is noted first."""
+    is_old = tx.now_ms - each.since >= GRACE_MS
+    return is_old and not tx.places.release_one(each)
+
+
+async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[ReleasedLocations, str]:
+    """Free released places in which no file is left; returns where the next round goes on, and what became of this one."""
+    after = payload.location, payload.owner, payload.kind
+    at, pending = _ReleaseRound(), await work.submit(_pending)
+    while at.looks < LOOKS_MAX:
+        page = await work.submit(lambda tx, after=after: tx.places.page(after, limit=PAGE))  # type: ignore[misc]
+        if not page:
+            after = "", -1, -1
+            break
+        await work.kept(at.take(work, page, pending=pending))
+        last = page[-1]
+        after = last.location, last.claim.owner_id, int(last.claim.kind)
+    told = f"freed {at.freed} places of dropped objects; {len(at.kept)} hold files, or cannot be looked at"
+    first = tuple(each[:1000] for each in at.kept[:NAMED_MAX])
+    return ReleasedLocations(*after, kept=len(at.kept), kept_first=first), told
+
+
+def _pending(tx: Tx) -> frozenset[int]:
+    """Read whose files a task is still to delete; a task that was given up may be tried again."""
+    locations: list[tuple[str, int]] = []
+    for text in tx.tasks.payloads(PURGE):
+        table = msgspec.json.decode(text, type=PurgePayload)
+        if table.location is not None:
+            locations.append((table.location, table.catalog))
+    for text in tx.tasks.payloads(LANCE_PURGE):
+        lance = msgspec.json.decode(text, type=LancePurgePayload)
+        locations.append((lance.location, lance.catalog))
+    owners = (tx.places.is_being_deleted(key_of(at), catalog_id=catalog)[0] for at, catalog in locations)
+    filesets = (msgspec.json.decode(text, type=FilesetPurgePayload) for text in tx.tasks.payloads(FILESET_PURGE))
+    return frozenset((*owners, *(each.fileset for each in filesets)))

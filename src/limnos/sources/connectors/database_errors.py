@@ -1,0 +1,82 @@
+"""What a database says when it refuses, in our words: by its SQLSTATE, which is the same in every release and language.
+
+May import `model` and SQLAlchemy. What the caller did is told in the database's own sentence; of who cannot be reached, or does not let this
+server in, the caller learns only that: addresses and users are for the log.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    LimnosError,
+    NotEmpty,
+    NotFound,
+    ServiceUnavailable,
+    SourceFailed,
+    StateUnknown,
+)
+from limnos.sources.connectors.mysql_states import state_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TAKEN: Final = {"42P07": "table", "42P06": "namespace"}
+_MISSING: Final = {"42P01": "table", "3F000": "namespace"}
+_NEEDED: Final = "2BP01"
+_LATE: Final = frozenset({"57014", "55P03", "40P01", "40001"})
+"""Statements and locks that took too long, deadlocks, and transactions to be tried again: nothing was changed."""
+_CALLERS: Final = ("0A", "22", "23", "42")
+"""Classes of what a request did wrong."""
+_TEXT_MAX: Final = 300
+
+
+@contextmanager
+def translate_database_errors(about: str, *, container: bool = False, changes: bool = False) -> Iterator[None]:
+    """Turn what SQLAlchemy raises into our errors. `about` names the object; `container`: it is one that others lie in.
+
+    `changes`: the body commits something, so that with a connection that breaks nobody knows what became of it.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        raise _error(error, about, container=container, changes=changes) from error
+    except PoolTimeout as error:
+        raise ServiceUnavailable(f"Too much is asked of the source of {about} at once: try again") from error
+    except SQLAlchemyError as error:
+        raise BadRequest(f"{about}: {_short(str(error))}") from error
+
+
+def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> LimnosError:
+    state, text = state_of(error.orig), _short(text_of(error.orig))
+    if state in _TAKEN:
+        return AlreadyExists(f"{about} already exists in the source", kind=_TAKEN[state])
+    if state in _MISSING:
+        return NotFound(f"{about} does not exist in the source", kind=_MISSING[state])
+    if state == _NEEDED and container:
+        return NotEmpty(f"{about} is not empty: drop what is in it first", kind="namespace")
+    if state == "42501":
+        return SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+    if state in _LATE:
+        return ServiceUnavailable(f"The source is busy with {about}, and nothing was changed: try again", detail=text)
+    if state == _NEEDED or state[:2] in _CALLERS:
+        return BadRequest(f"{about}: the source says: {text}")
+    if state[:2] in ("28", "3D"):
+        return SourceFailed(
+            "The source does not let this server in: look at the catalog's database, user and password", detail=text
+        )
+    if changes and error.connection_invalidated:
+        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=text)
+    return SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
+
+
+def _short(text: str) -> str:
+    """The first line of what a database says."""
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

@@ -1,0 +1,347 @@
+"""A Kafka cluster as a catalog: one schema, `default`, whose topics are looked at and changed by Kafka's own requests of administration.
+
+May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Each question has a deadline of its own. Brokers tell one another's addresses: before anything is
+asked of them it is seen that each is one that the server talks to. Comments are none of Kafka's.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import contextmanager
+from itertools import chain, repeat
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import BadRequest, NotFound, SourceFailed, UnsupportedOperation
+from limnos.sources.connectors.addresses import address_of
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTopicInfo
+from limnos.sources.connectors.kafka_errors import NOT_IN, translate_kafka_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import TopicDescription
+
+    from limnos.names.path import Levels
+    from limnos.sources.connectors.kafka_settings import KafkaSettings
+
+T = TypeVar("T")
+SCHEMA: Final = "default"
+PARTITIONS: Final = "partition-count"
+REPLICATION: Final = "replication-factor"
+PARTITIONS_MAX: Final = 100_000
+_INTERNAL: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+"""Topics in which Kafka keeps what is its own."""
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""A change is the controller's at once and the brokers' a moment later: that moment is waited for, so that who changed something sees it."""
+
+
+class KafkaSource:
+    """A cluster."""
+
+    def __init__(self, settings: KafkaSettings, *, allowed: Collection[str], timeout_s: float) -> None:
+        self._settings = settings
+        self._allowed = allowed
+        self._late_s = timeout_s * 0.8
+        self._lock = Lock()
+        self._client: AdminClient | None = None
+        self._said: KafkaError | None = None
+        """What the library last said is wrong: a deadline that passes does not say why."""
+
+    def check(self) -> None:
+        """Ask which brokers there are."""
+        with self._asking("the cluster"):
+            pass
+
+    def close(self) -> None:
+        """Let the client go; it ends with the last question that has it."""
+        with self._lock:
+            self._client = None
+
+    # -- the schema ------------------------------------------------------------------------------------------------
+
+    def schema_names(self, parent: Levels) -> list[str]:
+        """Return the one schema, if the cluster answers."""
+        if parent:
+            raise UnsupportedOperation("Schemas of this source do not nest")
+        self.check()
+        return [SCHEMA]
+
+    def schema_exists(self, schema: Levels) -> bool:
+        """Say whether it is the one."""
+        self.check()
+        return schema == (SCHEMA,)
+
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
+        """Return the one schema."""
+        self.check()
+        _require_schema(".".join(schema))
+        return SourceSchemaInfo("The topics of the cluster", {})
+
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
+        """Refuse."""
+        raise UnsupportedOperation(f"A Kafka cluster has the schema {SCHEMA} and no other one: make topics in that")
+
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
+        """Refuse."""
+        _require_schema(".".join(schema))
+        raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
+
+    def schema_drop(self, schema: Levels) -> None:
+        """Refuse."""
+        _require_schema(".".join(schema))
+        raise UnsupportedOperation(
+            f"Schema {SCHEMA} stands for the whole cluster and cannot be dropped: drop its topics"
+        )
+
+    # -- topics ----------------------------------------------------------------------------------------------------
+
+    def topic_names(self, schema: str) -> list[str]:
+        """Return all topics but Kafka's own."""
+        _require_schema(schema)
+        with self._asking("the cluster") as asked:
+            found = asked.client.list_topics(timeout=asked.left_s()).topics
+        return sorted(name for name in found if name not in _INTERNAL)
+
+    def topic_exists(self, schema: str, topic: str) -> bool:
+        """Say whether there is one."""
+        if schema != SCHEMA:
+            return False
+        with self._asking(_about(topic)) as asked:
+            return asked.has(topic)
+
+    def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
+        """Return a topic with all its settings but secret ones."""
+        _require_schema(schema)
+        with self._asking(_about(topic)) as asked:
+            found, entries = asked.topic(topic), asked.settings(topic)
+        stated = {
+            name: each.value for name, each in entries.items() if each.value is not None and not each.is_sensitive
+        }
+        copies = max((len(each.replicas) for each in found.partitions), default=0)
+        return SourceTopicInfo({**stated, PARTITIONS: str(len(found.partitions)), REPLICATION: str(copies)})
+
+    def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
+        """Make a topic; what is not said is the cluster's default."""
+        _require_schema(schema)
+        stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
+        partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))
+        with self._asking(_about(topic), changes=True) as asked:
+            new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=stated)
+            asked.answer(asked.client.create_topics([new], request_timeout=asked.left_s())[topic])
+            asked.settle(lambda: asked.has(topic))
+
+    def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
+        """Change settings and add partitions; first it is asked whether all of it could be done."""
+        _require_schema(schema)
+        _refuse_fixed(sets, removes)
+        wanted = _whole(sets, PARTITIONS)
+        entries = _entries(sets, removes)
+        with self._asking(_about(topic), changes=True) as asked:
+            there = len(asked.topic(topic).partitions)
+            for tries in (True, False):
+                if entries:
+                    asked.set(topic, entries, tries=tries)
+                if wanted is not None and wanted != there:
+                    asked.widen(topic, wanted, tries=tries)
+            asked.settle(lambda: asked.is_so(topic, sets=sets, removes=removes, partitions=wanted or there))
+
+    def topic_drop(self, schema: str, topic: str) -> None:
+        """Drop a topic with what is in it."""
+        _require_schema(schema)
+        with self._asking(_about(topic), changes=True) as asked:
+            asked.topic(topic)
+            asked.answer(asked.client.delete_topics([topic], request_timeout=asked.left_s())[topic])
+            asked.settle(lambda: not asked.has(topic))
+
+    # -- the client ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _asking(self, about: str, *, changes: bool = False) -> Iterator[_KafkaCall]:
+        """Give the client for one question, after it was seen who the brokers are."""
+        self._said = None
+        question = _KafkaCall(self._connected(), time.monotonic() + self._late_s, self._complaint)
+        with translate_kafka_errors(about, reason=self._complaint):
+            self._require_brokers(question)
+        with translate_kafka_errors(about, changes=changes, reason=self._complaint):
+            yield question
+
+    def _connected(self) -> AdminClient:
+        with self._lock:
+            if self._client is None:
+                settings: dict[str, object] = {
+                    "client.id": "limnos",
+                    **self._settings.security,
+                    "bootstrap.servers": ",".join(str(each) for each in self._settings.servers),
+                    "socket.connection.setup.timeout.ms": max(1000, int(self._late_s * 500)),
+                    "reconnect.backoff.max.ms": 1000,
+                    "log_level": 0,  # it would write to the process's standard error; what is wrong is told to error_cb
+                    "error_cb": self._hear,
+                }
+                self._client = AdminClient(settings)  # type: ignore[arg-type] # callbacks are settings too
+            return self._client
+
+    def _hear(self, error: KafkaError) -> None:
+        self._said = error
+
+    def _complaint(self) -> KafkaError | None:
+        return self._said
+
+    def _require_brokers(self, question: _KafkaCall) -> None:
+        found = question.answer(question.client.describe_cluster(request_timeout=question.left_s()))
+        for node in found.nodes:
+            if str(address_of(node.host, node.port, told="A broker")) not in self._allowed:
+                raise SourceFailed(
+                    "A broker of the source says that it is at an address to which this server does not talk: have whoever runs the server look",
+                    detail=f"{node.host}:{node.port} is not in sources.allowed_addresses",
+                )
+
+
+class _KafkaCall(NamedTuple):
+    """A client, and until when it is asked."""
+
+    client: AdminClient
+    ends: float
+    complaint: Callable[[], KafkaError | None]
+
+    def left_s(self) -> float:
+        """Return how long there is still time, for a request."""
+        return max(0.05, self.ends - time.monotonic())
+
+    def answer(self, future: Future[T]) -> T:
+        """Wait for an answer. Raises KafkaException, TimeoutError.
+
+        The library knocks again and again where it is not let in: that is no reason to wait.
+        """
+        late = self.ends + 1.0  # the library's own deadline comes first, and says more
+        while True:
+            try:
+                return future.result(0.1)
+            except TimeoutError:
+                self.client.poll(0)
+                found = self.complaint()
+                if found is not None and found.code() in NOT_IN:
+                    raise KafkaException(found) from None
+                if time.monotonic() > late:
+                    raise
+
+    def topic(self, topic: str) -> TopicDescription:
+        """Return what the brokers say of a topic. Raises KafkaException, NotFound for one of Kafka's own.
+
+        What can be no topic's name is not asked for: the library ends a name at its first zero, and would find another topic.
+        """
+        if _NAME.fullmatch(topic) is None:
+            raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")
+        asked = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.left_s())
+        found: TopicDescription = self.answer(asked[topic])
+        if found.is_internal or topic in _INTERNAL:
+            raise NotFound(f"{_about(topic)} is one of Kafka's own, which are not shown", kind="topic")
+        return found
+
+    def has(self, topic: str) -> bool:
+        """Say whether there is such a topic."""
+        try:
+            self.topic(topic)
+        except NotFound:
+            return False
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
+                return False
+            raise
+        return True
+
+    def settings(self, topic: str) -> dict[str, ConfigEntry]:
+        """Return the settings of a topic."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        asked = self.client.describe_configs([resource], request_timeout=self.left_s())
+        found: dict[str, ConfigEntry] = self.answer(asked[resource])
+        return found
+
+    def set(self, topic: str, entries: list[ConfigEntry], *, tries: bool) -> None:
+        """Change settings, or only ask whether that could be done."""
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        asked = self.client.incremental_alter_configs([resource], validate_only=tries, request_timeout=self.left_s())
+        self.answer(asked[resource])
+
+    def widen(self, topic: str, partitions: int, *, tries: bool) -> None:
+        """Add partitions, or only ask whether that could be done."""
+        new = NewPartitions(topic, partitions)
+        asked = self.client.create_partitions([new], validate_only=tries, request_timeout=self.left_s())
+        self.answer(asked[topic])
+
+    def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
+        """Say whether the brokers know of a change."""
+        entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
+        changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
+        gone = all(name in sets or name not in entries or ConfigSource(entries[name].source) != own for name in removes)
+        return changed and gone and len(self.topic(topic).partitions) == partitions
+
+    def settle(self, seen: Callable[[], bool]) -> None:
+        """Wait for the moment in which the brokers know of a change that was made; that it takes longer is no failure."""
+        for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+            time.sleep(pause_s)
+            try:
+                if seen():
+                    return
+            except (KafkaException, TimeoutError):  # the change is made, whatever a look at it says
+                return
+            if time.monotonic() >= self.ends:
+                return
+
+
+def _about(topic: str) -> str:
+    return f"Topic {preview_value(topic)}"
+
+
+def _require_schema(schema: str) -> None:
+    if schema != SCHEMA:
+        raise NotFound(
+            f"Schema {preview_value(schema)} does not exist in the source: a cluster has {SCHEMA}", kind="namespace"
+        )
+
+
+def _whole(properties: Mapping[str, str], name: str) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and 0 < int(text) <= PARTITIONS_MAX):
+        raise BadRequest(f"Property {name} is a whole number from 1 to {PARTITIONS_MAX}")
+    return int(text)
+
+
+def _refuse_fixed(sets: Mapping[str, str], removes: Sequence[str]) -> None:
+    if REPLICATION in sets:
+        raise BadRequest(
+            f"Property {REPLICATION} is set when a topic is made: have copies moved with Kafka's own tools"
+        )
+    for name in (PARTITIONS, REPLICATION):
+        if name in removes and name not in sets:
+            raise BadRequest(f"Property {name} cannot be removed: every topic has it")
+
+
+def _entries(sets: Mapping[str, str], removes: Sequence[str]) -> list[ConfigEntry]:
+    stated = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in sets.items()
+        if name != PARTITIONS
+    ]
+    gone = [name for name in dict.fromkeys(removes) if name not in sets]
+    return [*stated, *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in gone)]

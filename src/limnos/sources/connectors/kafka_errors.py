@@ -1,0 +1,104 @@
+"""What a Kafka cluster says when it refuses, in our words, by its error codes.
+
+May import confluent-kafka and `model`. What the caller did is told in the broker's own sentence; of who cannot be reached, or does not let this server
+in, the caller learns only that: addresses and users are for the log.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    LimnosError,
+    NotFound,
+    ServiceUnavailable,
+    SourceFailed,
+    StateUnknown,
+    UnsupportedOperation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
+_CALLERS: Final = frozenset(
+    {
+        KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_REPLICA_ASSIGNMENT, KafkaError.INVALID_REQUEST, KafkaError.POLICY_VIOLATION,
+    }
+)  # fmt: skip
+_NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+NOT_IN: Final = frozenset({
+    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError._SSL,  # noqa: SLF001 - the library's own names
+})  # fmt: skip
+"""The cluster does not let a client in."""
+_BUSY: Final = frozenset(
+    {
+        KafkaError.NOT_CONTROLLER, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.REASSIGNMENT_IN_PROGRESS, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)  # fmt: skip
+"""Nothing was changed."""
+_TEXT_MAX: Final = 300
+
+
+@contextmanager
+def translate_kafka_errors(
+    about: str, *, reason: Callable[[], KafkaError | None], changes: bool = False
+) -> Iterator[None]:
+    """Turn what the client raises into our errors. `about` names the object; `reason` says what the library last complained of.
+
+    `changes`: the body does something, so that when no answer comes nobody knows what became of it.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        raise _error(error.args[0], about, changes=changes, reason=reason()) from error
+    except TimeoutError as error:
+        raise _silence(about, changes=changes, detail=_detail(reason())) from error
+    except (TypeError, ValueError) as error:  # the library's own look at what it is to send
+        raise BadRequest(f"{about}: {_short(str(error))}") from error
+
+
+def _error(error: KafkaError, about: str, *, changes: bool, reason: KafkaError | None) -> LimnosError:
+    code, text = error.code(), _short(error.str())
+    if code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return AlreadyExists(f"{about} already exists in the source", kind="topic")
+    if code in _MISSING:
+        return NotFound(f"{about} does not exist in the source", kind="topic")
+    if code in _CALLERS:
+        return BadRequest(f"{about}: the source says: {text}")
+    if code == KafkaError.TOPIC_DELETION_DISABLED:
+        return UnsupportedOperation(
+            f"{about} cannot be dropped: the cluster keeps its topics (delete.topic.enable is false)"
+        )
+    if code in _NOT_ALLOWED:
+        return SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+    if code in _BUSY:
+        return ServiceUnavailable(f"The source is busy with {about}, and nothing was changed: try again", detail=text)
+    if code in NOT_IN or (reason is not None and reason.code() in NOT_IN):
+        return SourceFailed(
+            "The source does not let this server in: look at the catalog's security.protocol, user and password",
+            detail=text,
+        )
+    return _silence(about, changes=changes, detail=f"{text}; {_detail(reason)}")
+
+
+def _detail(reason: KafkaError | None) -> str:
+    return "" if reason is None else f"{reason.name()}: {reason.str()}"
+
+
+def _silence(about: str, *, changes: bool, detail: str) -> LimnosError:
+    if changes:
+        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=detail)
+    return SourceFailed("The source does not answer: try again, or have it looked at", detail=detail)
+
+
+def _short(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

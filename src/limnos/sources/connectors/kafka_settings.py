@@ -1,0 +1,110 @@
+"""What a catalog's properties say of a Kafka cluster, as settings of the client library: who is talked to, and how it is proven to be them.
+
+May import this package and `model`. Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own words behind `gravitino.bypass.`. Of those only
+the ones below are taken: others of the library read files of this machine, load code, or send what it says elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import BadRequest
+from limnos.sources.connectors.addresses import address_of, require_allowed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from limnos.sources.connectors.addresses import SourceAddress
+
+SERVERS: Final = "bootstrap.servers"
+BYPASS: Final = "gravitino.bypass."
+SERVERS_MAX: Final = 16
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_LOGIN: Final = re.compile(r'[\w.]+LoginModule\s+required\s+(?P<options>(?:\w+\s*=\s*"(?:[^"\\]|\\.)*"\s*)+);')
+_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_OF_KAFKA: Final[Mapping[str, str]] = {
+    "security.protocol": "security.protocol", "sasl.mechanism": "sasl.mechanism", "sasl.username": "sasl.username", "sasl.password": "sasl.password",
+    "ssl.truststore.certificates": "ssl.ca.pem", "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+    "client.id": "client.id",
+}  # fmt: skip
+"""Kafka's words, and the library's. `sasl.jaas.config` is read beside them: that is where Java's clients have a user and a password."""
+_JAAS: Final = "sasl.jaas.config"
+
+
+class KafkaSettings(NamedTuple):
+    """Whom to ask first, and the rest as the library's settings."""
+
+    servers: tuple[SourceAddress, ...]
+    security: dict[str, str]
+
+
+def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -> KafkaSettings:
+    """Read a catalog's properties. Raises BadRequest."""
+    servers = _servers(properties.get(SERVERS) or "")
+    for server in servers:
+        require_allowed(server, allowed, told=f"Property {SERVERS}")
+    passed = {key.removeprefix(BYPASS): value for key, value in properties.items() if key.startswith(BYPASS)}
+    for name, value in passed.items():
+        if name != _JAAS and name not in _OF_KAFKA:
+            raise BadRequest(
+                f"Property {BYPASS}{name} is not taken: known here are {', '.join(sorted((*_OF_KAFKA, _JAAS)))}"
+            )
+        if "\0" in value:
+            raise BadRequest(f"Property {BYPASS}{name} holds a zero byte")
+    found = {_OF_KAFKA[name]: value for name, value in passed.items() if name != _JAAS}
+    if _JAAS in passed:
+        found.update(_login(passed[_JAAS]))
+    return KafkaSettings(servers, _check_protocol(found))
+
+
+def _servers(text: str) -> tuple[SourceAddress, ...]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    if not 0 < len(found) <= SERVERS_MAX:
+        raise BadRequest(
+            f"Property {SERVERS} is missing: say HOST:PORT of one to {SERVERS_MAX} brokers, separated by commas"
+        )
+    return tuple(_address(each) for each in found)
+
+
+def _address(text: str) -> SourceAddress:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5):
+        raise BadRequest(f"Property {SERVERS} is HOST:PORT of brokers, separated by commas")
+    return address_of(host.removeprefix("[").removesuffix("]") or None, int(port), told=f"Property {SERVERS}")
+
+
+def _login(text: str) -> dict[str, str]:
+    """The user and the password of a Java client's login line."""
+    line = _LOGIN.fullmatch(text.strip())
+    options = dict(_OPTION.findall(line["options"])) if line is not None else {}
+    if not {"username", "password"} <= set(options):
+        raise BadRequest(
+            f'Property {BYPASS}{_JAAS} is one login module with a user and a password: ….PlainLoginModule required username="…" password="…";'
+        )
+    return {f"sasl.{name}": re.sub(r"\\(.)", r"\1", options[name]) for name in ("username", "password")}
+
+
+def _check_protocol(found: dict[str, str]) -> dict[str, str]:
+    protocol = found.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise BadRequest(f"Property {BYPASS}security.protocol is one of {', '.join(_PROTOCOLS)}")
+    if protocol.startswith("SASL"):
+        _require_login(found)
+    elif any(name.startswith("sasl.") for name in found):
+        raise BadRequest(
+            f"A user is named, but {BYPASS}security.protocol is {protocol}: say SASL_SSL or SASL_PLAINTEXT"
+        )
+    if found.get("ssl.endpoint.identification.algorithm", "https") not in ("https", ""):
+        raise BadRequest(f"Property {BYPASS}ssl.endpoint.identification.algorithm is https, or empty for none")
+    if found.get("ssl.endpoint.identification.algorithm") == "":
+        found = {**found, "ssl.endpoint.identification.algorithm": "none"}
+    return {**found, "security.protocol": protocol}
+
+
+def _require_login(found: Mapping[str, str]) -> None:
+    if found.get("sasl.mechanism") not in _MECHANISMS:
+        raise BadRequest(f"Property {BYPASS}sasl.mechanism is one of {', '.join(_MECHANISMS)}")
+    if not found.get("sasl.username") or not found.get("sasl.password"):
+        raise BadRequest(f"Property {BYPASS}{_JAAS} is missing: it names the user and the password for SASL")

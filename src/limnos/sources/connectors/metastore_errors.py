@@ -1,0 +1,77 @@
+"""What a Hive metastore says when it refuses, in our words, by the exceptions of its interface.
+
+May import Thrift, the metastore's generated structures, and `model`. What the caller did is told in the metastore's own sentence; what it says of itself
+is for the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from hive_metastore.ttypes import (
+    AlreadyExistsException,
+    InvalidInputException,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    UnknownDBException,
+    UnknownTableException,
+)
+from thrift.Thrift import TException
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    LimnosError,
+    NotEmpty,
+    NotFound,
+    SourceFailed,
+    StateUnknown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableException)
+_CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)
+REFUSALS: Final = (*MISSING, *_CALLERS, AlreadyExistsException, MetaException)
+_UNREADABLE: Final = (OverflowError, EOFError, ValueError, RecursionError, struct.error)
+"""What reading ends with when what came is no answer, or says that it has more than anybody has."""
+_TEXT_MAX: Final = 300
+
+
+@contextmanager
+def translate_metastore_errors(about: str, *, kind: str, changes: bool = False) -> Iterator[None]:
+    """Turn what the client raises into our errors. `about` names the object, `kind` is its kind's word.
+
+    `changes`: the body does something, so that when no answer comes nobody knows what became of it.
+    """
+    try:
+        yield
+    except (TException, OSError, *_UNREADABLE) as error:
+        raise _error(error, about, kind=kind, changes=changes) from error
+
+
+def _error(error: Exception, about: str, *, kind: str, changes: bool) -> LimnosError:
+    text = _short(str(getattr(error, "message", None) or error))
+    if isinstance(error, AlreadyExistsException):
+        return AlreadyExists(f"{about} already exists in the source", kind=kind)
+    if isinstance(error, MISSING):
+        return NotFound(f"{about} does not exist in the source", kind=kind)
+    if isinstance(error, InvalidOperationException) and kind == "namespace" and "not empty" in text:
+        return NotEmpty(f"{about} is not empty: drop what is in it first", kind=kind)
+    if isinstance(error, _CALLERS):
+        return BadRequest(f"{about}: the source says: {text}")
+    if isinstance(error, MetaException):
+        return SourceFailed(f"The source could not do that to {about}: have its log looked at", detail=text)
+    if changes:
+        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=text)
+    return SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

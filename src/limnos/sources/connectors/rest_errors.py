@@ -1,0 +1,137 @@
+"""What another Iceberg REST catalog says when it refuses, in our words: by the type in its answer, then by its status.
+
+May import `model`, `names` and this package. What the caller did is told, in the source's own sentence where ours is not the same; of a source that
+does not let this server in, the caller learns only that. Certain is only what was refused in so many words: of the rest of what a change came to,
+nobody knows (StateUnknown).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitConflict,
+    LimnosError,
+    MissingFile,
+    NotEmpty,
+    NotFound,
+    PropertyConflict,
+    ServiceUnavailable,
+    SourceFailed,
+    SourceRefused,
+    StateUnknown,
+    UnsupportedOperation,
+)
+from limnos.names.iceberg import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.sources.connectors.capabilities import RestCall
+
+_MISSING: Final = {
+    "NoSuchNamespaceException": "namespace",
+    "NoSuchTableException": "table",
+    "NoSuchViewException": "view",
+}
+_HERE: Final = frozenset({"NoSuchWarehouseException", "NoSuchCatalogException"})
+"""Of what the catalog's own properties name."""
+_ABOUT_SEVERAL: Final = frozenset({"POST /tables/rename", "POST /views/rename", "POST /transactions/commit"})
+"""Requests that name more than one thing: which one is missing, the source alone says."""
+_RETRY_S_MAX: Final = 60
+_TEXT_MAX: Final = 300
+
+
+class _RestError(msgspec.Struct):
+    message: str | None = None
+    type: str | None = None
+
+
+class _RestErrorEnvelope(msgspec.Struct):
+    error: _RestError
+
+
+def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> LimnosError:
+    """Say what an answer means that is no success."""
+    error = _error_of(body)
+    text, kind = _short(error.message or ""), error.type or ""
+    if status in (401, 403, 407, 419):
+        return SourceRefused(
+            f"The source does not let this server do that to {_about(call)}", detail=f"{status} {text}"
+        )
+    if status == 404:
+        return _missing_error(call, kind=kind, text=text)
+    if status == 409 or (status == 400 and kind == "NamespaceNotEmptyException"):
+        return _conflict(call, kind=kind, text=text)
+    if status in (405, 406, 501):
+        return UnsupportedOperation(f"The source does not offer that for {_about(call)}: {text or status}")
+    if status in (400, 413, 422):
+        made = PropertyConflict if status == 422 else BadRequest
+        return made(f"{_about(call)}: the source says: {text or status}")
+    if status in (429, 503) and (status == 429 or not call.changes or "retry-after" in headers):
+        return ServiceUnavailable(
+            f"The source is busy with {_about(call)}, and nothing was changed: try again",
+            retry_after_s=_seconds(headers.get("retry-after")), detail=text,
+        )  # fmt: skip
+    return rest_failed_error(call, f"{status} {text}", sent=True)
+
+
+def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> LimnosError:
+    """Say that no answer came that can be understood. `sent`: the request may have reached the source."""
+    if sent and call.changes:
+        return StateUnknown(
+            f"The source did not say what became of {_about(call)}: look whether it was changed before you ask again",
+            detail=detail,
+        )
+    return SourceFailed("The source does not answer as it should: try again, or have it looked at", detail=detail)
+
+
+def _missing_error(call: RestCall, *, kind: str, text: str) -> LimnosError:
+    if kind in _MISSING and call.endpoint in _ABOUT_SEVERAL:
+        return NotFound(f"The source says: {text or 'there is no such thing'}", kind=_MISSING[kind])
+    if kind in _HERE or not call.path:
+        return SourceFailed(
+            "The source does not know what this catalog shows: look at its uri and warehouse", detail=text
+        )
+    if kind == "NotFoundException" and text and call.missing != "namespace":
+        return MissingFile(f"{_about(call)}: the source says: {text}")
+    what = _MISSING.get(kind, call.missing)
+    path = call.namespace if what == "namespace" else call.path
+    return NotFound(f"{what.capitalize()} does not exist: {render(path)}", kind=what)
+
+
+def _conflict(call: RestCall, *, kind: str, text: str) -> LimnosError:
+    if kind == "NamespaceNotEmptyException" or call.taken == "empty":
+        return NotEmpty(f"Namespace is not empty: {render(call.namespace)}", kind="namespace")
+    if kind == "AlreadyExistsException" or (call.taken != "conflict" and kind != "CommitFailedException"):
+        taken = call.taken if call.taken != "conflict" else call.missing
+        return AlreadyExists(text or f"{taken.capitalize()} already exists: {render(call.path)}", kind=taken)
+    # clients look for such texts
+    return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
+
+
+def _about(call: RestCall) -> str:
+    return render(call.path) if call.path else "the catalog"
+
+
+def _error_of(body: bytes) -> _RestError:
+    try:
+        return msgspec.json.decode(body, type=_RestErrorEnvelope).error
+    except (msgspec.DecodeError, RecursionError):
+        return _RestError()
+
+
+def _seconds(text: str | None) -> int:
+    return (
+        min(int(text), _RETRY_S_MAX) if text is not None and text.isascii() and text.isdigit() and len(text) < 9 else 1
+    )
+
+
+def _short(text: str) -> str:
+    """The first line of what the source says, without what does not print."""
+    line = "".join(each for each in text.strip().partition("\n")[0] if each.isprintable())
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

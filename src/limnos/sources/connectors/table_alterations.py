@@ -1,0 +1,173 @@
+"""Changes of a database's table: Gravitino's change kinds as Alembic's operations, one after the other in a transaction.
+
+May import SQLAlchemy, Alembic, `formats` for the shapes of changes, and `model`. Knows no connection but the one it is given. What a database has
+no word for (properties, positions of columns) is refused before anything is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import sqlalchemy as sa
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+
+from limnos.formats.gravitino import tables as said
+from limnos.formats.iceberg.json_types import Json, preview_value
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.sources.connectors.columns import column_of, default_of, name_of, require_counting, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.formats.gravitino.tables import TableChange
+
+PRIMARY: Final = "PRIMARY_KEY"
+UNIQUE: Final = "UNIQUE_KEY"
+
+
+class DatabaseAlteration:
+    """A table under change, on an open transaction."""
+
+    def __init__(self, connection: sa.Connection, *, schema: str, table: str) -> None:
+        self._connection = connection
+        self._dialect = connection.dialect
+        self._schema, self._table = schema, table
+        self._operations = Operations(MigrationContext.configure(connection))
+
+    def carry_out(self, changes: Sequence[TableChange]) -> None:
+        """Do all of them. Raises BadRequest, Unsupported; the caller rolls back then."""
+        for change in changes:
+            refuse(change)
+        for change in changes:
+            self._do(change)
+
+    def rename(self, name: str) -> None:
+        """Give the table another name."""
+        self._operations.rename_table(self._table, name, schema=self._schema)
+
+    def _do(self, change: TableChange) -> None:
+        match change:
+            case said.UpdateTableComment(comment):
+                self._comment(comment)
+            case said.AddColumn(field_name=path):
+                self._add(change, name=flat(path))
+            case said.RenameColumn(old_field_name=path, new_field_name=new):
+                self._alter(flat(path), new_column_name=name_of(new, dialect=self._dialect))
+            case said.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
+                default = None if value is None else default_of(value, column=flat(path))
+                self._alter(flat(path), server_default=default)
+            case said.UpdateColumnType(field_name=path, new_type=kind):
+                self._alter(flat(path), type_=type_of(kind, column=flat(path), dialect=self._dialect))
+            case said.UpdateColumnComment(field_name=path, new_comment=comment):
+                self._alter(flat(path), comment=comment)
+            case said.UpdateColumnNullability(field_name=path, nullable=nullable):
+                self._alter(flat(path), nullable=nullable)
+            case said.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
+                self._count(flat(path), counts=counts)
+            case said.DeleteColumn(field_name=path, if_exists=if_exists):
+                self._delete(flat(path), if_exists=if_exists)
+            case said.AddTableIndex(index=index):
+                self._add_index(index)
+            case said.DeleteTableIndex(name=name, if_exists=if_exists):
+                self._delete_index(name, if_exists=if_exists)
+
+    def _comment(self, comment: str | None) -> None:
+        if comment is None:
+            self._operations.drop_table_comment(self._table, schema=self._schema)
+        else:
+            self._operations.create_table_comment(self._table, comment, schema=self._schema)
+
+    def _add(self, change: said.AddColumn, *, name: str) -> None:
+        told: Json = {
+            "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
+            "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
+        }  # fmt: skip
+        self._operations.add_column(self._table, column_of(told, dialect=self._dialect), schema=self._schema)
+
+    def _alter(self, column: str, **change: object) -> None:
+        self._operations.alter_column(self._table, column, schema=self._schema, **change)  # type: ignore[arg-type]
+
+    def _count(self, column: str, *, counts: bool) -> None:
+        found = next((each for each in self._columns() if each["name"] == column), None)
+        if found is None:
+            raise BadRequest(f"The table has no column {preview_value(column)}")
+        if counts == (found.get("identity") is not None):
+            return
+        require_counting(found["type"], column=column)
+        was, now = (False, sa.Identity()) if counts else (sa.Identity(), None)
+        self._alter(column, server_default=now, existing_server_default=was)
+
+    def _delete(self, column: str, *, if_exists: bool) -> None:
+        if if_exists and all(each["name"] != column for each in self._columns()):
+            return
+        self._operations.drop_column(self._table, column, schema=self._schema)
+
+    def _columns(self) -> list[sa.engine.interfaces.ReflectedColumn]:
+        return sa.inspect(self._connection).get_columns(self._table, schema=self._schema)
+
+    def _add_index(self, index: Json) -> None:
+        name, columns = index_parts(index)
+        if str(index.get("indexType")).upper() == PRIMARY:
+            self._operations.create_primary_key(name, self._table, columns, schema=self._schema)
+        else:
+            self._operations.create_unique_constraint(name, self._table, columns, schema=self._schema)
+
+    def _delete_index(self, name: str, *, if_exists: bool) -> None:
+        found = [each["name"] for each in indexes_json(sa.inspect(self._connection), self._table, schema=self._schema)]
+        if name in found:
+            self._operations.drop_constraint(name, self._table, schema=self._schema)
+        elif not if_exists:
+            raise BadRequest(f"The table has no primary key and no unique key {preview_value(name)}")
+
+
+def flat(path: tuple[str, ...]) -> str:
+    """Return the one name of a column. Raises BadRequest."""
+    if len(path) != 1 or not path[0]:
+        raise BadRequest("A column of a database is named by one part: it has no columns within it")
+    return path[0]
+
+
+def refuse(change: TableChange) -> None:
+    """Refuse what a database has no word for. Raises Unsupported."""
+    if isinstance(change, said.SetTableProperty | said.RemoveTableProperty):
+        raise UnsupportedOperation(
+            "Tables of this source have no properties: say what a comment can say in the comment"
+        )
+    moved = isinstance(change, said.UpdateColumnPosition)
+    placed = isinstance(change, said.AddColumn) and change.position not in (None, "default", "DEFAULT")
+    if moved or placed:
+        raise UnsupportedOperation(
+            "Columns of this source stand in the order in which they were made: leave positions out"
+        )
+
+
+def index_parts(index: Json) -> tuple[str | None, list[str]]:
+    """Return the name and the columns of a primary or unique key. Raises Unsupported, BadRequest."""
+    if str(index.get("indexType", "")).upper() not in (PRIMARY, UNIQUE):
+        raise UnsupportedOperation(
+            f"Indexes here are {PRIMARY} and {UNIQUE}, not {preview_value(str(index.get('indexType')))}"
+        )
+    try:
+        paths = msgspec.convert(index.get("fieldNames"), type=list[tuple[str]])
+    except msgspec.ValidationError:
+        paths = []
+    if not paths:
+        raise BadRequest('fieldNames of an index is a list of columns, each a list of one name: [["id"]]')
+    name = index.get("name")
+    return (str(name) if name else None), [each[0] for each in paths]
+
+
+def indexes_json(inspector: sa.Inspector, table: str, *, schema: str) -> list[Json]:
+    """Tell a table's primary and unique keys."""
+    found: list[Json] = []
+    primary = inspector.get_pk_constraint(table, schema=schema)
+    if primary["constrained_columns"]:
+        found.append(_index(PRIMARY, primary["name"], columns=primary["constrained_columns"]))
+    unique = inspector.get_unique_constraints(table, schema=schema)
+    return [*found, *(_index(UNIQUE, each["name"], columns=each["column_names"]) for each in unique)]
+
+
+def _index(kind: str, name: str | None, *, columns: Sequence[str]) -> Json:
+    return {"indexType": kind, "name": name or kind, "fieldNames": [[each] for each in columns]}

@@ -1,0 +1,108 @@
+"""The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
+
+May import Lance's library, `formats.lance`, `model`, `names` and this room. Rows of kinds that are not known here, and columns that others have added, stay as they
+are. A name is taken by a merge on its identifier, which the library repeats when others commit between: of two who make the same, one is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import lance
+import msgspec
+import pyarrow as pa
+
+from limnos.formats.lance import MANIFEST, ManifestRowKind, object_id_of, row_of
+from limnos.model.errors import InvalidTable
+from limnos.sources.lance.library_errors import translate_library_errors
+from limnos.sources.lance.opening import open_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.formats.lance import ManifestRow
+    from limnos.names.path import Levels
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
+    ]
+)  # fmt: skip
+_READ: Final = ("object_id", "object_type", "location", "metadata")
+_RETRIES: Final = 20
+
+
+class DirectoryManifest:
+    """The index of one directory; read anew each time, as others write it too."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self._at = f"{root}/{MANIFEST}"
+        self._options = dict(options)
+
+    def rows(self) -> list[ManifestRow]:
+        """Return what the index says; nothing when there is none. Raises InvalidTable, StorageFailed."""
+        found = open_latest(self._at, self._options)
+        if found is None:
+            return []
+        missing = [name for name in _READ if name not in found.schema.names]
+        if missing:
+            raise InvalidTable(f"{self._at} has no column {missing[0]}: it is no index of a directory of Lance tables")
+        kinds = ", ".join(f"'{kind}'" for kind in ManifestRowKind)
+        with translate_library_errors(self._at):
+            table = found.to_table(columns=list(_READ), filter=f"object_type IN ({kinds})")
+        rows = [
+            row_of(each["object_id"], each["object_type"], location=each["location"], metadata=each["metadata"])
+            for each in table.to_pylist()
+        ]
+        return [row for row in rows if row is not None]
+
+    def insert(self, row: ManifestRow) -> bool:
+        """Take a name in the index, which is made when there is none; False when somebody has the name."""
+        found = self._found()
+        told: dict[str, Any] = {
+            "object_id": object_id_of(row.levels), "object_type": row.kind.value, "location": row.location,
+            "metadata": msgspec.json.encode(row.properties).decode() if row.properties else None,
+        }  # fmt: skip
+        new = pa.table(
+            {field.name: pa.array([told.get(field.name)], field.type) for field in found.schema}, schema=found.schema
+        )
+        with translate_library_errors(self._at):
+            merge = found.merge_insert("object_id").when_not_matched_insert_all().conflict_retries(_RETRIES)
+            done: dict[str, Any] = merge.execute(new)
+        return bool(done["num_inserted_rows"])
+
+    def delete(self, levels: Iterable[Levels]) -> None:
+        """Take rows away."""
+        named = ", ".join(_quoted(object_id_of(each)) for each in levels)
+        with translate_library_errors(self._at):
+            self._found().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
+
+    def rename(self, levels: Levels, target: Levels) -> None:
+        """Give a row another identifier; the caller has looked that nobody has it."""
+        with translate_library_errors(self._at):
+            self._found().update(
+                {"object_id": _quoted(object_id_of(target))}, where=f"object_id = {_quoted(object_id_of(levels))}",
+                conflict_retries=_RETRIES,
+            )  # fmt: skip
+
+    def _found(self) -> lance.LanceDataset:
+        found = open_latest(self._at, self._options)
+        if found is not None:
+            return found
+        try:
+            return lance.write_dataset(
+                SCHEMA.empty_table(), self._at, mode="create", storage_options=self._options or None
+            )
+        except OSError:
+            made_meanwhile = open_latest(self._at, self._options)
+            if made_meanwhile is None:
+                raise
+            return made_meanwhile
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,213 @@
+"""A directory as an implementation of Lance's namespace: names by our own rules, versions, tags and branches by Lance's.
+
+May import Lance's library, `formats.lance`, `model`, `names` and this room. What is asked of a table's versions goes to Lance's own namespace over the same
+directory, once the table is known to be there: that one takes a missing namespace for an empty one. Rows are not asked of it: processes work on them (`worker`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lance.namespace import DirectoryNamespace
+
+from limnos.formats.lance import DirectoryLayout, is_local
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, UnsupportedOperation
+from limnos.names.parts import check_levels
+from limnos.sources.lance.delegate import NamespaceDelegate, fit_request
+from limnos.sources.lance.questions import Describe
+from limnos.sources.lance.reading import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limnos.names.path import Levels
+    from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
+
+Fields = dict[str, object]
+
+
+class DirectoryRequests:
+    """What is asked by names: each method takes one of the protocol's requests."""
+
+    def __init__(self, directory: LanceDirectory) -> None:
+        self._directory = directory
+
+    def create_namespace(self, request: Any) -> Fields:  # noqa: ANN401 - requests are Lance's own types
+        """Make a namespace."""
+        levels, properties = _levels(request), dict(request.properties or {})
+        mode = _word(request.mode, ("create", "existok", "overwrite"), field="mode")
+        if not levels:
+            raise AlreadyExists("Namespace already exists: the root is always there", kind="namespace")
+        try:
+            self._directory.create_namespace(levels, properties)
+        except AlreadyExists as error:
+            if mode == "create" or error.kind != "namespace":
+                raise
+            if mode == "existok":
+                return {"properties": self._directory.properties(levels)}
+            self._directory.drop_namespace(levels, cascade=True)
+            self._directory.create_namespace(levels, properties)
+        return {"properties": properties}
+
+    def list_namespaces(self, request: Any) -> Fields:  # noqa: ANN401
+        """List what lies directly in a namespace."""
+        return _page("namespaces", self._directory.namespaces(_levels(request)), request=request)
+
+    def describe_namespace(self, request: Any) -> Fields:  # noqa: ANN401
+        """Tell a namespace's properties."""
+        return {"properties": self._directory.properties(_levels(request))}
+
+    def namespace_exists(self, request: Any) -> Fields:  # noqa: ANN401
+        """Say nothing if it does."""
+        return self.describe_namespace(request)
+
+    def drop_namespace(self, request: Any) -> Fields:  # noqa: ANN401
+        """Drop a namespace, all that is in it with the behaviour Cascade."""
+        mode = _word(request.mode, ("fail", "skip"), field="mode")
+        cascade = _word(request.behavior, ("restrict", "cascade"), field="behavior") == "cascade"
+        try:
+            return {"properties": self._directory.drop_namespace(_levels(request), cascade=cascade)}
+        except NotFound:
+            if mode == "fail":
+                raise
+            return {}
+
+    def list_tables(self, request: Any) -> Fields:  # noqa: ANN401
+        """List the tables directly in a namespace."""
+        found = [entry.levels[-1] for entry in self._shown(self._directory.tables(_levels(request)), request)]
+        return _page("tables", found, request=request)
+
+    def list_all_tables(self, request: Any) -> Fields:  # noqa: ANN401
+        """List every table, by its levels: whoever answers spells them."""
+        entries = self._shown(self._directory.all_tables(), request)
+        return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
+
+    def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Take a table's name."""
+        if request.location:
+            raise BadRequest("A table of a directory lies where its layout says: leave out location")
+        return self._told(self._directory.declare(_levels(request), request.properties or {}))
+
+    def register_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Give a name to a folder of the directory."""
+        levels = _levels(request)
+        if _word(request.mode, ("create", "overwrite"), field="mode") == "overwrite":
+            try:
+                self._directory.deregister(levels)
+            except NotFound as error:
+                if error.kind != "table":
+                    raise
+        return self._told(self._directory.register(levels, request.location, properties=request.properties or {}))
+
+    def table_exists(self, request: Any) -> Fields:  # noqa: ANN401
+        """Say nothing if it does, and has the version."""
+        entry = self._directory.find(_levels(request))
+        if request.version is not None:
+            self._read(entry, version=request.version)
+        return {}
+
+    def describe_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Tell where a table is; its version and schema too, unless they are not wanted."""
+        entry = self._directory.find(_levels(request))
+        told = {**self._told(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
+        if request.load_detailed_metadata is False and not request.check_declared:
+            return told
+        told["is_only_declared"] = is_declared = self._directory.is_declared(entry)
+        if request.load_detailed_metadata is False or is_declared:
+            if request.version is not None or request.tag is not None:
+                raise NotFound(str(request.version or request.tag), kind="version" if request.version else "tag")
+            return told
+        found = self._read(entry, version=request.version, tag=request.tag, branch=request.branch)
+        schema = {"fields": msgspec.json.decode(found.fields), "metadata": found.schema_metadata}
+        return {**told, "version": found.version, "schema": schema, "metadata": found.metadata, "stats": found.stats}
+
+    def deregister_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Forget a table; its files stay."""
+        return self._gone(self._directory.deregister(_levels(request)))
+
+    def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Drop a table with its own files."""
+        return self._gone(self._directory.drop(_levels(request)))
+
+    def rename_table(self, request: Any) -> Fields:  # noqa: ANN401
+        """Give a table another name, or namespace."""
+        levels = _levels(request)
+        above = levels[:-1] if request.new_namespace_id is None else tuple(request.new_namespace_id)
+        self._directory.rename(levels, check_levels((*above, request.new_table_name)))
+        return {}
+
+    def _shown(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
+        """Leave out what was only declared, where that is asked for; a foreign folder is a table all the same."""
+        if request.include_declared is not False:
+            return list(entries)
+        return [entry for entry in entries if not self._directory.is_marked(entry)]
+
+    def _read(
+        self, entry: DirectoryTable, *, version: int | None = None, tag: str | None = None, branch: str | None = None
+    ) -> Any:  # noqa: ANN401
+        if self._directory.is_declared(entry):
+            raise NotFound(str(version or tag or branch), kind="version")
+        return describe(Describe(self._directory.location(entry), self._directory.options, version, tag, branch))
+
+    def _told(self, entry: DirectoryTable) -> Fields:
+        location = self._directory.location(entry)
+        uri = f"file://{location}" if is_local(location) else location
+        return {"location": uri, "table_uri": uri, "properties": entry.properties}
+
+    def _gone(self, entry: DirectoryTable) -> Fields:
+        return {"id": list(entry.levels), **self._told(entry)}
+
+
+class _LanceVersions:
+    """Lance's own namespace, for tables that are there."""
+
+    def __init__(self, directory: LanceDirectory) -> None:
+        self._directory = directory
+        options = {f"storage.{key}": value for key, value in directory.options.items()}
+        self._native = DirectoryNamespace(root=directory.root, **options)  # type: ignore[no-untyped-call]
+
+    def __getattr__(self, method: str) -> Callable[..., object]:
+        found = getattr(self._native, method)
+
+        def checked(request: Any) -> object:  # noqa: ANN401
+            levels = _levels_of(request)
+            if self._directory.layout is DirectoryLayout.V0:
+                raise UnsupportedOperation(
+                    "In a directory of layout v0 versions, tags and branches are not served: open the table at its location, which describe tells"
+                )
+            if levels:
+                self._directory.find(levels)
+            return found(fit_request(request, found))
+
+        return checked
+
+
+def delegate_of(directory: LanceDirectory) -> NamespaceDelegate:
+    """Return a directory as something that can be asked."""
+    return NamespaceDelegate(_LanceVersions(directory), DirectoryRequests(directory))
+
+
+def _levels(request: Any) -> Levels:  # noqa: ANN401
+    return check_levels(request.id or ())
+
+
+def _levels_of(request: Any) -> Levels:  # noqa: ANN401
+    found = request.get("id") if isinstance(request, dict) else getattr(request, "id", None)
+    return check_levels(found or ())
+
+
+def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
+    """Read a mode in any case, with or without underscores; the first of the words when none is sent. Raises BadRequest."""
+    found = (text or words[0]).lower().replace("_", "")
+    if found not in words:
+        raise BadRequest(f"{field} is one of {', '.join(words)}, not {text}")
+    return found
+
+
+def _page(field: str, names: list[str], *, request: Any) -> Fields:  # noqa: ANN401
+    """Cut a page out of names: after the token, which is the last name of the page before."""
+    left = [name for name in sorted(names) if request.page_token is None or name > request.page_token]
+    shown = left if request.limit is None else left[: request.limit]
+    more = len(shown) < len(left) and bool(shown)
+    return {field: shown, **({"page_token": shown[-1]} if more else {})}

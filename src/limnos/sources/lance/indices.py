@@ -1,0 +1,138 @@
+"""Indices of a Lance table: built, told of, taken away.
+
+May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.sources.lance.library_errors import translate_library_errors
+from limnos.sources.lance.opening import open_for_rows, open_for_writing
+from limnos.sources.lance.questions import (
+    CreateIndex,
+    DropIndex,
+    IndexCoverage,
+    IndexStats,
+    LanceIndex,
+    LanceWriteResult,
+    ListIndices,
+)
+from limnos.sources.lance.writing import write_result
+
+if TYPE_CHECKING:
+    import lance
+
+READY: Final = "SUCCEEDED"
+VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+_PARTS: Final = (16, 8, 4, 2, 1)
+"""How many numbers a part of a vector has, where its length can be divided by it."""
+_PARTITION_ROWS: Final = 4096
+
+
+def create(asked: CreateIndex) -> LanceWriteResult:
+    """Build an index. Raises NotFound (column), AlreadyExists, BadRequest."""
+    found = open_for_writing(asked)
+    kind = asked.index_type.upper()
+    name = asked.name or f"{asked.column}_idx"
+    if not asked.replace and any(each.name == name for each in found.describe_indices()):
+        raise AlreadyExists(
+            f"An index {name} is there already: drop it first, or give the new one another name", kind="index"
+        )
+    field = _field_of(found, asked.column)
+    if kind == "VECTOR":
+        kind = "IVF_PQ"
+    options: dict[str, Any] = dict(asked.details)
+    with translate_library_errors(asked.location):
+        if kind in VECTOR:
+            found.create_index(
+                asked.column,
+                kind,
+                name=name,
+                replace=asked.replace,
+                **_default_options(found, field, kind=kind, options=options),
+            )
+        else:
+            options.pop("metric", None)
+            index: Any = kind
+            found.create_scalar_index(asked.column, index, name=name, replace=asked.replace, **options)
+        return write_result(found)
+
+
+def _field_of(found: lance.LanceDataset, column: str) -> pa.Field | None:
+    """The field of a column that lies in no other. Raises NotFound."""
+    if column in found.schema.names:
+        return found.schema.field(column)
+    if column.split(".", maxsplit=1)[0] not in found.schema.names:
+        raise NotFound(f"No field named {column}: the columns are {', '.join(found.schema.names)}", kind="column")
+    return None
+
+
+def _default_options(
+    found: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Fill in what an index on vectors has to be told: as many partitions as rows want, and parts of a vector that fit its length."""
+    if not options.get("num_partitions") and not options.get("target_partition_size"):
+        options["num_partitions"] = max(
+            1, min(int(math.sqrt(found.count_rows())), found.count_rows() // _PARTITION_ROWS)
+        )
+    if kind.endswith("PQ") and not options.get("num_sub_vectors"):
+        size = _length_of(field)
+        options["num_sub_vectors"] = next(size // part for part in _PARTS if size % part == 0)
+    return options
+
+
+def _length_of(field: pa.Field | None) -> int:
+    kind = None if field is None else field.type
+    if kind is not None and pa.types.is_list(kind):
+        kind = kind.value_type
+    if kind is None or not pa.types.is_fixed_size_list(kind):
+        raise BadRequest("An index on vectors needs a column of lists of one length: name such a column")
+    return int(kind.list_size)
+
+
+def drop(asked: DropIndex) -> LanceWriteResult:
+    """Take an index away. Raises NotFound."""
+    found = open_for_writing(asked)
+    with translate_library_errors(asked.location):
+        found.drop_index(asked.name)
+        return write_result(found)
+
+
+def list_indices(asked: ListIndices) -> list[LanceIndex]:
+    """Tell of all indices, by name."""
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
+        rows = found.count_rows()
+        return sorted(
+            (_index_info(each, rows=rows) for each in found.describe_indices()), key=lambda each: each.index_name
+        )
+
+
+def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the library's
+    segments = list(index.segments)
+    newest = max((each.created_at for each in segments if each.created_at is not None), default=None)
+    return LanceIndex(
+        index_name=index.name, index_uuid=str(segments[0].uuid) if segments else "", columns=list(index.field_names), status=READY,
+        index_type=index.index_type, type_url=index.type_url, num_indexed_rows=index.num_rows_indexed,
+        num_unindexed_rows=max(0, rows - index.num_rows_indexed), size_bytes=index.total_size_bytes or 0, num_segments=len(segments),
+        created_at=None if newest is None else newest.isoformat(), index_version=max((each.index_version for each in segments), default=0),
+        index_details=json.dumps(index.details, default=str),
+    )  # fmt: skip
+
+
+def stats(asked: IndexStats) -> IndexCoverage:
+    """Tell how far an index covers the rows. Raises NotFound."""
+    found = open_for_rows(asked)
+    with translate_library_errors(asked.location):
+        told: dict[str, Any] = found.index_statistics(asked.name)
+    parts = told.get("indices") or [{}]
+    return IndexCoverage(
+        index_type=told["index_type"], num_indexed_rows=told["num_indexed_rows"], num_unindexed_rows=told["num_unindexed_rows"],
+        num_indices=told["num_indices"], distance_type=parts[0].get("metric_type"),
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""What Lance's own library says was wrong, in our words.
+
+May import `model`. Its failures are told apart by their texts, as there is nothing else; what they tell of the library's own files is cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitConflict,
+    InvalidTable,
+    LimnosError,
+    NotFound,
+    SchemaMismatch,
+    StorageFailed,
+)
+
+NO_TABLE: Final = re.compile(r"Dataset at path .* was not found|Not found: .*_versions", re.DOTALL)
+NO_TAG: Final = re.compile(r"tag .* does not exist", re.IGNORECASE)
+DAMAGED: Final = re.compile(
+    r"corrupt|Invalid manifest|magic|protobuf|decode|File .* too small|unexpected", re.IGNORECASE
+)
+REMOTE: Final = re.compile(r"(?!file:)[a-z0-9+]+://", re.IGNORECASE)
+"""On a local disk what cannot be read is damaged; elsewhere it may be the way there."""
+REFUSED: Final = re.compile(
+    r"access ?denied|forbidden|permission|credential|Unauthenticated|status.{0,10}(401|403)", re.IGNORECASE
+)
+SYSTEM: Final = re.compile(r"os error (?:5|12|23|24|27|28|30|116|122)\)")
+"""A disk that is full, read only or broken, and a machine that has no more files or memory to give: the table is as it was."""
+PANIC: Final = "PanicException"
+"""What the library ends with where it did not expect what it was given; it is no `Exception`."""
+_SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
+_WRAPPED: Final = re.compile(
+    r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error applying filter expression to batch: |Arrow error: )+"
+)
+_SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
+_BRIEF: Final = 400
+_CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]] = (
+    (re.compile(r"Duplicate field name"), lambda _: BadRequest("A column of that name is there already")),
+    (re.compile(r"No field named"), lambda text: NotFound(text, kind="column")),
+    (
+        re.compile(
+            r"(?:Column|Field|column) ['\"]?[^'\"]*['\"]? (?:does not exist|not found)|not found in schema|Embedding column|FTS field path"
+        ),
+        lambda text: NotFound(text, kind="column"),
+    ),
+    (re.compile(r"different schema"), SchemaMismatch),
+    (re.compile(r"Index name .* already exists"), lambda text: AlreadyExists(text, kind="index")),
+    (re.compile(r"[Ii]ndex not found|Index \".*\" not found"), lambda text: NotFound(text, kind="index")),
+    (
+        re.compile(r"[Cc]ommit conflict|Too many concurrent writers|[Ii]ncompatible transaction|[Cc]onflicting"),
+        lambda text: CommitConflict(f"Somebody else changed the table meanwhile ({text}): try again"),
+    ),
+    (
+        re.compile(r"Dataset already exists"),
+        lambda _: CommitConflict("Somebody else made the table meanwhile: try again"),
+    ),
+    (re.compile(r"contains null|non-nullable"), SchemaMismatch),
+)
+"""What a caller did, by what is said about it."""
+_CALLERS_FAULT: Final = re.compile(
+    r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
+    r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser error|Arithmetic)"
+    r"|(?<!Query )Execution error: |Compute error: |panicked with message|Task was aborted|producer terminated before end of stream"
+)
+"""The last ones: an expression that cannot be worked out for some row, as a text that is no number."""
+
+
+@contextmanager
+def translate_library_errors(location: str) -> Iterator[None]:
+    """Turn the library's failures into ours."""
+    try:
+        yield
+    except (KeyError, TypeError) as error:
+        raise _of_caller(str(error.args[0] if error.args else error)) or BadRequest(
+            shorten_message(str(error))
+        ) from error
+    except (OSError, ValueError, RuntimeError) as error:
+        raise failure_of(location, str(error)) from error
+    except BaseException as error:
+        told = unfit_value_error(error)
+        if told is None:
+            raise
+        raise told from error
+
+
+def unfit_value_error(error: BaseException) -> BadRequest | None:
+    """Say that a value is none that the library takes, where it says so by ending in disorder; None for other failures."""
+    if type(error).__name__ == PANIC:
+        return BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
+    if isinstance(error, OverflowError):
+        return BadRequest(f"A number is negative, or larger than the library takes: {shorten_message(str(error))}")
+    return None
+
+
+def failure_of(location: str, text: str) -> LimnosError:
+    """Say what a failure is."""
+    told = shorten_message(text)
+    found = _of_caller(text)
+    if found is not None:
+        return found
+    if REFUSED.search(text):
+        return StorageFailed(f"The storage refused access to {location}: check the catalog's credentials ({told})")
+    if SYSTEM.search(text):
+        return StorageFailed(
+            f"The storage of {location} cannot be used as it is ({told}): whoever runs the server sees whether it is full or read only"
+        )
+    if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
+        return InvalidTable(
+            f"At {location} is no Lance table that can be read ({told}): restore its files, or deregister it"
+        )
+    return StorageFailed(f"The table at {location} could not be read or written ({told})")
+
+
+def _of_caller(text: str) -> LimnosError | None:
+    told = shorten_message(text)
+    for pattern, kind in _CALLERS:
+        if pattern.search(text):
+            return kind(told)
+    return BadRequest(told) if _CALLERS_FAULT.search(text) else None
+
+
+def shorten_message(text: str) -> str:
+    """Cut a text to what it says to a caller."""
+    told = _WRAPPED.sub("", _SOURCE.sub("", text.strip("'\"() ,"))).strip()
+    return _SCHEMA.sub(" in the table", told)[:_BRIEF]

@@ -1,0 +1,100 @@
+"""Opens and makes Lance tables whose versions the server keeps: the library commits to it instead of to the table's files.
+
+May import Lance's library and this room. Runs in a process of its own. Which version is the newest came with the question, so that nothing has to be
+asked back before a commit; from the first commit on all is, as somebody else may have committed meanwhile, and the library tries again on that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import lance
+import msgspec
+from lance_namespace import DeclareTableResponse, DescribeTableResponse, LanceNamespace
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    TableBranchNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from limnos.sources.lance.callbacks import CallRefusal, call_parent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance_namespace import DeclareTableRequest, DescribeTableRequest
+
+    from limnos.sources.lance.questions import LanceQuestion
+
+TABLE: Final = ["table"]
+"""What the table is called to the library, which asks about no other."""
+_FAILURES: Final = {
+    "conflict": ConcurrentModificationError,
+    "version": TableVersionNotFoundError,
+    "branch": TableBranchNotFoundError,
+}
+Json = dict[str, Any]
+
+
+class ManagedVersions(LanceNamespace):
+    """The server as the library's namespace: one table, and its versions."""
+
+    def __init__(self, asked: LanceQuestion) -> None:
+        self._location = asked.location
+        self._options = asked.options or None
+        self._newest = asked.kept or {}
+        self._has_committed = False
+
+    def namespace_id(self) -> str:
+        """Return what tells this namespace from others."""
+        return f"limnos:{self._location}"
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        """Say where the table lies."""
+        del request
+        return DescribeTableResponse(
+            location=self._location, managed_versioning=True, storage_options=self._options
+        )  # fmt: skip
+
+    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+        """Say where the table is to lie: it is declared already."""
+        del request
+        return DeclareTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
+
+    def list_table_versions(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - the library sends and takes maps here
+        """List versions; the newest, as it came with the question, until something is committed."""
+        branch = request.get("branch") or ""
+        if not self._has_committed and request.get("limit") == 1 and (branch in self._newest or not branch):
+            newest = self._newest.get(branch)
+            return {"versions": [] if newest is None else [msgspec.to_builtins(newest)]}
+        return _call("list", request)
+
+    def describe_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Describe a version."""
+        return _call("describe", request)
+
+    def create_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Commit a version."""
+        self._has_committed = True
+        return _call("create", request)
+
+
+def _call(name: str, request: Any) -> Json:  # noqa: ANN401 - as above
+    try:
+        return call_parent(name, {key: value for key, value in request.items() if value is not None})
+    except CallRefusal as error:
+        _raise(error)
+
+
+def _raise(error: CallRefusal) -> NoReturn:
+    raise _FAILURES.get(error.kind, InternalError)(str(error)) from error
+
+
+def open_managed(asked: LanceQuestion) -> lance.LanceDataset:
+    """Open a table at its newest version, to change it."""
+    return lance.dataset(namespace_client=ManagedVersions(asked), table_id=TABLE)
+
+
+def create_managed(asked: LanceQuestion, reader: pa.RecordBatchReader) -> lance.LanceDataset:
+    """Make a table's first version."""
+    return lance.write_dataset(reader, namespace_client=ManagedVersions(asked), table_id=TABLE, mode="create")

@@ -1,0 +1,56 @@
+"""Puts the rows of two searches together, for a vector and for words, by their ranks.
+
+May import pyarrow and `model`. Holds what the searches found, which is as much as was asked for of each.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from limnos.model.errors import BadRequest
+
+SCORE: Final = "_relevance_score"
+_ROW_ID: Final = "_rowid"
+_CONSTANT: Final = 60
+"""Of reciprocal rank fusion: how little the first places count above the next ones."""
+_LIMIT_DEFAULT: Final = 10
+DEPTH_MAX: Final = 100_000
+"""How many rows of one search are looked at, at most, in ranks."""
+
+
+def search_depth(limit: int | None, offset: int) -> int:
+    """Return how many rows a ranked search has to find. Raises BadRequest."""
+    wanted = (_LIMIT_DEFAULT if limit is None else limit) + offset
+    if wanted > DEPTH_MAX:
+        raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {wanted}")
+    return max(wanted, 1)
+
+
+def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, with_row_id: bool) -> pa.Table:
+    """Merge searches by the ranks of their rows, the best first; a row that only one has found lacks the other's figure."""
+    scores: dict[int, float] = {}
+    for table in tables:
+        for rank, row in enumerate(table[_ROW_ID].to_pylist()):
+            scores[row] = scores.get(row, 0.0) + 1 / (_CONSTANT + rank + 1)
+    end = offset + (_LIMIT_DEFAULT if limit is None else limit)
+    best = sorted(scores, key=lambda row: (-scores[row], row))[offset:end]
+    merged = _take_rows(tables, best)
+    merged = merged.append_column(SCORE, pa.array([scores[row] for row in best], pa.float32()))
+    return merged if with_row_id else merged.drop_columns([_ROW_ID])
+
+
+def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
+    """Take rows by their ids, with the figures that any of the searches has of them."""
+    figures = [name for name in ("_distance", "_score") if any(name in table.column_names for table in tables)]
+    plain = [name for name in tables[0].column_names if name not in figures]
+    every = pa.concat_tables([table.select(plain) for table in tables])
+    wanted = pa.array(rows, pa.uint64())
+    found = every.take(pc.index_in(wanted, value_set=every[_ROW_ID].combine_chunks()))
+    for name in figures:
+        (table,) = [each for each in tables if name in each.column_names]
+        places = pc.index_in(wanted, value_set=table[_ROW_ID].combine_chunks())
+        found = found.append_column(name, table[name].take(places))
+    return found

@@ -1,0 +1,341 @@
+"""Requests to an object store that a client has signed here: what one touches, and its signature (SigV4).
+
+May import `model`, and botocore where it is called. Knows no tables and nobody's rights. A request is understood whole
+or refused: its host is the catalog's store, each parameter and each header of the store's is one that is known here, so that nothing in it
+does more than what it is said to touch. Decision record 0059.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.etree import ElementTree as ET
+
+from limnos.model.errors import BadRequest, PermissionDenied, UnsupportedOperation
+from limnos.model.extras import missing_part
+from limnos.sources.credentials import S3_ENDPOINT, find_property
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from urllib.parse import SplitResult
+
+READ, WRITE, LIST, BUCKET = "read", "write", "list", "bucket"
+"""What a request does: to an object, to the names that begin so, or to a bucket as a whole."""
+BODY_BYTES_MAX: Final = 512 << 10
+_URI_CHARACTERS_MAX: Final = 8192
+_KEY_BYTES_MAX: Final = 1024
+_BUCKET: Final = re.compile("[a-z0-9][a-z0-9.-]{1,62}")
+_AMAZON: Final = re.compile(
+    r"(?:([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\.)?s3(?:-fips)?(?:\.dualstack)?(?:[.-][a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com(?:\.cn)?"
+)
+_REGION: Final = re.compile("[A-Za-z0-9-]{1,63}")
+_DIGEST: Final = re.compile("[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+_KNOWN_HEADERS: Final = re.compile(
+    r"x-amz-(?:content-sha256|date|user-agent|te|trailer|decoded-content-length|sdk-checksum-algorithm|checksum-[a-z0-9-]+|request-payer"
+    r"|expected-bucket-owner|server-side-encryption(?:-[a-z0-9-]+)?|storage-class|meta-[a-z0-9-]+|metadata-directive"
+    r"|copy-source(?:-range|-if-[a-z-]+)?)"
+)
+"""Headers of the store's that change nothing of who may do what; others are refused, such as those that open an object to the world."""
+_SIGNED: Final = re.compile("x-amz-.*|content-md5")
+_REPLACED: Final = frozenset({"authorization", "host", "x-amz-date", "x-amz-security-token"})
+_OF_OBJECTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "GET": (READ, frozenset({"x-id", "partNumber", "uploadId", "max-parts", "part-number-marker"})),
+    "HEAD": (READ, frozenset({"x-id", "partNumber"})),
+    "PUT": (WRITE, frozenset({"x-id", "partNumber", "uploadId"})),
+    "POST": (WRITE, frozenset({"x-id", "uploads", "uploadId"})),
+    "DELETE": (WRITE, frozenset({"x-id", "uploadId"})),
+}
+_OF_ENTRIES: Final = frozenset({"Key", "ETag", "Size", "LastModifiedTime"})
+_NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
+_OF_LISTS: Final = frozenset(
+    {"x-id", "list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker", "encoding-type", "fetch-owner"}
+)  # fmt: skip
+
+
+class StoreRequest(NamedTuple):
+    """A request to a store as a client would send it."""
+
+    method: str
+    uri: str
+    region: str
+    headers: Mapping[str, tuple[str, ...]]
+    body: str | None = None
+
+
+class StoreAccess(NamedTuple):
+    """What a request does where: an object, or the names that begin so."""
+
+    how: str
+    location: str
+
+
+class StoreKeys(NamedTuple):
+    """Keys to sign with."""
+
+    access_key_id: str
+    secret_access_key: str
+    session_token: str | None
+
+    def __repr__(self) -> str:
+        return "StoreKeys()"
+
+
+def accesses_of(
+    asked: StoreRequest, properties: Mapping[str, str], *, check: Callable[[str], object]
+) -> list[StoreAccess]:
+    """Return all that a request touches; `check` refuses locations that somebody might read as others.
+
+    Raises BadRequest for a request that is malformed, Forbidden for one that is none a table's files need.
+    """
+    found = _accesses_of(asked, properties)
+    for each in found:
+        check(each.location)
+    return found
+
+
+def _accesses_of(asked: StoreRequest, properties: Mapping[str, str]) -> list[StoreAccess]:
+    parts, bucket, path = _split_url(asked.uri, properties)
+    query = _query(parts.query)
+    _check_headers(asked.headers)
+    if path:
+        return _of_object(asked, bucket, path=path, query=query)
+    if asked.method == "POST" and "delete" in query:
+        return _of_deletes(asked, bucket, query=query)
+    return _of_list(asked, bucket, query=query)
+
+
+def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
+    """Return a URL's parts, its bucket, and what of its path names an object, percent signs still in it."""
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        raise BadRequest("uri is no URL") from None
+    if (
+        len(uri) > _URI_CHARACTERS_MAX
+        or not uri.isascii()
+        or re.search(r"[\x00-\x20\x7f\\]", uri)
+        or parts.fragment
+        or "@" in parts.netloc
+    ):
+        raise BadRequest("uri is no plain URL of an object store: percent-encode it, without user, fragment and blanks")
+    host, path = parts.hostname or "", parts.path.removeprefix("/")
+    bucket = _bucket_before(host, port, scheme=parts.scheme, properties=properties)
+    if bucket is None:
+        raise _not_here()
+    if bucket:
+        return parts, bucket, path
+    bucket, _, path = path.partition("/")
+    return parts, bucket, path
+
+
+def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapping[str, str]) -> str | None:
+    """Return the bucket that a host names, "" where the path does; None for the host of another store."""
+    endpoint = find_property(properties, S3_ENDPOINT)
+    if endpoint is None or _AMAZON.fullmatch(urlsplit(endpoint).hostname or ""):
+        found = _AMAZON.fullmatch(host)
+        return None if found is None or scheme != "https" or port not in (None, 443) else found[1] or ""
+    own = urlsplit(endpoint)
+    default = {"https": 443, "http": 80}
+    if scheme != own.scheme or (port or default.get(scheme)) != (own.port or default.get(own.scheme)):
+        return None
+    own_host = own.hostname or ""
+    if host == own_host:
+        return ""
+    return host.removesuffix(f".{own_host}") if host.endswith(f".{own_host}") else None
+
+
+def _query(text: str) -> dict[str, str]:
+    """Read a query. Raises BadRequest for one that others may read otherwise."""
+    if ";" in text:
+        raise BadRequest("uri has ';' in its query: percent-encode it")
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=20, encoding="utf-8", errors="strict")
+    except ValueError:
+        raise BadRequest("uri has a query that can't be read") from None
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise BadRequest("uri names a parameter twice")
+    return found
+
+
+def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
+    names = [name.lower() for name in headers]
+    if len(set(names)) != len(names):
+        raise BadRequest("headers name one twice: join its values")
+    for name, values in headers.items():
+        if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", name) or any(
+            re.search("[\r\n\0]", value) for value in values
+        ):
+            raise BadRequest("headers hold one that is none")
+        lower = name.lower()
+        if lower.startswith("x-amz-") and lower not in _REPLACED and not _KNOWN_HEADERS.fullmatch(lower):
+            raise PermissionDenied(
+                f"Requests with the header {lower} are not signed here: a table's files need none such"
+            )
+
+
+def _of_object(asked: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
+    known = _OF_OBJECTS.get(asked.method)
+    if (
+        known is None
+        or not set(query) <= known[1]
+        or (asked.method == "POST" and not {"uploads", "uploadId"} & set(query))
+    ):
+        raise _unknown(asked.method, query)
+    found = [StoreAccess(known[0], _location(bucket, path))]
+    source = _header(asked.headers, "x-amz-copy-source")
+    if source is not None:
+        found.append(StoreAccess(READ, _copy_source(source)))
+    return found
+
+
+def _copy_source(source: str) -> str:
+    """Return what is copied: `bucket/key` with or without a slash before it, percent-encoded."""
+    if not source.isascii() or "?" in source:
+        raise PermissionDenied(
+            "Copies of an object's older version, or of one by its access point, are not signed here"
+        )
+    bucket, _, path = source.removeprefix("/").partition("/")
+    return _location(bucket, path)
+
+
+def _of_deletes(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+    """Return the objects that a request to delete several names in its body, which is then part of what is signed."""
+    if not set(query) <= {"delete", "x-id"}:
+        raise _unknown(asked.method, query)
+    body = asked.body
+    if body is None:
+        raise PermissionDenied("A request to delete several objects is signed with its body alone: send it as 'body'")
+    if len(body) > BODY_BYTES_MAX or "<!" in body or body.count("<?") > body.startswith("<?xml "):
+        raise BadRequest("body is no plain list of objects to delete")
+    told = _header(asked.headers, "x-amz-content-sha256")
+    if told is not None and told != sha256(body.encode()).hexdigest():
+        raise PermissionDenied(
+            "x-amz-content-sha256 is not that of the body: a request to delete several objects is signed with its body alone"
+        )
+    try:
+        root = ET.fromstring(body)  # noqa: S314 - no declarations, so no entities
+    except ET.ParseError:
+        raise BadRequest("body is no list of objects to delete") from None
+    if any(len(each) for each in root if _tag(each) != "Object"):
+        raise BadRequest("body is no list of objects to delete")
+    objects = [_fields(each) for each in root if _tag(each) == "Object"]
+    if _tag(root) != "Delete" or any(_tag(each) not in ("Object", "Quiet") for each in root) or _is_mixed(root):
+        raise BadRequest("body is no list of objects to delete")
+    if not objects or any(not set(each) <= _OF_ENTRIES or not each.get("Key") for each in objects):
+        raise PermissionDenied("Only objects by their keys are deleted so: no versions")
+    return [StoreAccess(WRITE, _checked_location(bucket, each["Key"])) for each in objects]
+
+
+def _fields(entry: ET.Element) -> dict[str, str]:
+    """Return the texts of an entry's elements by their names.
+
+    Raises BadRequest where a store could read another text than this function: elements inside an element, two of one name, text between
+    elements, attributes, other namespaces.
+    """
+    found = {_tag(each): each.text or "" for each in entry}
+    if len(found) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
+        raise BadRequest("body is no plain list of objects to delete: each has one Key, which is a text alone")
+    return found
+
+
+def _is_mixed(element: ET.Element) -> bool:
+    """Say whether an element has attributes, or texts beside its elements."""
+    texts = [element.text, *(each.tail for each in element)]
+    return bool(element.attrib) or any(text is not None and text.strip() for text in texts)
+
+
+def _tag(element: ET.Element) -> str:
+    """Return an element's name, if it is one of S3's or has no namespace; else as it is, which is no known name."""
+    return element.tag.removeprefix(_NAMESPACE)
+
+
+def _of_list(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+    if asked.method == "GET" and set(query) - {"x-id"} == {"location"}:
+        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # which region it is in
+    if asked.method != "GET" or not set(query) <= _OF_LISTS:
+        raise _unknown(asked.method, query)
+    return [StoreAccess(LIST, _checked_location(bucket, query.get("prefix", "")))]
+
+
+def _location(bucket: str, path: str) -> str:
+    try:
+        key = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequest("uri names an object that is no UTF-8") from None
+    return _checked_location(bucket, key)
+
+
+def _checked_location(bucket: str, key: str) -> str:
+    """Return a location. Raises BadRequest for a name that no store takes."""
+    if not _BUCKET.fullmatch(bucket) or len(key.encode()) > _KEY_BYTES_MAX:
+        raise BadRequest("uri names no object, or one whose name is longer than stores take")
+    return f"s3://{bucket}/{key}"
+
+
+def _unknown(method: str, query: Iterable[str]) -> PermissionDenied:
+    told = ", ".join(sorted(query)) or "no parameters"
+    return PermissionDenied(f"{method[:10]} with {told[:200]} is not signed here: a table's files need none such")
+
+
+def _not_here() -> PermissionDenied:
+    return PermissionDenied("Requests to this host are not signed here: it is not the store of the table's catalog")
+
+
+def _header(headers: Mapping[str, tuple[str, ...]], wanted: str) -> str | None:
+    return next((", ".join(values) for name, values in headers.items() if name.lower() == wanted), None)
+
+
+def environment_keys() -> StoreKeys:
+    """Return the keys of the server's environment; blocks. Raises Unsupported without botocore, or without any."""
+    try:
+        from botocore.session import Session  # noqa: PLC0415 - of the extra `s3`
+    except ImportError as error:
+        raise _not_installed() from error
+    found = Session().get_credentials()
+    if found is None:
+        raise UnsupportedOperation("This catalog has no keys to sign requests with: its owner sets them, or a role")
+    frozen = found.get_frozen_credentials()
+    return StoreKeys(frozen.access_key, frozen.secret_key, frozen.token)
+
+
+def sign_store_request(asked: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
+    """Return a request's headers with its signature. Raises BadRequest for a region or a digest that is none, Unsupported without botocore."""
+    try:
+        from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - of the extra `s3`
+        from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as above
+        from botocore.credentials import Credentials  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise _not_installed() from error
+    digest = (
+        sha256(asked.body.encode()).hexdigest()
+        if asked.body is not None
+        else _header(asked.headers, "x-amz-content-sha256")
+    )
+    if not _REGION.fullmatch(region) or not _DIGEST.fullmatch(digest or "UNSIGNED-PAYLOAD"):
+        raise BadRequest("region is none, or x-amz-content-sha256 is no digest")
+
+    class Signer(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
+        def payload(self, request: object) -> str:
+            return digest or "UNSIGNED-PAYLOAD"
+
+    own = {name: ", ".join(values) for name, values in asked.headers.items() if name.lower() not in _REPLACED}
+    request = AWSRequest(
+        method=asked.method,
+        url=asked.uri,
+        headers={name: value for name, value in own.items() if _SIGNED.fullmatch(name.lower())},
+    )
+    Signer(Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token), "s3", region).add_auth(request)
+    made = {str(name): str(value) for name, value in request.headers.items()}
+    names = {name.lower() for name in made}
+    return {
+        name: [value]
+        for name, value in {**{key: text for key, text in own.items() if key.lower() not in names}, **made}.items()
+    }
+
+
+def _not_installed() -> UnsupportedOperation:
+    return UnsupportedOperation(missing_part("To sign requests to object stores needs", ("s3",)))

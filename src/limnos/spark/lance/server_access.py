@@ -1,0 +1,126 @@
+"""Where a session's Lance tables are: the server, and who asks. And what a name and options say.
+
+May import `client`, `model` and `names`. A source carries its home to the processes that Spark plans in, and to executors, as Spark's catalogs carry theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.client import Client, NotFoundError
+from limnos.model.errors import BadRequest
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lance_namespace import LanceNamespace
+
+    from limnos.client.values import LanceTable, Parts
+
+SOURCE: Final = "limnos.lance"
+"""What Spark's `format` takes."""
+KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
+"""Options of the source; Spark hands them over in lower case."""
+TIMEOUT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """A server, a metalake, and a credential."""
+
+    uri: str
+    metalake: str
+    token: str | None = field(default=None, repr=False)
+    user: str | None = None
+    ca_file: str | None = None
+
+    def client(self) -> Client:
+        """Make a client of it, with patience: the server may have to start a process that reads tables, beside a busy Spark."""
+        return Client(
+            self.uri,
+            token=self.token,
+            user=self.user,
+            metalake=self.metalake,
+            timeout_s=TIMEOUT_S,
+            ca_file=self.ca_file,
+        )
+
+    def namespace(self) -> LanceNamespace:
+        """Connect as Lance's own clients do, to commit to a table whose versions the server keeps."""
+        with self.client() as client:
+            return client.lance.namespace()
+
+
+@dataclass(frozen=True, slots=True)
+class LanceOptions:
+    """What a read or write names: a table, and options."""
+
+    path: Parts
+    columns: tuple[str, ...] | None = None
+    version: int | None = None
+    tag: str | None = None
+    vectors: tuple[tuple[str, int], ...] = ()
+
+    def load(self, client: Client) -> LanceTable:
+        """Ask the server where the table lies, and of which version it is."""
+        return client.lance.load(self.path, version=self.version, tag=self.tag)
+
+    def find(self, client: Client) -> LanceTable | None:
+        """Ask the same of a table that may be missing."""
+        try:
+            return self.load(client)
+        except NotFoundError:
+            return None
+
+    @property
+    def name(self) -> str:
+        """The table's name, for people."""
+        return display.render(self.path)
+
+
+def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
+    """Read options. Raises BadRequest, naming the one that is wrong."""
+    given = {key.lower(): value for key, value in options.items()}
+    unknown = sorted(set(given) - KNOWN)
+    if unknown:
+        raise BadRequest(f"There is no option {unknown[0]}: this source has {', '.join(sorted(KNOWN - {'path'}))}")
+    path = display.parse(given.get("path", "")) if given.get("path") else ()
+    if len(path) < 2:
+        raise BadRequest("Name a table with its catalog, as load('lance.ml.text.docs')")
+    columns, version = given.get("columns"), given.get("version")
+    if version is not None and not (version.isascii() and version.isdigit()):
+        raise BadRequest(f"The option version is a number, not {version}")
+    return LanceOptions(
+        path,
+        columns=None if columns is None else _names(columns),
+        version=None if version is None else int(version),
+        tag=given.get("tag"),
+        vectors=_vectors(given.get("vectors", "")),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Read names with commas between; as JSON where one has a comma in it."""
+    if not text.startswith("["):
+        return tuple(each.strip() for each in text.split(",") if each.strip())
+    try:
+        return msgspec.json.decode(text, type=tuple[str, ...])
+    except msgspec.DecodeError:
+        raise BadRequest(f"The option columns is no list of names: {text}") from None
+
+
+def _vectors(text: str) -> tuple[tuple[str, int], ...]:
+    """Read `vector=256,other=8`."""
+    found = []
+    for each in filter(None, (part.strip() for part in text.split(","))):
+        name, _, size = each.rpartition("=")
+        if not name or not size.isdigit() or not int(size):
+            raise BadRequest(
+                f"The option vectors says how long a column's arrays are, as vectors='embedding=256', not {each}"
+            )
+        found.append((name.strip(), int(size)))
+    return tuple(found)

@@ -1,0 +1,72 @@
+"""Which authorities a Spark process believes when it speaks TLS: this machine's, and one more.
+
+Job: a trust store that Java reads, written once per set of authorities. May import the standard library and `model`. Knows no session. Java takes
+exactly one such file in place of its own, so the machine's authorities are put into it as well. The form is that of the JDK's `JKS`, version 2,
+which every Java reads: certificates with names, and a digest over them that is made with a password everybody knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+import struct
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PASSWORD: Final = "changeit"  # noqa: S105 - Java's own for stores that hold no secret
+_SALT: Final = b"Mighty Aphrodite"
+_MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
+
+
+def java_options(ca_file: Path, cache: Path) -> str:
+    """Return the options by which a Java believes the machine's authorities and those in a PEM file. Raises BadRequest."""
+    store = _write_store(store_of(authorities(ca_file)), cache)
+    return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
+
+
+def authorities(ca_file: Path) -> list[bytes]:
+    """Return the certificates of the machine's authorities and of a PEM file. Raises BadRequest for a file that has none."""
+    context = ssl.create_default_context()
+    folder = ssl.get_default_verify_paths().capath
+    for file in Path(folder).glob("*.pem") if folder else ():
+        context.load_verify_locations(file)
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise BadRequest(f"{ca_file} is no PEM file of authorities' certificates that can be read: {error}") from None
+    return sorted(context.get_ca_certs(binary_form=True))
+
+
+def store_of(certificates: Iterable[bytes]) -> bytes:
+    """Return a Java key store that trusts these certificates."""
+    entries = [_entry(number, each) for number, each in enumerate(certificates)]
+    body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
+    return body + hashlib.sha1(PASSWORD.encode("utf-16-be") + _SALT + body).digest()  # noqa: S324 - the form asks for it
+
+
+def _entry(number: int, certificate: bytes) -> bytes:
+    head = struct.pack(">I", _TRUSTED) + _text(f"authority-{number}") + struct.pack(">Q", 0) + _text("X.509")
+    return head + struct.pack(">I", len(certificate)) + certificate
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">H", len(value)) + value.encode("ascii")
+
+
+def _write_store(store: bytes, cache: Path) -> Path:
+    """Keep a store under a name made of what it holds, so that it is written once, whole."""
+    file = cache / f"authorities-{hashlib.sha256(store).hexdigest()[:16]}.jks"
+    if not file.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=cache)
+        with os.fdopen(handle, "wb") as out:
+            out.write(store)
+        Path(temporary).replace(file)
+    return file

@@ -1,0 +1,101 @@
+"""What means the same in an engine of typed columns as in SQL++: which comparisons, which groups, which aggregates.
+
+May import plans, `stored` and `values`. Must not know an engine's own words. An empty typed column is MISSING or NULL, which no comparison is true for, which no aggregate
+counts, and which are one group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.stored import RecordType, Scalar, columns, type_at
+from limnos.sqlpp.values.model import MISSING, Date, DateTime, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from limnos.sqlpp.conditions import Condition
+
+IN_MAX = 1000
+"""Most values of an IN that an engine is given."""
+_WIDE = 1 << 53
+WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint"})
+GROUPED = WHOLE | {"string", "boolean", "date", "datetime"}
+"""Types by which an engine groups as SQL++ does; a group of numbers that are not whole has more than one spelling."""
+AGGREGATES: Mapping[str, frozenset[str]] = {
+    "count": GROUPED | {"double", "float", "uuid", "binary", "time"},
+    "sum": WHOLE | {"float", "double"},
+    "avg": WHOLE | {"float", "double"},
+    "min": WHOLE | {"string", "date", "datetime", "double"},
+    "max": WHOLE | {"string", "date", "datetime", "double"},
+}
+"""Aggregates, and of which types an engine works them out. Sums of doubles are added in another order: their last digits may differ."""
+
+
+def aggregates_in(held: object) -> Iterator[plan.Aggregate]:
+    """The aggregates of a block; those of a subquery are its own."""
+    waiting: list[object] = [held]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.Aggregate):
+            yield one
+        elif isinstance(one, plan.PlanNode) and not isinstance(one, plan.Block):
+            waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
+        elif type(one) is tuple:
+            waiting.extend(one)
+
+
+def result_of(function: str, type_: str) -> str:
+    """The type of an aggregate's result."""
+    if function == "sum":
+        return "bigint" if type_ in WHOLE else "double"
+    return {"count": "bigint", "avg": "double"}.get(function, type_)
+
+
+def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
+    """The type at a path all of whose fields are columns; None for another path."""
+    around: RecordType | None = record
+    for length in range(1, len(path) + 1):
+        if around is None or path[length - 1] not in {field.name for field in columns(around)}:
+            return None
+        found = type_at(record, path[:length])
+        inner = None if found is None else found.type
+        if length == len(path):
+            return inner if isinstance(inner, Scalar) else None
+        around = inner if isinstance(inner, RecordType) else None
+    return None
+
+
+def is_exact(record: RecordType, condition: Condition) -> bool:
+    """Whether an engine finds the very objects that meet a condition."""
+    found = column_type(record, condition.path)
+    if found is None:
+        return False
+    values = condition.value if condition.operator == "in" else (condition.value,)
+    if not isinstance(values, tuple) or not 0 < len(values) <= IN_MAX:
+        return False
+    return all(literal(found, value) is not MISSING for value in values)
+
+
+def literal(scalar: Scalar, value: Value) -> Value:
+    """A value to compare a column of a type with: of the column's own kind. MISSING where the two compare otherwise than in SQL++."""
+    name = scalar.name
+    if isinstance(value, bool):
+        return value if name == "boolean" else MISSING
+    if name in WHOLE:
+        return _whole(value)
+    if name == "double" and isinstance(value, (int, float)):
+        return float(value) if float(value) == value and abs(value) <= _WIDE else MISSING
+    fits = (
+        (name == "string" and isinstance(value, str))
+        or (name == "date" and isinstance(value, Date))
+        or (name == "datetime" and isinstance(value, DateTime))
+    )
+    return value if fits else MISSING
+
+
+def _whole(value: Value) -> Value:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= _WIDE else MISSING
+    return int(value) if isinstance(value, int) else MISSING

@@ -1,0 +1,136 @@
+"""What EXPLAIN says: which part of a query Spark carries, which the evaluator works out, and why.
+
+May import plans, relations and scans. Must not know a server: types of datasets are given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
+from limnos.sqlpp.plan import wire
+from limnos.sqlpp.relations import UntranslatableExpression, translate_query
+from limnos.sqlpp.scans import prepare_scans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limnos.sqlpp.lookups import LookupIndex
+    from limnos.sqlpp.relations.translator import DatasetTypes
+    from limnos.sqlpp.scans import ScanRequirement
+    from limnos.sqlpp.stored import RecordType, StorageForm
+
+WHOLE = "the whole query"
+VALUES = "values of SELECT, from each row of the result"
+ROWS = "conditions and values, from each row that comes"
+
+
+def explain_plan(
+    expression: plan.Expression,
+    forms: Callable[[tuple[str, ...], str], StorageForm | None],
+    *,
+    indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]] = lambda *_: (),
+) -> bytes:
+    """The bound plan, as engines are given it, and who works it out; JSON."""
+
+    def types(dataverse: tuple[str, ...], name: str) -> RecordType | None:
+        form = forms(dataverse, name)
+        return None if form is None else form.type
+
+    told: dict[str, object] = _runs(expression, types)
+    looked_up = _looked_up(expression, forms, indexes=indexes)
+    if looked_up:
+        many = (
+            "many files may have such a key"
+            if "index" not in looked_up
+            else "many objects, or many files, may have such values"
+        )
+        told = {**looked_up, "unless": f"{many}; then: {msgspec.json.encode(told).decode()}"}
+    return msgspec.json.encode({**told, "plan": msgspec.Raw(wire.encode(expression))})
+
+
+def _looked_up(
+    expression: plan.Expression,
+    forms: Callable[[tuple[str, ...], str], StorageForm | None],
+    *,
+    indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
+) -> dict[str, list[str]]:
+    """The datasets of which single objects are looked up, by keys and by which indexes, where those are all that a statement looks at."""
+    _, wanted = prepare_scans(expression)
+    told: dict[str, list[str]] = {}
+    for one in wanted:
+        form, name = forms(one.dataverse, one.name), ".".join((*one.dataverse, one.name))
+        found = form and lookup_in(form, one.conditions, indexes=indexes(one.dataverse, one.name))
+        if not found or len(wanted) > SCANS_MAX:
+            return {}
+        by, said = ("key", name) if found.by is None else ("index", f"{name}: {found.by}")
+        told.setdefault(by, []).append(said)
+    return told
+
+
+def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]:
+    reason = "it is an expression and no query"
+    if isinstance(expression, plan.Subquery):
+        try:
+            found = translate_query(expression.query, types)
+        except UntranslatableExpression as uncarried:
+            reason = str(uncarried)
+        else:
+            if not found.layout.finished:
+                return {"spark": [WHOLE]}
+            because = f"Spark does not carry: {'; '.join(found.layout.finished)}"
+            return {"spark": [WHOLE], "evaluator": VALUES if found.layout.keep is None else ROWS, "because": because}
+    _, wanted = prepare_scans(expression, types=types)
+    return {
+        "spark": [_scan_text(one) for one in wanted],
+        "evaluator": WHOLE,
+        "because": f"Spark does not carry: {reason}",
+    }
+
+
+def _scan_text(wanted: ScanRequirement) -> str:
+    """What Spark gives the evaluator."""
+    if wanted.carried is not None:
+        return "a query inside"
+    name = ".".join((*wanted.dataverse, wanted.name))
+    what = "objects" if wanted.fields is None else f"fields {', '.join(sorted(wanted.fields)) or 'none'}"
+    if wanted.grouped is not None:
+        what = "groups"
+    limited = f", the first {wanted.limit}" if wanted.limit is not None else ""
+    where = f", those that meet {len(wanted.conditions)} conditions" if wanted.conditions else ""
+    return f"{name}: {what}{where}{limited}"
+
+
+def as_text(told: bytes) -> bytes:
+    """What EXPLAIN says as one string: a line for each part of the plan, indented below what it is a part of; JSON of that string."""
+    lines: list[str] = []
+    _lines(msgspec.json.decode(told), lines, label="", depth=0)
+    return msgspec.json.encode("\n".join(lines))
+
+
+def _lines(value: object, lines: list[str], *, label: str, depth: int) -> None:
+    start = "  " * depth + (f"{label}: " if label else "")
+    if isinstance(value, list):
+        if not any(isinstance(item, (dict, list)) for item in value):
+            lines.append(f"{start}{', '.join(map(_word, value))}")
+            return
+        for item in value:
+            _lines(item, lines, label=label, depth=depth)
+    elif isinstance(value, dict):
+        said = {key: part for key, part in value.items() if key not in ("n", "at") and part not in (None, [], False)}
+        plain = {key: part for key, part in said.items() if not isinstance(part, (dict, list))}
+        words = [str(value["n"])] if "n" in value else []
+        words += [f"{key}={_word(part)}" for key, part in plain.items()]
+        lines.append(f"{start}{' '.join(words)}".rstrip())
+        for key, part in said.items():
+            if key not in plain:
+                _lines(part, lines, label=key, depth=depth + 1)
+    else:
+        lines.append(f"{start}{_word(value)}")
+
+
+def _word(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,143 @@
+"""Expressions that columns cannot say: what the evaluator needs of a row to work one out after the row has come.
+
+May import plans, the evaluator and the sibling modules. Must not know clauses. An expression is worked out from the values of its variables, of which only those fields come that it looks at;
+aggregates of a group come as they are. Datasets cannot be read there, so a subquery over one has no such value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.evaluator.budget import Budget
+from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.queries import working_of
+from limnos.sqlpp.relations.shapes import FinishedShape, RecordShape, Shape, UntranslatableExpression
+from limnos.sqlpp.values.model import MISSING, Value
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.relations.translator import BlockTranslator
+
+
+def defer_to_evaluator(
+    node: plan.Expression, carrier: BlockTranslator, *, reason: UntranslatableExpression
+) -> FinishedShape:
+    """What is left to the evaluator of an expression. Raises the reason again where it needs more than a row."""
+    aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
+    places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
+    changed = _put(node, places)
+    if not isinstance(changed, plan.Expression):
+        raise TypeError("an expression stays one")
+    own, known = _slots_filled_by(changed), carrier.known
+    held = {slot: names for slot, names in _uses(changed).items() if slot not in own and slot not in places.values()}
+    there = held.keys() <= known.shapes.keys() and known.later.keys().isdisjoint(held)
+    if not there or any(isinstance(one, plan.Scan) for one in _walk(changed)):
+        raise reason
+    inputs = (_prune_shape(known.shapes[slot], names) for slot, names in held.items())
+    results = (carrier.aggregates[number] for number in places)
+    return FinishedShape((*inputs, *results), changed, (*held, *places.values()), str(reason))
+
+
+def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
+    """The function that works a value out from those of its inputs."""
+    slots = finished.slots
+    size = 1 + max(_slots(finished.expression), default=0)
+    run = work_of(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
+
+    def work(values: Sequence[Value]) -> Value:
+        row: list[Value] = [MISSING] * (size + 1)
+        for slot, value in zip(slots, values, strict=True):
+            row[slot] = value
+        return run(row)
+
+    return work
+
+
+def _no_items(_dataverse: tuple[str, ...], _name: str) -> tuple[Value, ...]:
+    return ()
+
+
+def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
+    """What an expression looks at of a variable."""
+    if not isinstance(shape, RecordShape) or names is None:
+        return shape
+    fields = tuple((name, field) for name, field in shape.fields if name in names)
+    if len(fields) == len(names) or shape.open is None:
+        return RecordShape(fields, shape.there, shape.missing)
+    return structs.replace(shape, fields=fields)
+
+
+def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
+    """The variables of an expression with the fields that it looks at; None for all of a variable."""
+    fields: dict[int, set[str]] = {}
+    whole: set[int] = set()
+    waiting: list[object] = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.FieldOf) and isinstance(one.base, plan.Local):
+            fields.setdefault(one.base.slot, set()).add(one.name)
+        elif isinstance(one, plan.Local):
+            whole.add(one.slot)
+        else:
+            if isinstance(one, plan.Group):
+                whole.update(slot for _, slot in one.members)
+            waiting.extend(_parts(one))
+    return {slot: None if slot in whole else frozenset(fields[slot]) for slot in fields.keys() | whole}
+
+
+def _slots(node: plan.Expression) -> Iterator[int]:
+    """All slots of an expression."""
+    yield from _uses(node)
+    yield from _slots_filled_by(node)
+
+
+def _slots_filled_by(node: plan.Expression) -> frozenset[int]:
+    """The slots that an expression fills itself."""
+    return frozenset(slot for one in _walk(node) for slot in _filled_slots(one))
+
+
+def _filled_slots(node: plan.PlanNode) -> Iterator[int]:
+    match node:
+        case plan.Each(slot=slot) | plan.Let(slot=slot) | plan.WindowCall(slot=slot):
+            yield slot
+        case plan.ForEach(slot=slot, position=position):
+            yield slot
+            yield from () if position is None else (position,)
+        case plan.Quantified(bindings=pairs) | plan.LetIn(lets=pairs):
+            yield from (slot for slot, _ in pairs)
+        case plan.Group(keys=keys, slot=group):
+            yield from (slot for slot, _ in keys)
+            yield from () if group is None else (group,)
+        case plan.Query(output=output) if output is not None:
+            yield output
+
+
+def _walk(node: object) -> Iterator[plan.PlanNode]:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.PlanNode):
+            yield one
+        waiting.extend(_parts(one))
+
+
+def _parts(held: object) -> Iterator[object]:
+    """What a part of a plan is made of; a constant's value is none."""
+    if type(held) is tuple:
+        yield from held
+    elif isinstance(held, plan.PlanNode) and not isinstance(held, plan.Constant):
+        yield from (getattr(held, name) for name in held.__struct_fields__[1:])
+
+
+def _put(held: object, places: dict[int, int]) -> object:
+    """A plan with aggregates replaced by variables."""
+    if id(held) in places and isinstance(held, plan.PlanNode):
+        return plan.Local(held.at, places[id(held)], "aggregate")
+    if not places or isinstance(held, plan.Constant):
+        return held
+    if isinstance(held, plan.PlanNode):
+        return structs.replace(held, **{name: _put(getattr(held, name), places) for name in held.__struct_fields__[1:]})
+    return tuple(_put(item, places) for item in held) if type(held) is tuple else held

@@ -1,0 +1,106 @@
+"""What the translation of a statement carries from clause to clause: what variables are, which columns are free, the rows so far.
+
+May import `nodes`, `shapes` and plans. Must not know clauses. One `BlockTranslator` is one block; those of a statement share what variables mean. A condition on rows of an outer block
+cannot be a filter of the inner one: it is put aside, and whoever joins the two takes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.relations.nodes import Extension, Filter, Join, Relation, RowGrouping, outputs
+from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, map_terms, terms_in
+from limnos.sqlpp.relations.terms import ColumnTerm, Term, columns_in
+
+if TYPE_CHECKING:
+    from limnos.sqlpp import plan
+    from limnos.sqlpp.relations.nodes import JoinKind
+    from limnos.sqlpp.stored import RecordType
+
+DatasetTypes = Callable[[tuple[str, ...], str], "RecordType | None"]
+DEEPEST = 48
+"""How many subqueries may stand in one another, and relations on one another in a block, is for engines' own parsers to bear."""
+
+
+class TranslationState:
+    """What all blocks of a statement share."""
+
+    def __init__(self, types: DatasetTypes) -> None:
+        self.types = types
+        self.ids: Iterator[int] = itertools.count(1)
+        self.shapes: dict[int, Shape] = {}
+        self.later: dict[int, plan.Expression] = {}
+        """Variables that stand for a query: it is put where they are used."""
+
+
+class BlockTranslator:
+    """One block."""
+
+    def __init__(self, known: TranslationState, *, depth: int = 0) -> None:
+        if depth > DEEPEST:
+            raise UntranslatableExpression("subqueries nested too deep")
+        self.known = known
+        self.depth = depth
+        self.rows: Relation | None = None
+        self.aside: list[Term] = []
+        self.aggregates: dict[int, Shape] = {}
+        """The aggregates of a group, by the identity of their nodes."""
+        self.left: list[Shape] | None = None
+        """Conditions that are left for the evaluator to ask of the rows that come; None where nothing may be left, as more is made of the rows."""
+
+    def inner(self) -> BlockTranslator:
+        """A block inside of this one."""
+        return BlockTranslator(self.known, depth=self.depth + 1)
+
+    def new(self) -> int:
+        """A column's number that is free."""
+        return next(self.known.ids)
+
+    @property
+    def relation(self) -> Relation:
+        """The rows so far. Raises Uncarried where there are none to add to."""
+        if self.rows is None:
+            raise UntranslatableExpression("a subquery where there are no rows yet")
+        return self.rows
+
+    def filter(self, condition: Term) -> None:
+        """Keep the rows for which a condition is true; one that is about an outer block is put aside."""
+        if columns_in(condition) <= outputs(self.relation):
+            self.rows = Filter(self.relation, condition)
+        else:
+            self.aside.append(condition)
+
+    def join(self, kind: JoinKind, right: Relation, *, on: Term | None) -> None:
+        """Join more rows to these."""
+        self.rows = right if self.rows is None else Join(kind, self.rows, right, on)
+
+    def extend(self, *columns: tuple[int, Term]) -> None:
+        """Add columns."""
+        if columns:
+            self.rows = Extension(self.relation, columns)
+
+    def settled(self, shape: Shape) -> Shape:
+        """A shape all of whose terms are columns of these rows."""
+        held: dict[Term, int] = {}
+        for term in terms_in(shape):
+            if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
+                held.setdefault(term, self.new())
+        self.extend(*((number, term) for term, number in held.items()))
+        return map_terms(shape, lambda term: ColumnTerm(held[term]) if term in held else term)
+
+    def gathered(self, shape: Shape) -> Shape:
+        """Keep each value of a shape once."""
+        held: dict[Term, int] = {}
+        for term in terms_in(shape):
+            held.setdefault(term, self.new())
+        if not held:
+            raise UntranslatableExpression("DISTINCT of what is the same for all rows")
+        self.rows = RowGrouping(self.relation, tuple((number, term) for term, number in held.items()), ())
+        return map_terms(shape, lambda term: ColumnTerm(held[term]))
+
+
+def column(number: int, like: CellShape, *, known: bool | None = None) -> CellShape:
+    """A cell that is a column of its own, and NULL where it is unknown."""
+    return CellShape(ColumnTerm(number), like.type, missing=False, known=like.known if known is None else known)

@@ -1,0 +1,69 @@
+"""What a dataset's table must keep while others change its schema and its properties.
+
+May import `schema`, `types`. Must not know who changes it or how: schemas and properties as Iceberg's JSON in, words about the first thing that would break out. What
+SQL++ does not look at, as a column that others add, is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from limnos.sqlpp.stored.schema import OPEN, WRITES, columns, has_open
+from limnos.sqlpp.stored.types import StorageForm
+
+OUTSIDE_WRITERS: Final = "sqlpp.outside-writers"
+"""A property of a dataset's table: whether others than SQL++ may write its rows."""
+ALLOWED, REFUSED = "allowed", "refused"
+_OWN = "sqlpp."
+_ISOLATION = ".isolation-level"
+_WORDS = frozenset({"doc", "initial-default", "write-default"})
+"""Of a field: what can change without the meaning of its values."""
+
+
+def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
+    """Say what of a dataset a change of its table's schema would break; None for one that breaks nothing."""
+    old, new = _fields(before), _fields(after)
+    names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
+    for name in names:
+        if name in old and (name not in new or _meaning(old[name]) != _meaning(new[name])):
+            return f"its column {name}" if name in new else f"its column {name}, which would be gone"
+    for name in new:
+        if name not in old and name in names:
+            return f"its column {name}"
+    for name, field in new.items():
+        if name not in names and field.get("required") is True and _meaning(old.get(name, {})) != _meaning(field):
+            return f"the column {name}, which would be required, and no statement of SQL++ knows it"
+    if _identifiers(before) != _identifiers(after):
+        return "its identifier fields, which are its key"
+    return None
+
+
+def broken_property(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+    """Say which property that keeps a dataset whole would change: its isolation, and what begins with `sqlpp.` but for who may write."""
+    guarded = {name for name in WRITES if name.endswith(_ISOLATION)}
+    guarded |= {name for name in {*before, *after} if name.startswith(_OWN) and name != OUTSIDE_WRITERS}
+    return next((name for name in sorted(guarded) if before.get(name) != after.get(name)), None)
+
+
+def takes_outside_writers(properties: Mapping[str, str]) -> bool:
+    """Whether others than SQL++ may write rows."""
+    return properties.get(OUTSIDE_WRITERS, REFUSED) == ALLOWED
+
+
+def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    found = schema.get("fields")
+    rows = found if isinstance(found, (list, tuple)) else ()
+    return {str(row["name"]): row for row in rows if isinstance(row, Mapping)}
+
+
+def _meaning(value: object) -> object:
+    """A field, or a part of it, without what it is only described with."""
+    if isinstance(value, Mapping):
+        return {name: _meaning(part) for name, part in value.items() if name not in _WORDS}
+    return [_meaning(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _identifiers(schema: Mapping[str, object]) -> list[str]:
+    found = schema.get("identifier-field-ids")
+    return sorted(map(str, found)) if isinstance(found, (list, tuple)) else []

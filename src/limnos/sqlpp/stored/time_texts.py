@@ -1,0 +1,82 @@
+"""Values of time as text that gives the same value back.
+
+May import `values` and the functions that read and show times. What ISO 8601 as read here cannot say (a year of five digits, a duration
+whose months and milliseconds have different signs) is written as its numbers, with a comma between months and milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from limnos.sqlpp.functions import times
+from limnos.sqlpp.values.model import (
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Time,
+    TypeName,
+    Value,
+    YearMonthDuration,
+)
+
+
+def write_time_text(value: Value) -> str:
+    """A value of time as text; one time of day that an offset has moved out of its day stands in the day."""
+    if isinstance(value, Time):
+        value = Time(value.ms % times.DAY_MS)
+    text = times.time_text(value)
+    kind = _KINDS[type(value)]
+    if text is not None and read_time_text(text, kind) == value:
+        return text
+    return ",".join(str(part) for part in value)  # type: ignore[union-attr]
+
+
+def read_time_text(text: str, kind: TypeName) -> Value:
+    """The value of a type that a text says; None for what says none."""
+    found = _READERS[kind](text)
+    return _numbers(text, kind) if found is None else found
+
+
+def _numbers(text: str, kind: TypeName) -> Value:
+    parts = text.split(",")
+    make, count = _MAKERS[kind]
+    if len(parts) != count or not all(part.lstrip("-").isdecimal() and len(part) <= 20 for part in parts):
+        return None
+    return make(*map(int, parts))
+
+
+def _year_month(text: str) -> YearMonthDuration | None:
+    found = times.duration_of(text)
+    return YearMonthDuration(found.months) if found is not None and not found.ms else None
+
+
+def _day_time(text: str) -> DayTimeDuration | None:
+    found = times.duration_of(text)
+    return DayTimeDuration(found.ms) if found is not None and not found.months else None
+
+
+_READERS: Mapping[TypeName, Callable[[str], Value]] = {
+    "date": times.date_of,
+    "time": times.time_of,
+    "datetime": times.datetime_of,
+    "duration": times.duration_of,
+    "year-month-duration": _year_month,
+    "day-time-duration": _day_time,
+}
+_MAKERS: Mapping[TypeName, tuple[Callable[..., Value], int]] = {
+    "date": (Date, 1),
+    "time": (Time, 1),
+    "datetime": (DateTime, 1),
+    "duration": (Duration, 2),
+    "year-month-duration": (YearMonthDuration, 1),
+    "day-time-duration": (DayTimeDuration, 1),
+}
+_KINDS: Mapping[type, TypeName] = {
+    Date: "date",
+    Time: "time",
+    DateTime: "datetime",
+    Duration: "duration",
+    YearMonthDuration: "year-month-duration",
+    DayTimeDuration: "day-time-duration",
+}

@@ -1,0 +1,136 @@
+"""Conversations with a database that went silent: found by asking somebody else, and cut.
+
+May import `telemetry` and the standard library. Knows no driver and no SQL: whoever owns a connection says since when a
+statement is out on it and how to cut it, and hands over how to ask the database what its own side is doing.
+
+A socket can stay open for ever with nothing behind it: a cable, a firewall, a proxy. Time alone can't tell that from a
+statement that takes long, so the database is asked on a fresh connection whether it is at work on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+log = get_logger("limnos.store")
+SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())
+UNKNOWN_STATE_S = 10.0
+"""So long a statement may be out when the database can't be asked what became of it."""
+
+
+class MonitoredConnection:
+    """One connection as the watch sees it. `backend` names the database's side of it; None behind a pooler, which hides it."""
+
+    __slots__ = ("backend", "cut", "heard_at", "since")
+
+    def __init__(self, cut: Callable[[], None], backend: tuple[int, object] | None) -> None:
+        self.cut = cut
+        self.backend = backend
+        self.since: float | None = None
+        """When the statement that is out was sent, by the monotonic clock; None when none is."""
+        self.heard_at = 0.0
+
+    def silent_s(self, now: float) -> float:
+        """Say for how long nothing has been heard of the statement that is out."""
+        since = self.since
+        return 0.0 if since is None else now - max(since, self.heard_at)
+
+
+class DeadPeerDetector:
+    """Looks at every line a few times in each span of silence, while there are any. Lines may come from any thread."""
+
+    def __init__(
+        self,
+        at_work: Callable[[], Awaitable[set[tuple[int, object]]]],
+        end: Callable[[list[int]], Awaitable[None]],
+        *,
+        silence_s: float,
+        on_cut: Callable[[], None],
+    ) -> None:
+        self._at_work = at_work
+        self._end = end
+        self._silence_s = silence_s
+        self._on_cut = on_cut
+        self._lines: set[MonitoredConnection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def add(self, line: MonitoredConnection) -> None:
+        """Watch a line from now on."""
+        self._lines.add(line)
+
+    def remove(self, line: MonitoredConnection) -> None:
+        """Forget a line that was closed."""
+        self._lines.discard(line)
+
+    def start(self) -> None:
+        """Begin to look, on the running loop; again is fine."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._silence_s / 3, self._look)
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
+
+    def cut_all(self) -> None:
+        """Cut every line on which a statement is out: nobody waits for it any more."""
+        for line in tuple(self._lines):
+            if line.since is not None:
+                line.cut()
+
+    def _look(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        silent = [line for line in tuple(self._lines) if line.silent_s(now) > self._silence_s]
+        if silent and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.get_running_loop().create_task(self._ask_about(silent))
+        self.start()
+
+    async def _ask_about(self, silent: Iterable[MonitoredConnection]) -> None:
+        """Leave alone what the database is at work on, and cut the others."""
+        sent = {line: line.since for line in silent}
+        try:
+            at_work: set[tuple[int, object]] | None = await self._at_work()
+        except Exception as error:  # noqa: BLE001 - it can't be asked: then only time tells
+            log.warning("the database can't be asked about a silent connection", error=str(error) or repr(error))
+            at_work = None
+        now = time.monotonic()
+        ghosts = []
+        for line, since in sent.items():
+            if since is None or line.since != since:
+                continue  # it was answered meanwhile
+            if at_work is None or line.backend is None:
+                if now - since < UNKNOWN_STATE_S:
+                    continue
+            elif line.backend in at_work:
+                line.heard_at = now
+                continue
+            self._cut(line, now - since)
+            if at_work is not None and line.backend is not None:
+                ghosts.append(line.backend[0])
+        if ghosts:
+            await self._end_abandoned_backends(ghosts)
+
+    def _cut(self, line: MonitoredConnection, silent_s: float) -> None:
+        SILENT[()] += 1
+        log.warning("a connection to the database went silent and is cut", silent_s=round(silent_s, 1))
+        self._on_cut()
+        line.cut()
+
+    async def _end_abandoned_backends(self, ghosts: list[int]) -> None:
+        """End the database's side of lines that were cut: it may hold locks for a caller whom it can't reach."""
+        try:
+            await self._end(ghosts)
+        except Exception as error:  # noqa: BLE001 - it ends them itself, later
+            log.warning("the other side of a silent connection could not be ended", error=str(error) or repr(error))

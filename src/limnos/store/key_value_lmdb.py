@@ -1,0 +1,89 @@
+"""Pairs on LMDB: a folder with one memory-mapped file, several readers beside one writer, no server.
+
+May import `model`, LMDB's library and this room's `pairs`. An environment may be open once in a process, whose threads share it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+import lmdb
+
+from limnos.model.errors import ServiceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from limnos.store.key_value import KeyValueReader, KeyValueTransaction
+
+SIZE_MAX: Final = 1 << 36
+"""How large the file may become: addresses that are set aside, not bytes on the disk."""
+
+
+class LmdbKeyValueStore:
+    """A folder of LMDB, which is made when it is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _translate_errors():
+            self._environment = lmdb.open(str(folder), map_size=SIZE_MAX, mode=0o600, max_dbs=1)
+            self._database = self._environment.open_db(b"pairs")
+
+    @contextmanager
+    def reading(self) -> Iterator[KeyValueReader]:
+        """Read one moment."""
+        with _translate_errors(), self._environment.begin(self._database) as transaction:
+            yield _LmdbTransaction(transaction, self._database)
+
+    @contextmanager
+    def writing(self) -> Iterator[KeyValueTransaction]:
+        """Write; whoever comes meanwhile waits."""
+        with _translate_errors(), self._environment.begin(self._database, write=True) as transaction:
+            yield _LmdbTransaction(transaction, self._database)
+
+    def close(self) -> None:
+        """Unmap the file."""
+        self._environment.close()
+
+
+class _LmdbTransaction:
+    def __init__(self, transaction: lmdb.Transaction, database: lmdb._Database) -> None:
+        self._transaction = transaction
+        self._database = database
+
+    def get(self, key: bytes) -> bytes | None:
+        return cast("bytes | None", self._transaction.get(key))  # views would be given only if asked for
+
+    def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        with self._transaction.cursor() as cursor:
+            if not cursor.set_range(max(prefix, after)):
+                return
+            for key, value in cast("Iterator[tuple[bytes, bytes]]", cursor.iternext()):
+                if not key.startswith(prefix):
+                    return
+                if key > after:
+                    yield key, value
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._transaction.put(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        return bool(self._transaction.delete(key))
+
+    def clear(self) -> None:
+        self._transaction.drop(self._database, delete=False)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Say in our words what LMDB says in its own."""
+    try:
+        yield
+    except lmdb.MapFullError as error:
+        raise ServiceUnavailable(
+            f"The records would take more than {SIZE_MAX >> 30} GiB: nothing was written"
+        ) from error
+    except lmdb.Error as error:
+        raise ServiceUnavailable(f"LMDB did not do it: {error}") from error

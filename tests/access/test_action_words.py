@@ -1,0 +1,48 @@
+"""Words of people for actions."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.action_words import actions_of, parse_action
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest
+from limnos.model.privileges import Privilege
+
+
+@pytest.mark.parametrize("text", ["table_load", "TABLE-LOAD", " Table_Load "])
+def test_actions_are_read_loosely(text: str) -> None:
+    """Case and dashes do not matter to people."""
+    assert parse_action(text) is Action.TABLE_LOAD
+
+
+def test_unknown_action_suggests_near_ones() -> None:
+    """A misspelt action names what may have been meant."""
+    with pytest.raises(BadRequest, match=r"did you mean .*table_load"):
+        parse_action("tabel_load")
+
+
+@pytest.mark.parametrize(
+    "text,first",
+    [
+        ("select_table", "as table_load"),
+        ("SELECT-TABLE", "as table_load"),
+        ("use_catalog", "as catalog_load"),
+        ("use_schema", "as namespace_load"),
+        ("manage_users", "as user_manage"),
+        ("link_model_version", "as model_link"),
+    ],
+)
+def test_a_privilege_is_told_with_the_actions_that_need_it(text: str, first: str) -> None:
+    """People know the privileges that they grant: the message says that it is one, and what to ask instead."""
+    with pytest.raises(BadRequest, match=f"is a privilege: .* {first}"):
+        parse_action(text)
+
+
+def test_every_privilege_stands_for_some_action() -> None:
+    """None is left without an action to ask for, and all that are named can be asked."""
+    for privilege in Privilege:
+        found = actions_of(privilege)
+
+        assert 0 < len(found) <= 8, privilege
+        assert [parse_action(action.word) for action in found] == list(found)

@@ -1,0 +1,164 @@
+"""JWTs of an outside issuer: which are believed, whom they name, and what is said of the others."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from joserfc import jwk, jws, jwt
+
+from limnos.access.issuer_tokens import GROUPS_MAX, IssuerRules, UnknownSigningKey, identity_of, keys_of
+from limnos.model.errors import AuthenticationFailed
+from limnos.model.principals import IssuerIdentity
+
+NOW_S = 1_800_000_000
+RULES = IssuerRules("https://sign.example.com/", frozenset({"limnos", "lake"}), "sub", "groups", 60)
+RSA = jwk.RSAKey.generate_key(2048, parameters={"kid": "r1"})
+OTHER = jwk.RSAKey.generate_key(2048, parameters={"kid": "r1"})
+EC = jwk.ECKey.generate_key("P-256", parameters={"kid": "e1"})
+PUBLISHED: dict[str, Any] = {"keys": [RSA.as_dict(private=False), EC.as_dict(private=False)]}
+KEYS = keys_of(PUBLISHED)
+GOOD: dict[str, Any] = {"iss": RULES.issuer, "aud": "limnos", "sub": "ana", "iat": NOW_S, "exp": NOW_S + 600}
+
+
+def token(claims: dict[str, Any], key: Any = RSA, *, alg: str = "RS256", **header: object) -> str:  # noqa: ANN401
+    """A signed token."""
+    head = {"alg": alg, "kid": key.kid, **header}
+    return jwt.encode(head, claims, key, algorithms=[alg])
+
+
+def read(text: str, rules: IssuerRules = RULES) -> IssuerIdentity:
+    """Check a token at the test's own time."""
+    return identity_of(text, KEYS, rules=rules, now_ms=NOW_S * 1000)
+
+
+@pytest.mark.parametrize("key, alg", [(RSA, "RS256"), (RSA, "PS384"), (EC, "ES256")], ids=["rs256", "ps384", "es256"])
+def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN401
+    """A token by a published key is believed; its times count in milliseconds, the end with the skew."""
+    told = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
+
+    assert told == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
+
+
+@pytest.mark.parametrize("claims", [
+    {"aud": ["x", "lake"]}, {"exp": NOW_S - 59}, {"iat": NOW_S + 59}, {"nbf": NOW_S + 59}, {"iat": NOW_S + 0.5}, {"groups": []},
+    {"groups": "crew"}, {"typ": "whatever"},
+], ids=str)  # fmt: skip
+def test_what_is_fine(claims: dict[str, Any]) -> None:
+    """One audience of several will do, and clocks may differ by the skew."""
+    assert read(token({**GOOD, **claims})).user == "ana"
+
+
+@pytest.mark.parametrize("claims, words", [
+    ({"iss": "https://evil.example.com/"}, "comes from 'https://evil.example.com/'"),
+    ({"iss": "https://sign.example.com"}, "takes tokens of https://sign.example.com/ only"),
+    ({"iss": None}, "comes from 'None'"),
+    ({"aud": "other"}, "'aud' is lake or limnos"),
+    ({"aud": {"limnos": 1}}, "'aud' is"),
+    ({"aud": None}, "'aud' is"),
+    ({"exp": NOW_S - 61}, "has expired"),
+    ({"exp": None}, "no time as 'exp'"),
+    ({"exp": "soon"}, "no time as 'exp'"),
+    ({"exp": True}, "no time as 'exp'"),
+    ({"exp": 1e300}, "no time as 'exp'"),
+    ({"exp": -1}, "no time as 'exp'"),
+    ({"nbf": NOW_S + 61}, "not valid yet"),
+    ({"iat": NOW_S + 61}, "not valid yet"),
+    ({"sub": None}, "names no user as 'sub'"),
+    ({"sub": ""}, "names no user"),
+    ({"sub": ["ana"]}, "names no user"),
+    ({"sub": "a\u202eb"}, "names no user"),
+    ({"sub": "x" * 256}, "names no user"),
+    ({"sub": "anonymous"}, "not anonymous"),
+    ({"groups": {"a": 1}}, "no list of up to"),
+    ({"groups": [1]}, "no list of up to"),
+    ({"groups": [str(i) for i in range(GROUPS_MAX + 1)]}, "no list of up to"),
+    ({"pad": "x" * 20_000}, "longer than 16384 bytes"),
+])  # fmt: skip
+def test_what_is_refused(claims: dict[str, Any], words: str) -> None:
+    """Each claim that is missing, wrong or no claim at all is refused with what to do."""
+    with pytest.raises(AuthenticationFailed, match=words):
+        read(token({**GOOD, **claims}))
+
+
+def test_claims_that_are_missing() -> None:
+    """Without an end a token is no token; without a beginning it began now; without groups it tells that there are none."""
+    with pytest.raises(AuthenticationFailed, match="no time as 'exp'"):
+        read(token({name: value for name, value in GOOD.items() if name != "exp"}))
+
+    assert read(token({name: value for name, value in GOOD.items() if name != "iat"})) == IssuerIdentity(
+        "ana", NOW_S * 1000, (NOW_S + 660) * 1000, ()
+    )
+    assert read(token(GOOD), RULES._replace(groups_claim=None)).groups is None
+
+
+def test_signatures_of_others() -> None:
+    """A key that only has the published one's id makes no signature, nor does a changed body keep one."""
+    with pytest.raises(AuthenticationFailed, match="key of that name did not make"):
+        read(token(GOOD, OTHER))
+    head, _, signature = token(GOOD).split(".")
+    body = base64.urlsafe_b64encode(json.dumps({**GOOD, "sub": "admin"}).encode()).rstrip(b"=").decode()
+    with pytest.raises(AuthenticationFailed, match="key of that name did not make"):
+        read(f"{head}.{body}.{signature}")
+
+
+def test_algorithms_are_not_the_tokens_choice() -> None:
+    """No signature at all, or one by a shared secret that is the published key, is refused before a key is looked for."""
+    head = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": "r1"}).encode()).rstrip(b"=").decode()
+    body = token(GOOD).split(".")[1]
+    with pytest.raises(AuthenticationFailed, match="signed by 'none'"):
+        read(f"{head}.{body}.")
+    secret = jwk.OctKey.import_key(json.dumps(PUBLISHED["keys"][0]))
+    forged = jws.serialize_compact({"alg": "HS256", "kid": "r1"}, json.dumps(GOOD), secret, algorithms=["HS256"])
+    with pytest.raises(AuthenticationFailed, match="signed by 'HS256'"):
+        read(forged)
+
+
+def test_keys_by_their_ids() -> None:
+    """A token that names a key which is not known is told apart; one that names none is tried by all."""
+    with pytest.raises(UnknownSigningKey):
+        read(token(GOOD, RSA, kid="r2"))
+
+    unnamed = jwt.encode({"alg": "RS256"}, GOOD, RSA, algorithms=["RS256"])
+    assert read(unnamed).user == "ana"
+    with pytest.raises(UnknownSigningKey):
+        read(jwt.encode({"alg": "RS256"}, GOOD, OTHER, algorithms=["RS256"]))
+    both = keys_of({"keys": [OTHER.as_dict(private=False), RSA.as_dict(private=False)]})
+    assert identity_of(token(GOOD), both, rules=RULES, now_ms=NOW_S * 1000).user == "ana"
+
+
+@pytest.mark.parametrize("text", [
+    "..", "a.b.c", "\xff.\xff.\xff", "e30.e30.e30", "bnVsbA.bnVsbA.", "W10.W10.W10", "eyJhbGciOiJSUzI1NiJ9.!.!", "eyJhbGciOlsxXX0.e30.e30",
+    "eyJhbGciOiJSUzI1NiIsImtpZCI6W119.e30.e30",
+    "eyJhbGciOiJSUzI1NiIsImNyaXQiOlsieCJdLCJ4IjoxLCJraWQiOiJyMSJ9.e30.e30",
+])  # fmt: skip
+def test_what_is_no_token(text: str) -> None:
+    """Whatever comes between two points is refused, never a failure of the server."""
+    with pytest.raises((AuthenticationFailed, UnknownSigningKey)):
+        read(text)
+
+
+def test_deep_json_is_refused() -> None:
+    """Claims nested beyond what a parser takes are no claims."""
+    deep = "[" * 6000 + "]" * 6000
+    text = jws.serialize_compact({"alg": "RS256", "kid": "r1"}, f'{{"a":{deep}}}', RSA)
+    with pytest.raises(AuthenticationFailed):
+        read(text)
+
+
+def test_key_sets() -> None:
+    """Keys of other kinds, other uses, or that are none are left out; private parts are not taken; what is no set is said so."""
+    listed: list[Any] = [
+        RSA.as_dict(private=True), {**EC.as_dict(private=False), "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "o"}, 7,
+        {"kty": "RSA", "kid": "broken", "n": "?", "e": "AQAB"}, {"kty": "XX"},
+    ]  # fmt: skip
+
+    found = keys_of({"keys": listed})
+
+    assert list(found) == ["r1"]
+    assert not found["r1"][0].is_private
+    for wrong in (None, [], {"keys": {}}, {"keys": [{}] * 101}, "x"):
+        with pytest.raises(ValueError, match="no JWK set"):
+            keys_of(wrong)

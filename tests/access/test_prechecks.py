@@ -1,0 +1,89 @@
+"""Prospects: a no is certain, and who holds nothing gets one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from limnos.access.actions import Action
+from limnos.access.policy import SERVER_ACTIONS
+from limnos.access.prechecks import may_be_allowed
+from limnos.model.decisions import SecurableChain
+from limnos.model.kinds import Kind
+from limnos.model.principals import Subject
+from limnos.model.privileges import Privilege
+from tests.access.test_properties import Question, law, questions
+from tests.access.world import (
+    CATALOG_CHAIN,
+    INNER,
+    INNER_CHAIN,
+    LAKE,
+    MAIN,
+    METALAKE_CHAIN,
+    TABLE_CHAIN,
+    TARGET,
+    USER,
+    allowed,
+    member,
+    nobody,
+    owned_by,
+)  # fmt: skip
+
+USE = ((Privilege.USE_CATALOG, LAKE), (Privilege.USE_SCHEMA, LAKE))
+OF_METALAKES = (
+    Action.METALAKE_ALTER, Action.CATALOG_CREATE, Action.ROLE_CREATE, Action.ROLE_ASSIGN, Action.GROUP_MEMBERS,
+)  # fmt: skip
+CASES = [
+    *((action, METALAKE_CHAIN) for action in OF_METALAKES),
+    (Action.CATALOG_ALTER, CATALOG_CHAIN), (Action.NAMESPACE_ALTER, CATALOG_CHAIN), (Action.NAMESPACE_ALTER, INNER_CHAIN),
+    (Action.TABLE_CREATE, INNER_CHAIN), (Action.TABLE_CREATE, TABLE_CHAIN), (Action.TABLE_COMMIT, TABLE_CHAIN),
+    (Action.TABLE_COMMIT, CATALOG_CHAIN),
+]  # fmt: skip
+
+
+@law
+@given(questions())
+def test_whoever_may_could(question: Question) -> None:
+    """Whoever is allowed to do something has the prospect of it, seen from the object, its catalog and its metalake."""
+    if question.answer().allowed:
+        scopes = [place for place, link in enumerate(question.chain) if link.kind in (Kind.CATALOG, Kind.METALAKE)]
+        for start in (0, *scopes):
+            assert may_be_allowed(question.subject, question.action, question.chain[start:], owned_by(question.owned))
+
+
+@pytest.mark.parametrize("action, chain", CASES)
+def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> None:
+    """Neither a stranger, nor a service admin who is no user, nor a member without a right."""
+    stranger = Subject.of(None, "s", service_admin=True, member=False)
+
+    assert not may_be_allowed(stranger, action, chain, owned_by({LAKE: USER}))
+    assert not may_be_allowed(member(), action, chain, nobody)
+
+
+def test_a_right_to_look_is_no_right_to_change() -> None:
+    """Who may use catalog and schema, or read tables, has no prospect of a commit; who may write some table has."""
+    reads = allowed(*USE, (Privilege.SELECT_TABLE, LAKE))
+    writes = allowed(*USE, (Privilege.MODIFY_TABLE, 77))
+
+    assert not may_be_allowed(reads, Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
+    assert not may_be_allowed(reads, Action.TABLE_CREATE, TABLE_CHAIN, nobody)
+    assert may_be_allowed(writes, Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
+
+
+def test_owners() -> None:
+    """Whoever owns something on the way has a prospect; and below a catalog, where nothing is named yet, with the right to use it."""
+    user = allowed(*USE)
+
+    for owned in (TARGET, INNER, MAIN, LAKE):
+        assert may_be_allowed(user, Action.TABLE_COMMIT, TABLE_CHAIN, owned_by({owned: USER}))
+    assert may_be_allowed(user, Action.NAMESPACE_ALTER, CATALOG_CHAIN, nobody)
+    assert not may_be_allowed(user, Action.NAMESPACE_ALTER, INNER_CHAIN, nobody)
+
+
+def test_actions_of_the_server() -> None:
+    """They need no membership, and a service admin alone has their prospect."""
+    admin = Subject.of(None, "s", service_admin=True, member=False)
+
+    for action in SERVER_ACTIONS:
+        assert may_be_allowed(admin, action, (), nobody)
+        assert not may_be_allowed(member(), action, (), nobody)

@@ -1,0 +1,154 @@
+"""Turns: places that nobody holds all of, given in the order of who came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from limnos.app import fair_queue as module
+from limnos.app.fair_queue import FairQueue, Key
+from limnos.model.errors import ServiceUnavailable
+
+
+class Story:
+    """Who holds a place, and how each is let go."""
+
+    def __init__(self, places: int = 4, **limits: int) -> None:
+        self.turns = FairQueue(places, limits=limits)
+        self.held: list[str] = []
+        self.ends: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, who: str, *keys: Key) -> None:
+        """Ask for a place."""
+        self.ends[who] = asyncio.Event()
+
+        async def hold() -> None:
+            async with self.turns.turn(keys):
+                self.held.append(who)
+                await self.ends[who].wait()
+                self.held.remove(who)
+
+        self.tasks[who] = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+
+    async def go(self, who: str) -> None:
+        """Give a place back."""
+        self.ends[who].set()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    async def leave(self, who: str) -> None:
+        """Stop waiting."""
+        self.tasks[who].cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    """Run a story."""
+
+    async def whole() -> None:
+        await story()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:  # type: ignore[operator]
+            task.cancel()
+
+    asyncio.run(whole())
+
+
+def test_one_thing_does_not_hold_up_another() -> None:
+    """Who wants what has its share already waits; who comes behind for something else goes first."""
+
+    async def story() -> None:
+        s = Story(4, table=2)
+        for who in "abc":
+            await s.come(who, ("table", "slow"))
+        await s.come("d", ("table", "other"))
+        assert s.held == ["a", "b", "d"]
+        await s.go("a")
+        assert s.held == ["b", "d", "c"]
+
+    run(story)
+
+
+def test_each_sort_has_its_limit() -> None:
+    """A place is given when every limit of it allows that: here work that is slow leaves one place to what is not."""
+
+    async def story() -> None:
+        s = Story(2, slow=1, caller=1)
+        await s.come("a", ("slow", ""), ("caller", "ana"))
+        await s.come("b", ("slow", ""), ("caller", "bob"))
+        await s.come("c")
+        assert s.held == ["a", "c"]
+        await s.go("c")
+        assert s.held == ["a"]
+        await s.go("a")
+        assert s.held == ["b"]
+
+    run(story)
+
+
+def test_in_the_order_of_who_came() -> None:
+    """Nobody overtakes who waits for the same, and who stops waiting holds up nobody."""
+
+    async def story() -> None:
+        s = Story(1)
+        for who in "abcd":
+            await s.come(who)
+        await s.leave("b")
+        await s.go("a")
+        assert s.held == ["c"]
+        await s.leave("c")
+        assert s.held[-1] == "d"
+
+    run(story)
+
+
+def test_who_leaves_in_the_moment_it_would_be_served() -> None:
+    """A place that is given to who has just stopped waiting goes to the next one."""
+
+    async def story() -> None:
+        s = Story(1)
+        for who in "abc":
+            await s.come(who)
+        s.tasks["b"].cancel()
+        await s.go("a")
+        assert s.held == ["c"]
+
+    run(story)
+
+
+def test_one_thing_does_not_fill_the_queue() -> None:
+    """Who has as many waiting as it may is told so; who comes for something else still waits."""
+
+    async def story() -> None:
+        s = Story(1)
+        s.turns = FairQueue(1, limits={}, waits={"caller": 1})
+        for who, caller in (("a", "ana"), ("b", "ana"), ("c", "bob")):
+            await s.come(who, ("caller", caller))
+        with pytest.raises(ServiceUnavailable):
+            async with s.turns.turn((("caller", "ana"),)):
+                pass
+        await s.go("a")
+        assert s.held == ["b"]
+        await s.go("b")
+        assert s.held == ["c"]
+
+    run(story)
+
+
+def test_too_many_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When too many wait, who comes next is told so at once."""
+    monkeypatch.setattr(module, "WAITING_MAX", 1)
+
+    async def story() -> None:
+        s = Story(1)
+        await s.come("a")
+        await s.come("b")
+        with pytest.raises(ServiceUnavailable, match="nothing was changed"):
+            async with s.turns.turn(()):
+                pass
+
+    run(story)

@@ -1,0 +1,185 @@
+"""The issuer's keys: found, fetched once for all, fetched anew for a new key, kept while the issuer is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from limnos.app import issuer_keys as module
+from limnos.app.issuer_keys import IssuerKeys
+from limnos.config.access import OidcSection
+from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
+from limnos.model.principals import IssuerIdentity
+from tests.issuer import AUDIENCE, Issuer, issuing
+
+
+class Now:
+    """The time of this machine."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return int(time.time() * 1000)
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    """A running issuer."""
+    with issuing() as running:
+        yield running
+
+
+def keys(issuer: Issuer, **settings: Any) -> IssuerKeys:  # noqa: ANN401
+    """Who checks its tokens."""
+    return IssuerKeys(
+        OidcSection(issuer=issuer.url, audiences=(AUDIENCE,), groups_claim="groups", **{"timeout_s": 60.0, **settings}),
+        Now(),
+    )
+
+
+@pytest.fixture(autouse=True)
+def loop() -> Iterator[None]:
+    """One loop for a test, as a server has one."""
+    global _runner
+    with asyncio.Runner() as _runner:
+        yield
+
+
+_runner: asyncio.Runner
+
+
+def run(work: Coroutine[Any, Any, IssuerIdentity]) -> IssuerIdentity:
+    """Run to the end, with what was begun beside it."""
+
+    async def whole() -> IssuerIdentity:
+        try:
+            return await work
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+
+    return _runner.run(whole())
+
+
+def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
+    """Sixty-four first tokens at once fetch the keys once, by the discovery document."""
+    checker = keys(issuer)
+
+    async def crowd() -> IssuerIdentity:
+        told = await asyncio.gather(*(checker.identity(issuer.token(f"u{i}")) for i in range(64)))
+        assert [each.user for each in told] == [f"u{i}" for i in range(64)]
+        return told[0]
+
+    run(crowd())
+    assert issuer.asked == 1
+
+
+def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that comes is fetched when a token names it; one that went is refused once keys were fetched anew."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    checker, old = keys(issuer), issuer.token("ana")
+    assert run(checker.identity(old)).user == "ana"
+
+    issuer.rotate("second", keep=False)
+
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+    with pytest.raises(AuthenticationFailed, match="signed by no key that the issuer tells"):
+        run(checker.identity(old))
+
+
+def test_made_up_keys_do_not_drive_the_server(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens name keys that nobody has, the issuer is asked a bounded number of times, and they are 401."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.05)
+    checker = keys(issuer)
+    forged = []
+    for number in range(32):
+        issuer.rotate(f"k{number}") if number == 0 else None
+        forged.append(issuer.token("ana").replace(issuer.token("ana").split(".")[0], _head(f"made-up-{number}"), 1))
+
+    async def crowd() -> IssuerIdentity:
+        told = await asyncio.gather(*(checker.identity(text) for text in forged), return_exceptions=True)
+        assert {type(each) for each in told} == {AuthenticationFailed}
+        return await checker.identity(issuer.token("ben"))
+
+    assert run(crowd()).user == "ben"
+    assert issuer.asked <= 3
+
+
+def _head(kid: str) -> str:
+    import base64
+    import json
+
+    return base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": kid}).encode()).rstrip(b"=").decode()
+
+
+def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known keys go on without the issuer, also when they are due to be fetched anew; a token by another key is 503."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    checker = keys(issuer)
+    issuer.broken = True
+    with pytest.raises(ServiceUnavailable, match="does not tell its keys at the moment"):
+        run(checker.identity(issuer.token("ana")))
+    issuer.broken = False
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+
+    issuer.broken = True
+    checker.remember_s = -1.0
+
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+    issuer.rotate("second")
+    with pytest.raises(ServiceUnavailable, match="try again"):
+        run(checker.identity(issuer.token("ana")))
+    issuer.broken = False
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+
+
+def test_issuer_that_is_silent(issuer: Issuer) -> None:
+    """An issuer that takes connections and says nothing costs the deadline once; known keys go on meanwhile."""
+    checker = keys(issuer, timeout_s=60.0)
+    known = issuer.token("ana")
+    assert run(checker.identity(known)).user == "ana"
+    issuer.silent_now, checker.remember_s, checker._timeout_s = True, -1.0, 0.2
+    checker._tried = float("-inf")
+
+    async def meanwhile() -> IssuerIdentity:
+        renewing = asyncio.ensure_future(checker.identity(known))
+        await asyncio.sleep(0)
+        assert renewing.done()
+        return await renewing
+
+    assert run(meanwhile()).user == "ana"
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"issuer": "http://sign.example.com", "audiences": "x"}, "is not https"),
+    ({"issuer": "https://sign.example.com"}, "needs oidc.audiences"),
+    ({"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"}, "is not https"),
+])  # fmt: skip
+def test_settings_that_are_refused(settings: dict[str, Any], words: str) -> None:
+    """Keys come over TLS or from this machine, and tokens made for other services do not count."""
+    with pytest.raises(ValidationError, match=words):
+        OidcSection(**settings)
+
+
+def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A discovery document of another issuer is not believed, nor is a set without keys."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    other = IssuerKeys(OidcSection(issuer=issuer.url + "/", audiences=(AUDIENCE,)), Now())
+    issuer.published = []
+
+    for checker in (other, keys(issuer)):
+        with pytest.raises(ServiceUnavailable):
+            run(checker.identity(issuer.token("ana")))
+
+
+def test_the_public_client_is_the_settings(issuer: Issuer) -> None:
+    """People's programs are told the issuer with the client by which they sign in there, where the settings name one."""
+    named = keys(issuer, client_id="terminal", scope="openid").client
+
+    assert keys(issuer).client is None
+    assert named is not None
+    assert named._asdict() == {"authority": issuer.url, "clientId": "terminal", "scope": "openid"}

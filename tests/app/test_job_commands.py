@@ -1,0 +1,50 @@
+"""What a job's process is told: the command of a Spark application, its variables, and what it may touch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command
+from limnos.formats.gravitino.job_templates import TemplateContent
+from limnos.services.runs.job_rules import JobWork
+
+
+def plan(folder: Path, *, spark_submit: str | None) -> JobSettings:
+    """Settings that allow one directory."""
+    return JobSettings((str(folder),), ("/r",), ("/w",), ("/closed",), None, spark_submit, 5.0, 10)
+
+
+def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
+    """It is spark-submit's, with lists of files behind their flags, and the application's arguments last; Spark's own place can be read."""
+    for name in ("bin/spark-submit", "app.jar", "a.jar", "b.jar", "c.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    content = TemplateContent(
+        f"file://{tmp_path}/app.jar", ("--day", "1"), {"LOAD": "x"}, class_name="org.x.App", jars=(f"{tmp_path}/a.jar", f"{tmp_path}/b.jar"),
+        files=(f"{tmp_path}/c.csv",), configs={"spark.executor.memory": "1g"},
+    )  # fmt: skip
+
+    submit = str(tmp_path / "bin" / "spark-submit")
+    work = job_command(plan(tmp_path, spark_submit=submit), JobWork("spark", content), uuid="j", scratch="/s")
+
+    assert work.argv == (
+        submit, "--class", "org.x.App", "--jars", f"{tmp_path}/a.jar,{tmp_path}/b.jar", "--files", f"{tmp_path}/c.csv",
+        "--conf", "spark.executor.memory=1g", f"{tmp_path}/app.jar", "--day", "1",
+    )  # fmt: skip
+    assert "-Djava.io.tmpdir=/s" in work.environment["SPARK_SUBMIT_OPTS"].split()
+    assert (work.environment["SPARK_HOME"], work.environment["SPARK_LOCAL_DIRS"]) == (str(tmp_path), "/s")
+    assert (work.environment["LOAD"], work.environment["LIMNOS_JOB_ID"], work.environment["HOME"]) == ("x", "j", "/s")
+    assert {str(tmp_path), "/r"} <= set(work.readable)
+    assert (work.writable, work.closed, work.scratch) == (("/w",), ("/closed",), "/s")
+
+
+def test_without_spark_none_is_run(tmp_path: Path) -> None:
+    """What lacks is told with what to do."""
+    (tmp_path / "app.jar").touch()
+    work = JobWork("spark", TemplateContent(f"{tmp_path}/app.jar"))
+
+    for submit in (None, str(tmp_path / "none")):
+        with pytest.raises(JobNotRunnable, match=r"jobs\.spark_submit"):
+            job_command(plan(tmp_path, spark_submit=submit), work, uuid="j", scratch="/s")

@@ -1,0 +1,297 @@
+"""Processes that do chores: started when needed, ended with whoever waits for them, replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from limnos.app import offload_processes as module
+from limnos.app.offload_processes import OffloadProcesses
+from limnos.formats.iceberg import metadata, read_restrictions
+from limnos.formats.iceberg.offloaded import CHORES
+from limnos.model.errors import BadRequest, CommitConflict, ServiceUnavailable, UnsupportedOperation
+from limnos.sqlpp import EmptyNameResolver, bind, parse_body
+from limnos.sqlpp.offloaded_work import EVALUATE
+from limnos.sqlpp.plan import wire
+from limnos.telemetry.logs import configure
+from tests.formats.iceberg.samples import appended, table
+
+BODY = metadata.encode(appended(3))
+REFS = "iceberg-refs-only"
+COMMIT = "iceberg-commit"
+TERMS = b'{"uuid":"x","now_ms":1,"previous_location":"s3://a/b"}'
+
+
+@pytest.fixture
+def run() -> Callable[[Callable[[OffloadProcesses], Awaitable[object]]], object]:
+    """Run a story with one process at most, and leave none."""
+
+    def go(story: Callable[[OffloadProcesses], Awaitable[object]]) -> object:
+        async def whole() -> object:
+            chores = OffloadProcesses(processes_max=1)
+            try:
+                return await story(chores)
+            finally:
+                chores.close()
+
+        return asyncio.run(whole())
+
+    return go
+
+
+def is_there(pid: int) -> bool:
+    """Say whether a process is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def stuck(chores: OffloadProcesses) -> tuple[int, asyncio.Task[list[bytes]]]:
+    """Begin a chore in a process that does not go on; give the process and the task that waits."""
+    await chores.do(REFS, BODY)
+    (pid,) = chores.pids()
+    os.kill(pid, signal.SIGSTOP)
+    task = asyncio.create_task(chores.do(REFS, BODY))
+    await asyncio.sleep(0)
+    return pid, task
+
+
+def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) -> None:
+    """A server without heavy work has no further processes."""
+
+    async def story(chores: OffloadProcesses) -> list[int]:
+        return chores.pids()
+
+    assert run(story) == []
+
+
+def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None:
+    """What comes back is what the function gives, and one process does one chore after the other."""
+
+    async def story(chores: OffloadProcesses) -> tuple[list[list[bytes]], int]:
+        return [await chores.do(REFS, BODY) for _ in range(3)], len(chores.pids())
+
+    assert run(story) == ([CHORES[REFS](BODY)] * 3, 1)
+
+
+@pytest.mark.parametrize(
+    "request_body,error",
+    [
+        (b'{"updates":[{"action":"frobnicate"}]}', BadRequest),
+        (b'{"requirements":[{"type":"assert-table-uuid","uuid":"y"}]}', CommitConflict),
+        (b"nonsense", BadRequest),
+        (b'{"updates":' + b"[" * 5_000 + b"]" * 5_000 + b"}", BadRequest),
+    ],
+)
+def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, error: type[Exception]) -> None:
+    """What a chore refuses is refused here in the same words, and the process goes on."""
+
+    async def story(chores: OffloadProcesses) -> str:
+        with pytest.raises(error) as caught:
+            await chores.do(COMMIT, metadata.encode(table()), request_body, TERMS)
+        await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    told = run(story)
+
+    with pytest.raises(error) as caught:
+        CHORES[COMMIT](metadata.encode(table()), request_body, TERMS)
+    assert told == str(caught.value)
+
+
+def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_path: Path) -> None:
+    """A file that cannot be shown to a bound reader is refused without its name, which stands in the log with what was wrong."""
+    place = tmp_path.resolve()
+    (place / "City=Rome.parquet").write_bytes(b"no file of that kind")
+    at = f"file://{place}/City=Rome.parquet"
+    file = {
+        "content": "data", "file-path": at, "file-format": "parquet", "partition": [], "spec-id": 0, "record-count": 1, "file-size-in-bytes": 20,
+    }  # fmt: skip
+    shape = {"metadata": read_restrictions.reading_shape(table()), "row_filter": None, "masks": {}}
+    asked = {
+        "shape": shape, "task": {"data-file": file}, "deletes": [], "root": f"file://{place}", "into": f"file://{place}/shown", "name": "n",
+        "properties": {}, "kept": [], "open_within": [str(place)],
+    }  # fmt: skip
+
+    async def story(chores: OffloadProcesses) -> str:
+        with pytest.raises(UnsupportedOperation) as caught:
+            await chores.do("restrict-file", msgspec.json.encode(asked))
+        return str(caught.value)
+
+    configure("info")  # by itself nothing below a warning is written
+    with capture_logs() as logs:
+        told = run(story)
+
+    (line,) = [each for each in logs if each["event"] == "a chore was refused"]
+    assert "Rome" not in str(told)
+    assert at in line["cause"]
+    assert "Parquet" in line["cause"]
+
+
+def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
+    """A request that is cancelled at its deadline takes its process with it; the next chore gets another."""
+
+    async def story(chores: OffloadProcesses) -> tuple[bool, list[bytes], bool]:
+        pid, task = await stuck(chores)
+        task.cancel()
+        await asyncio.wait({task})
+        return is_there(pid), await chores.do(REFS, BODY), pid in chores.pids()
+
+    assert run(story) == (False, CHORES[REFS](BODY), False)
+
+
+def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[..., object]) -> None:
+    """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
+
+    async def story(chores: OffloadProcesses) -> tuple[BaseException | None, list[int]]:
+        _, task = await stuck(chores)
+        waiting = asyncio.create_task(chores.do(REFS, BODY))
+        await asyncio.sleep(0)
+        chores.close()
+        task.cancel()
+        await asyncio.wait({task, waiting})
+        return waiting.exception(), chores.pids()
+
+    found, pids = cast("tuple[BaseException, list[int]]", run(story))
+    assert isinstance(found, ServiceUnavailable)
+    assert "stopping" in str(found)
+    assert pids == []
+
+
+def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:
+    """Nobody notices when a process that had nothing to do was killed."""
+
+    async def story(chores: OffloadProcesses) -> list[bytes]:
+        await chores.do(REFS, BODY)
+        os.kill(chores.pids()[0], signal.SIGKILL)
+        return await chores.do(REFS, BODY)
+
+    assert run(story) == CHORES[REFS](BODY)
+
+
+def test_a_process_that_cannot_do_it_is_told_as_unavailable(
+    run: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When even a fresh process dies, whoever asked hears that nothing was changed."""
+
+    class Dying(module.WorkerProcess):
+        def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+            super().__init__(module, environment)
+            os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(module, "WorkerProcess", Dying)
+
+    async def story(chores: OffloadProcesses) -> str:
+        with pytest.raises(ServiceUnavailable) as caught:
+            await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    assert "nothing was changed" in str(run(story))
+
+
+def test_no_caller_takes_the_last_process() -> None:
+    """Of two processes a caller has one; whoever else comes has the other at once, also while more of the first one's wait."""
+
+    async def story() -> list[bool]:
+        chores = OffloadProcesses(processes_max=2)
+        try:
+            await chores.do(REFS, BODY, caller="ana")
+            (pid,) = chores.pids()
+            os.kill(pid, signal.SIGSTOP)
+            tasks = [asyncio.create_task(chores.do(REFS, BODY, caller="ana")) for _ in range(3)]
+            await asyncio.sleep(0)
+            others = [await chores.do(REFS, BODY, caller=who) for who in ("bob", "eve", "")]
+            found = [each == CHORES[REFS](BODY) for each in others] + [each.done() for each in tasks]
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.gather(*tasks)
+            return found
+        finally:
+            chores.close()
+
+    assert asyncio.run(story()) == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize("limit", ["WAITING_MAX", "WAITING_BYTES_MAX"])
+def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Beyond the limit nobody waits: try again, nothing was changed."""
+
+    async def story(chores: OffloadProcesses) -> str:
+        _, first = await stuck(chores)
+        monkeypatch.setattr(module, limit, 1)
+        with pytest.raises(ServiceUnavailable) as caught:
+            await chores.do(REFS, BODY)
+        first.cancel()
+        await asyncio.wait({first})
+        monkeypatch.undo()
+        await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    assert "try again" in str(run(story))
+
+
+def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without work for a while is ended."""
+
+    async def story(chores: OffloadProcesses) -> list[int]:
+        monkeypatch.setattr(module, "IDLE_S", 0.0)
+        await chores.do(REFS, BODY)
+        while chores.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
+            await asyncio.sleep(0)
+        return chores.pids()
+
+    assert run(story) == []
+
+
+def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
+    """A process whose other side has hung up ends by itself, even when it is not reading."""
+
+    async def story(chores: OffloadProcesses) -> int:
+        await chores.do(REFS, BODY)
+        worker = chores._idle.pop()
+        worker._wire.close()
+        return os.waitpid(worker.pid, 0)[1]  # noqa: ASYNC222 - nothing else runs here
+
+    assert run(story) == 0
+
+
+def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a process holds nothing of the server's credentials or settings."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    monkeypatch.setenv("LIMNOS__DATABASE__URL", "hidden")
+
+    async def story(chores: OffloadProcesses) -> bytes:
+        await chores.do(REFS, BODY)
+        with open(f"/proc/{chores.pids()[0]}/environ", "rb") as file:  # noqa: PTH123
+            return file.read()
+
+    assert b"hidden" not in bytes(run(story))  # type: ignore[call-overload]
+
+
+def test_a_process_has_the_memory_that_it_is_given() -> None:
+    """A statement that takes more is refused, and the process goes on with the next one."""
+    text = "array_length([" + ", ".join(f"repeat('{at}', 8000000)" for at in range(10, 60)) + "])"
+    large, little = (bind(parse_body(each), EmptyNameResolver()) for each in (text, "1"))
+
+    async def story() -> tuple[str, list[bytes]]:
+        chores = OffloadProcesses(processes_max=1, memory_bytes_max=600 << 20)
+        try:
+            with pytest.raises(BadRequest) as refused:
+                await chores.do(EVALUATE, wire.encode(large.expression), b"0", b"{}")
+            return refused.value.message, await chores.do(EVALUATE, wire.encode(little.expression), b"0", b"{}")
+        finally:
+            chores.close()
+
+    message, after = asyncio.run(story())
+
+    assert "takes more memory" in message
+    assert after == [b"done", b"1"]

@@ -1,0 +1,249 @@
+"""Why a server cannot start: three lines, never a traceback, whatever is the matter."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from limnos.app.node_builder import warehouse_of
+from limnos.app.server import check, migrate
+from limnos.app.startup_errors import explain_startup_errors, masked_address, startup_error_of
+from limnos.config import Settings
+from limnos.config.settings import DatabaseSection, ServerSection
+from limnos.config.storage import StorageSection
+from limnos.model.errors import BadRequest, CannotStart
+from tests.backends import PostgresServer
+from tests.client.test_session import free_port
+
+STORE = "postgresql://ana:hunter2@db.example.com:5432/lake"
+
+
+def settings_of(data: Path, *, listen: str | None = None, database: str | None = None) -> Settings:
+    """Settings of a server that would start but for what the test says."""
+    return Settings(
+        server=ServerSection(data=str(data), listen=listen or f"127.0.0.1:{free_port()}"),
+        database=DatabaseSection.model_validate({"url": database}),
+    )
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """An address at which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        yield f"127.0.0.1:{there.getsockname()[1]}"
+
+
+def newer_store(data: Path) -> None:
+    """Make a store, and mark it as one of a later release."""
+    migrate(settings_of(data))
+    with sqlite3.connect(data / "limnos.db") as file:
+        file.execute("UPDATE alembic_version SET version_num = '9999'")
+    file.close()
+
+
+def run(*words: str, cwd: Path, level: str = "info") -> subprocess.CompletedProcess[str]:
+    """Run a command as a process of its own."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("LIMNOS")}
+    environ["LIMNOS__LOG__LEVEL"] = level
+    command = [sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environ, timeout=60)
+
+
+@pytest.mark.parametrize("command", ["start", "migrate"])
+def test_database_that_is_away_is_three_lines(command: str, tmp_path: Path) -> None:
+    """With PostgreSQL away the command ends with what failed, why and the next step, and with nothing else."""
+    address = f"postgres://ana:hunter2@127.0.0.1:{free_port()}/lake"
+    listen = ["--listen", f"127.0.0.1:{free_port()}"]
+
+    done = run("server", command, "--data", "d", "--database", address, *listen, cwd=tmp_path)
+
+    what, why, advice = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert what.startswith("error: The store postgresql://127.0.0.1:")
+    assert why.startswith("  why: no database answers there")
+    assert advice.startswith("  next: start it")
+    assert "hunter2" not in done.stderr
+
+
+def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
+    """A file where the data directory should be is told as that, by name."""
+    (tmp_path / "d").write_text("x")
+
+    done = run("server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: The data directory d cannot be used",
+        "  why: a file stands there",
+        "  next: name another directory with --data DIR",
+    ]
+
+
+@pytest.mark.parametrize("wrong,why", [
+    ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is no location"),
+])  # fmt: skip
+def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
+    """What was given and by which flag, what is the matter with it, and what to do; nothing is made."""
+    done = run(
+        "server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", "--warehouse", wrong, cwd=tmp_path
+    )
+
+    what, reason, advice = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert what == f"error: setting 'storage.warehouse' (flag --warehouse): '{wrong}' cannot be the warehouse"
+    assert reason.startswith(f"  why: {why}")
+    assert reason.endswith("write for example /srv/tables, file:///srv/tables or s3://bucket/tables")
+    assert advice.startswith("  next: ")
+    assert not (tmp_path / "d").exists()
+
+
+def test_taken_address_is_three_lines(tmp_path: Path, taken: str) -> None:
+    """An address that is taken is told before anything is made."""
+    done = run("server", "start", "--data", "d", "--listen", taken, cwd=tmp_path)
+
+    what, why, advice = done.stderr.splitlines()
+    assert (done.returncode, what, why) == (1, f"error: Cannot listen on {taken}", "  why: Address already in use")
+    assert "--listen" in advice
+    assert not (tmp_path / "d").exists()
+
+
+def test_trace_is_logged_at_debug(tmp_path: Path) -> None:
+    """Who wants the traceback asks for the level debug; the three lines come last all the same."""
+    (tmp_path / "d").write_text("x")
+
+    done = run("server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", cwd=tmp_path, level="debug")
+
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-3] == "error: The data directory d cannot be used"
+
+
+def test_failure_of_a_server_that_serves_keeps_its_words(tmp_path: Path) -> None:
+    """Once a server serves, and for what nobody foresaw, a failure stays what it is."""
+
+    def serve() -> None:
+        with explain_startup_errors(settings_of(tmp_path), "x") as start:
+            start.is_over = True
+            raise OSError(errno.ENOSPC, "disk")
+
+    with pytest.raises(OSError, match="disk"):
+        serve()
+    with pytest.raises(KeyError), explain_startup_errors(settings_of(tmp_path), "x"):
+        raise KeyError("x")
+    with pytest.raises(BadRequest), explain_startup_errors(settings_of(tmp_path), "x"):
+        raise BadRequest("x")
+
+
+def test_check_finds_all_there_is(tmp_path: Path, taken: str) -> None:
+    """A check tells a taken address, a directory that is a file and a database that is away, all at once."""
+    (tmp_path / "d").write_text("x")
+    away = f"postgresql://127.0.0.1:{free_port()}/lake"
+
+    found = check(settings_of(tmp_path / "d", listen=taken, database=away))
+
+    assert [problem.message.split()[:3] for problem in found] == [
+        ["Cannot", "listen", "on"], ["The", "data", "directory"], ["The", "store", masked_address(away)],
+    ]  # fmt: skip
+    assert all(problem.why and problem.advice for problem in found)
+
+
+def test_check_is_content_with_what_would_start(tmp_path: Path) -> None:
+    """Where nothing is wrong a check finds nothing, twice, and leaves the address free."""
+    settings = settings_of(tmp_path / "d")
+
+    assert check(settings) == []
+    migrate(settings)
+    assert check(settings) == []
+
+
+def test_store_of_a_newer_release_is_told(tmp_path: Path) -> None:
+    """A store with a schema from a later release is neither touched nor opened."""
+    newer_store(tmp_path)
+
+    with pytest.raises(CannotStart, match="cannot be used by this release") as caught:
+        migrate(settings_of(tmp_path))
+
+    assert "9999" in caught.value.why
+    assert "newer release" in caught.value.advice
+    assert "9999" in check(settings_of(tmp_path))[0].why
+
+
+@pytest.mark.integration
+def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    """A PostgreSQL without that database says so, and the advice is to make it."""
+    address = re.sub(r"/limnos_\d+", "/nosuch", postgres_server.empty_database())
+
+    (found,) = check(settings_of(tmp_path, database=address))
+
+    assert "no database of that name" in found.why
+    assert "createdb" in found.advice
+
+
+def test_silent_database_is_told(tmp_path: Path) -> None:
+    """A database that takes the connection and never answers is given up, and told as one that is away."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hung_up = threading.Timer(90, silent.close)  # without a limit of its own the check would end by this only
+        hung_up.start()
+        address = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/lake"
+        (found,) = check(settings_of(tmp_path, database=address))
+        in_time = hung_up.is_alive()
+        hung_up.cancel()
+
+    assert in_time
+    assert "no database answers there" in found.why
+
+
+def sql(said: str) -> Exception:
+    """What SQLAlchemy raises for a driver's error."""
+    return OperationalError("SELECT 1", {}, psycopg.OperationalError(said))
+
+
+@pytest.mark.parametrize("error,why,advice", [
+    (sql('connection failed: FATAL:  password authentication failed for user "ana"'), "refused user or password", "PASSWORD"),
+    (sql('FATAL:  role "ana" does not exist'), "no such user", "createuser"),
+    (sql("failed to resolve host 'nowhere'"), "cannot be resolved", "host"),
+    (sql("connection timeout expired"), "no database answers", "start it"),
+    (sql("cannot execute CREATE TABLE in a read-only transaction"), "read-only copy", "primary"),
+    (sql("permission denied for schema public"), "may not make tables", "right to create"),
+    (sql("something new\nLINE 1"), "something new", "server check"),
+    (sqlite3.DatabaseError("file is not a database"), "no SQLite database", "--data"),
+    (sqlite3.OperationalError("attempt to write a readonly database"), "cannot be written", "--data"),
+    (sqlite3.OperationalError("unable to open database file"), "cannot be opened", "--data"),
+    (sqlite3.OperationalError("database is locked"), "another program", "end that program"),
+    (sqlite3.OperationalError("database or disk is full"), "disk is full", "make room"),
+    (PermissionError(errno.EACCES, "Permission denied", "d"), "may not write", "--data"),
+    (OSError(errno.EROFS, "Read-only file system", "d"), "read-only", "--data"),
+    (OSError(errno.ENOSPC, "No space left on device", "d"), "disk is full", "make room"),
+    (NotADirectoryError(errno.ENOTDIR, "Not a directory", "d"), "part of its path is a file", "--data"),
+    (ConnectionRefusedError(111, "Connection refused"), "no database answers", "start it"),
+])  # fmt: skip
+def test_each_trouble_has_its_cause_and_its_next_step(error: Exception, why: str, advice: str, tmp_path: Path) -> None:
+    """What operating system and databases say is told with what it means and what to do, and without a password."""
+    found = startup_error_of(error, settings_of(tmp_path), STORE)
+
+    assert found is not None
+    assert why in found.why
+    assert advice in found.advice
+    assert "\n" not in found.message + found.why + found.advice
+    assert "hunter2" not in found.message
+
+
+@pytest.mark.parametrize("given,expected", [
+    (None, "file://{data}/warehouse"), ("s3://lake/tables/", "s3://lake/tables"), ("/srv/tables", "file:///srv/tables"),
+])  # fmt: skip
+def test_warehouse_is_where_the_settings_say(given: str | None, expected: str, tmp_path: Path) -> None:
+    """Catalogs without a warehouse of their own lie below the one of the settings, or in the data directory."""
+    settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given))
+
+    assert warehouse_of(settings) == expected.format(data=tmp_path)

@@ -1,0 +1,24 @@
+"""A process that works for another: what it leaves when it can't be started."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from limnos.app.worker_process import WorkerProcess
+
+
+def test_a_process_that_cannot_be_started_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has no room for another process does not lose a socket by each attempt."""
+
+    def fails(*_: object, **__: object) -> int:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "posix_spawn", fails)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(OSError, match="temporarily"):
+        WorkerProcess("limnos.app.offload_worker")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

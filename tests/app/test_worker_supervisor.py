@@ -1,0 +1,229 @@
+"""Several serving processes at one address: one ready line, all serve, the dead come back, all stop together."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from limnos.app.listening import CannotListen, listen
+from limnos.config.settings import ServerSection, Settings
+from tests.integration.live import LIMNOS
+
+pytestmark = pytest.mark.integration
+
+WITHIN_S = 30
+BROKEN = """
+from limnos.app import serving
+async def bootstrap(*_):
+    raise RuntimeError("planted")
+serving.bootstrap = bootstrap
+"""
+
+
+IMPATIENT = """
+from limnos.app import workers
+workers.BEATS_MISSED_MAX = 5
+"""
+
+
+@dataclass
+class Running:
+    """A supervisor and how to ask its workers."""
+
+    process: subprocess.Popen[str]
+    uri: str
+    data: Path
+    log: Path
+
+    def ask(self, path: str) -> tuple[str, bytes]:
+        """Ask on a connection of its own; gives the part of the request id that names the process, and the body."""
+        with urllib.request.urlopen(f"{self.uri}{path}", timeout=WITHIN_S) as answer:
+            return answer.headers["x-request-id"][:12], answer.read()
+
+    def answering(self, count: int) -> set[str]:
+        """Ask until so many processes have answered."""
+        found: set[str] = set()
+        until = time.monotonic() + WITHIN_S
+        while len(found) < count:
+            assert time.monotonic() < until, self.log.read_text()
+            found.add(self.ask("/health/live")[0])
+        return found
+
+    def pids(self) -> dict[int, int]:
+        """The process that each worker was last started as."""
+        started = [json.loads(line) for line in self.log.read_text().splitlines() if '"worker started"' in line]
+        return {line["worker"]: line["pid"] for line in started}
+
+    def lines(self) -> list[dict]:
+        """The log."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+
+@contextmanager
+def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Running]:
+    """Start so many workers; whatever happens, none is left."""
+    data, log = tmp_path / "data", tmp_path / "log"
+    command = [sys.executable, "-c", f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"]
+    command += ["server", "start", "--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count)]
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            uri = next((line[6:].strip() for line in process.stdout or () if line.startswith("ready ")), None)
+            assert uri is not None, log.read_text()
+            yield Running(process, uri, data, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_gone(pids: list[int]) -> None:
+    """Wait until none of the processes is there."""
+    until = time.monotonic() + WITHIN_S
+    while any(Path(f"/proc/{pid}").exists() and "Z" not in state(pid) for pid in pids):
+        assert time.monotonic() < until, f"still there: {pids}"
+        time.sleep(0.01)
+
+
+def state(pid: int) -> str:
+    """The state letter of a process; Z when it is gone and not yet seen off."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def test_all_serve_and_stop_together(tmp_path: Path) -> None:
+    """One ready line, every worker answers, logs and metrics say which one; a stop ends all with exit code 0."""
+    with workers(tmp_path) as running:
+        seen = running.answering(2)
+        metrics = running.ask("/metrics")[1].decode()
+        pids = running.pids()
+        running.process.terminate()
+        code = running.process.wait(WITHIN_S)
+        wait_gone(list(pids.values()))
+
+    assert len(seen) == 2
+    assert 'worker="1"' in metrics or 'worker="2"' in metrics
+    assert code == 0
+    assert {line["worker"] for line in running.lines() if line["event"] == "request"} == {1, 2}
+
+
+def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:
+    """A first start of several workers makes one metalake, one catalog and one token for the admin."""
+    with workers(tmp_path, 3) as running:
+        token = (running.data / "admin.token").read_text().strip()
+        headers = {"authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"{running.uri}/api/limnos/v1/tokens", headers=headers)
+        with urllib.request.urlopen(request, timeout=WITHIN_S) as answer:
+            tokens = json.loads(answer.read())
+
+    assert json.dumps(tokens).count("admin.token") == 1
+
+
+def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> None:
+    """While a worker that was killed is started again, every new connection is answered, and then the new one serves."""
+    with workers(tmp_path) as running:
+        before = running.answering(2)
+        os.kill(running.pids()[2], signal.SIGKILL)
+        after: set[str] = set()
+        until = time.monotonic() + WITHIN_S
+        while not after - before:
+            assert time.monotonic() < until, running.log.read_text()
+            # A connection that the killed one had accepted already is reset; a refused one would be another error.
+            with suppress(ConnectionResetError, http.client.RemoteDisconnected):
+                after.add(running.ask("/health/live")[0])
+        deaths = [line for line in running.lines() if "died" in line["event"]]
+
+    assert [line["worker"] for line in deaths] == [2]
+
+
+def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
+    """A worker that neither serves nor dies is ended after some beats; log and metrics say so, and its place is taken."""
+    with workers(tmp_path, planted=IMPATIENT) as running:
+        before = running.answering(2)
+        hung = running.pids()[2]
+        os.kill(hung, signal.SIGSTOP)
+        wait_gone([hung])
+        after: set[str] = set()
+        told = ""
+        until = time.monotonic() + WITHIN_S
+        while not after - before or 'worker="2"' not in told:
+            assert time.monotonic() < until, running.log.read_text()
+            with suppress(ConnectionResetError, http.client.RemoteDisconnected):
+                after.add(running.ask("/health/live")[0])
+                told = running.ask("/metrics")[1].decode()
+        events = [(line["event"], line.get("pid")) for line in running.lines() if line.get("worker") == 2]
+
+    assert ("worker hangs, and is ended", hung) in events
+    assert re.search(r'limnos_worker_starts{reason="hung",worker="2"} [1-9]', told)
+    assert 'limnos_worker_starts{reason="first",worker="2"} 1.0' in told
+
+
+def test_a_hung_worker_does_not_keep_the_others_from_stopping(tmp_path: Path) -> None:
+    """SIGTERM to the supervisor ends a worker that stands still, too, when the drain time is over."""
+    with workers(tmp_path) as running:
+        running.answering(2)
+        pids = running.pids()
+        os.kill(pids[1], signal.SIGSTOP)
+        running.process.terminate()
+        code = running.process.wait(WITHIN_S)
+        wait_gone(list(pids.values()))
+
+    assert code == 0
+
+
+def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
+    """Workers whose supervisor was killed stop by themselves."""
+    with workers(tmp_path) as running:
+        pids = list(running.pids().values())
+        running.process.kill()
+        running.process.wait(WITHIN_S)
+
+        wait_gone(pids)
+
+
+def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
+    """When the first worker fails before it ever served, nothing is tried for ever: exit code 1, and the log says why."""
+    code = f"{BROKEN}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
+    command = [sys.executable, "-c", code, "server", "start", "--data", str(tmp_path / "data"), "--workers", "2"]
+
+    done = subprocess.run(
+        [*command, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+
+    assert done.returncode == 1
+    assert "planted" in done.stderr
+    assert "ready" not in done.stdout
+
+
+def test_an_address_of_workers_is_taken(tmp_path: Path) -> None:
+    """A second server cannot share the address by mistake, however many workers it wants."""
+    with workers(tmp_path) as running:
+        address = running.uri.removeprefix("http://")
+        with pytest.raises(CannotListen):
+            listen(Settings(server=ServerSection(listen=address)))
+        done = subprocess.run(
+            [*LIMNOS, "server", "start", "--data", str(tmp_path / "other"), "--listen", address, "--workers", "2"],
+            capture_output=True, text=True, timeout=WITHIN_S, check=False,
+        )  # fmt: skip
+
+    assert done.returncode != 0
+    assert address in done.stderr

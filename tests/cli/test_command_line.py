@@ -1,0 +1,81 @@
+"""Options before a group's command, and variables whose names nothing reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import limnos
+from limnos.cli.command_line import VARIABLES, misspelt_variables
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+SOURCE = Path(limnos.__file__).parent
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("user", "list", "--output", "json"),
+        ("user", "--output", "json", "list"),
+        ("user", "--output=json", "list"),
+        ("user", "--metalake", "lake", "list", "--output", "json"),
+    ],
+    ids=str,
+)
+def test_options_stand_before_or_after_a_groups_command(fake: FakeServer, limnos: Run, words: tuple[str, ...]) -> None:
+    """Each order asks the same and answers the same."""
+    fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": []})
+
+    done = limnos(*words)
+
+    assert (done.code, done.result) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [
+        (("access", "--output", "table"), "limnos access explain --output table"),
+        (("user", "secret", "--output", "json"), "limnos user secret"),
+    ],
+    ids=str,
+)
+def test_options_without_a_command_are_told_where_they_go(run: Run, words: tuple[str, ...], hint: str) -> None:
+    """It is a mistake of usage that names the group's commands, not an unknown command of the option's name."""
+    done = run(*words)
+
+    assert done.code == 2
+    assert "options come after a command of" in done.err
+    assert hint in done.err
+    assert "nknown command" not in done.err
+
+
+def test_a_groups_help_is_still_its_help(run: Run) -> None:
+    """`--help` asks for the group's page, wherever it stands."""
+    assert run("access", "--help").code == 0
+    assert run("access", "--output", "table", "--help").code == 0
+
+
+def test_a_misspelt_variable_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the nearest name that is read; the command goes on. What is near none is somebody's own."""
+    monkeypatch.setenv("LIMNOS_URL", "http://elsewhere")
+    monkeypatch.setenv("LIMNOS_BACKUP_DIRECTORY", "x")
+
+    done = run("--version")
+
+    assert done.code == 0
+    assert done.err == "warning: the environment variable LIMNOS_URL is not read: did you mean LIMNOS_URI?\n"
+    assert misspelt_variables({"LIMNOS_TOKENFILE": "", "LIMNOS__SERVER__DATE": "", "LIMNOS_TEST_URI": ""}) == [
+        "the environment variable LIMNOS_TOKENFILE is not read: did you mean LIMNOS_TOKEN_FILE?"
+    ]
+
+
+def test_every_variable_that_is_read_is_known() -> None:
+    """No name that the sources spell is told as unread."""
+    texts = [file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py") if file.name != "words.py"]
+    named = {name for text in texts for name in re.findall(r"\bLIMNOS_[A-Z][A-Z_]*[A-Z]\b", text)}
+
+    assert {name for name in named if misspelt_variables({name: ""})} == set()
+    assert {"LIMNOS_URI", "LIMNOS_TOKEN"} <= named & VARIABLES

@@ -1,0 +1,86 @@
+"""Lance's libraries from a client: what they are told, what is refused before they are asked, and what is said where they are missing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from limnos.client import ArgumentError, AsyncClient, Client, DeniedError, NotFoundError, UnavailableError
+from tests.client.fake import FakeServer
+
+DESCRIBE = "/lance/v1/table/lance%24ml%24docs/describe?delimiter=%24&metalake=sea"
+DOCS = "lance.ml.docs"
+
+
+def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
+    """Every request of theirs carries the client's credential and metalake; nobody's carries no credential."""
+    with Client("http://h:1/", token="lim_1_x", metalake="sea") as client, Client("http://h:1", user="ana") as ana:
+        told, theirs = client.lance._door, ana.lance._door
+
+    assert told.properties == {
+        "uri": "http://h:1/lance", "header.Authorization": "Bearer lim_1_x", "header.x-limnos-metalake": "sea",
+    }  # fmt: skip
+    assert theirs.headers["Authorization"].startswith("Basic ")
+    assert "lim_1_x" not in repr(told)
+
+
+def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
+    """The server is asked first: who may not read is told so by the client's own error, and so is a table without data."""
+    fake.on("POST", DESCRIBE, {"error": "needs SELECT_TABLE", "code": 15}, status=403)
+    fake.on("POST", DESCRIBE, {"location": "/w/docs"})
+
+    with Client(fake.uri, metalake="sea") as client:
+        with pytest.raises(DeniedError):
+            client.lance.dataset(DOCS)
+        with pytest.raises(NotFoundError, match=r"lance\.ml\.docs was declared, and nothing was written"):
+            client.lance.dataset(DOCS)
+
+
+def test_a_version_or_a_tag(fake: FakeServer) -> None:
+    """A dataset is of one version or of one tag, in both clients."""
+    fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
+
+    async def both() -> None:
+        async with AsyncClient(fake.uri, metalake="sea") as client:
+            await client.lance.dataset(DOCS, version=3, tag="v")
+
+    with Client(fake.uri, metalake="sea") as client, pytest.raises(ArgumentError, match="not both"):
+        client.lance.dataset(DOCS, version=3, tag="v")
+    with pytest.raises(ArgumentError, match="not both"):
+        asyncio.run(both())
+
+
+def test_a_remote_database_needs_a_credential() -> None:
+    """LanceDB's remote clients do not connect as nobody, and the error says what to give."""
+    with Client("http://h:1") as client, pytest.raises(ArgumentError, match="token or a user"):
+        client.lance.remote("lance")
+
+
+def test_a_missing_library_is_named(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Lance's libraries the rest works, and the error says what to install."""
+    fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
+    for name in ("lance", "lancedb"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with Client(fake.uri, metalake="sea") as client:
+        assert client.lance.load(DOCS).version == 3
+        with pytest.raises(ImportError, match=r"pip install -e '\.\[lance\]'"):
+            client.lance.dataset(DOCS)
+        with pytest.raises(ImportError, match="pip install lancedb"):
+            client.lance.connect()
+
+
+def test_a_description_is_asked_for_again_when_the_server_says_so(fake: FakeServer) -> None:
+    """A server whose processes are all busy asks to come again: to describe a table is to read, so the client does; to drop one is not."""
+    busy = {"error": "Not done within 30 s, and nothing was changed: try again", "code": 17}
+    fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))
+    fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
+    fake.on("POST", DESCRIBE.replace("describe", "drop"), busy, status=503, headers=(("Retry-After", "0"),))
+
+    with Client(fake.uri, metalake="sea") as client:
+        assert client.lance.load(DOCS).version == 3
+        with pytest.raises(UnavailableError):
+            client.lance.drop(DOCS)
+    assert len(fake.asked) == 3

@@ -1,0 +1,67 @@
+"""An engine without Spark: it does what the target of a job is called. Started as the real one is, and speaks its wire."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from limnos.engine import wire
+from limnos.sqlpp.jobs import decode
+
+
+def serve(own: socket.socket) -> None:
+    """Answer one job."""
+    job = decode(wire.receive(own)[1])
+    if job.id == "die":
+        os._exit(3)
+    if job.id.startswith("rows"):
+        for at in range(int(job.id.split()[1])):
+            own.sendall(wire.encode_frame(wire.ROWS, f'{{"at":{at}}}\n"x"\n'.encode()))
+    if job.id == "refuse":
+        failure = wire.JobFailure(1077, "Cannot find dataset", 2, 5)
+        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
+    elif job.id == "unstarted":
+        failure = wire.JobFailure(3109, "The engine could not be started: no Java", again=True)
+        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
+    elif job.id == "unforeseen":
+        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(3102, "odd", failed=True))))
+    elif job.id == "told":
+        text = [START.jars, START.java_home, START.java_runtime, os.environ.get("LIMNOS__SPARK__CACHE")]
+        own.sendall(wire.encode_frame(wire.ROWS, msgspec.json.encode(text) + b"\n"))
+    elif job.id == "obey":
+        while own.recv(1):
+            pass
+        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(41, "cancelled"))))
+    elif job.id == "deaf":
+        time.sleep(600)
+    elif job.id == "environment":
+        text = " ".join(sorted(os.environ)) + " " + str(Path.cwd())
+        own.sendall(wire.encode_frame(wire.ROWS, msgspec.json.encode(text) + b"\n"))
+    own.sendall(wire.encode_frame(wire.DONE))
+    own.close()
+
+
+START: wire.EngineStart
+
+
+def main() -> None:
+    """Serve until nobody is there."""
+    global START
+    control = socket.socket(fileno=0)
+    START = msgspec.msgpack.decode(wire.receive(control)[1], type=wire.EngineStart)
+    os.chdir(START.scratch)
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, 4, 4)
+        if not data and not descriptors:
+            os._exit(0)
+        for descriptor in descriptors:
+            threading.Thread(target=serve, args=(socket.socket(fileno=descriptor),), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Compaction by an engine: the rows stay what they are, files become few, old states and what nobody names go."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from msgspec import structs
+
+from limnos.engine.compaction import SWEEP_EVERY_MS, sweep_plan
+from limnos.sqlpp.jobs import CompactionOptions
+from tests.engine.conftest import Do
+from tests.engine.live_engine import EngineDataverse
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
+
+TYPE = "{ id: bigint, v: bigint? }"
+OLD_S = 86_400
+
+
+def compact(
+    asking: EngineDataverse, do: Do, name: str, *, expires: bool = False, debris: bool = False
+) -> dict[str, int]:
+    """Compact a dataset; gives what the engine says that it did."""
+    now_ms = time.time_ns() // 1_000_000
+    tidying = CompactionOptions(
+        64 << 20, now_ms if expires else 0, keeps_after_ms=0, states_max=100,
+        debris_before_ms=now_ms - OLD_S * 500 if debris else None,
+    )  # fmt: skip
+    job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", tidying=tidying)
+    (told,) = do(asking.run(job))
+    assert isinstance(told, dict)
+    return told
+
+
+def counted(asking: EngineDataverse, name: str) -> tuple[int, int]:
+    """How many files of rows and of deletes a dataset has now."""
+    snapshot = asking.table(name).current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return int(snapshot.summary["total-data-files"] or 0), int(snapshot.summary["total-delete-files"] or 0)
+
+
+def directory_of(asking: EngineDataverse, name: str) -> Path:
+    """Where a dataset's files lie."""
+    return Path(urlsplit(asking.table(name).location()).path)
+
+
+def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None:
+    """After INSERT, UPSERT and DELETE one by one every row is there once, in one file without deletes; once more there is nothing to do."""
+    asking.make("many", TYPE, "id")
+    for number in range(4):
+        do(asking.insert("many", f"{{'id': {number}, 'v': {number}, 'open': [{number}]}}"))
+    do(asking.upsert("many", "[{'id': 1, 'v': 10}, {'id': 7}]"))
+    do(asking.delete("many", "t.id = 2"))
+    text = "select value m from many as m order by m.id"
+    before, files = do(asking.query(text)), counted(asking, "many")
+
+    told = compact(asking, do, "many")
+    again = compact(asking, do, "many")
+
+    assert len(before) == 4
+    assert files[0] > 3
+    assert files[1] > 0
+    assert told["rewritten"] == files[0]
+    assert counted(asking, "many") == (1, 0)
+    assert do(asking.query(text)) == before
+    assert again["rewritten"] == 0
+    do(asking.insert("many", "{'id': 2, 'v': 22}"))
+    assert do(asking.query("select value m.v from many as m where m.id = 2")) == [22]
+
+
+def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
+    """Former states and the files of theirs go, and a file that a killed statement left long ago; one of just now stays, and what is named."""
+    asking.make("old", TYPE, "id")
+    for number in range(3):
+        do(asking.insert("old", f"{{'id': {number}}}"))
+    data = directory_of(asking, "old") / "data"
+    left, fresh = data / "left.parquet", data / "fresh.parquet"
+    for each in (left, fresh):
+        each.write_bytes(b"what a killed statement left")
+    then = time.time() - OLD_S
+    for each in directory_of(asking, "old").rglob("*"):
+        if each != fresh:
+            os.utime(each, (then, then))  # the dataset's own, too: it is not their age that keeps them
+
+    told = compact(asking, do, "old", expires=True, debris=True)
+
+    assert told["debris"] == 1
+    assert (left.exists(), fresh.exists()) == (False, True)
+    assert len(asking.table("old").snapshots()) == 1
+    assert len([each for each in data.iterdir() if each.suffix == ".parquet"]) == 2
+    assert do(asking.query("select value o.id from old as o order by o.id")) == [0, 1, 2]
+    do(asking.insert("old", "{'id': 3}"))
+    assert len(asking.table("old").scan().to_arrow()) == 4
+    left.write_bytes(b"what another one left")
+    os.utime(left, (then, then))
+    assert compact(asking, do, "old", debris=True) == {"rewritten": 2, "written": 1, "debris": 0}  # not again so soon
+    assert len(asking.table("old").snapshots()) == 3
+
+
+@pytest.mark.parametrize(
+    "marks,before_ms,expected",
+    [
+        ([], 100, (100, "100")),
+        ([], None, (None, None)),
+        (["100"], None, (None, "100")),
+        (["100", "90"], 100 + SWEEP_EVERY_MS - 1, (None, "100")),
+        (["90", "100"], 100 + SWEEP_EVERY_MS, (100 + SWEEP_EVERY_MS, str(100 + SWEEP_EVERY_MS))),
+        (["500"], 100, (None, "500")),
+        (["x", "-1", "²"], 100, (100, "100")),
+    ],
+)
+def test_files_are_swept_once_a_day(
+    marks: list[str], before_ms: int | None, expected: tuple[int | None, str | None]
+) -> None:
+    """By what the states say; what is no number says nothing."""
+    assert sweep_plan(marks, before_ms) == expected
+
+
+def test_a_dataset_without_rows(asking: EngineDataverse, do: Do) -> None:
+    """There is nothing to do."""
+    asking.make("empty", TYPE, "id")
+
+    assert compact(asking, do, "empty", expires=True, debris=True) == {"rewritten": 0, "written": 0, "debris": 0}

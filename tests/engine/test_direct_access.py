@@ -1,0 +1,77 @@
+"""What Iceberg's library is asked for, as its own JSON."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from limnos.engine.direct_access import expression_of
+from limnos.engine.single_values import NoSingleValue
+from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.values.model import Date, DateTime, Integer, Value
+
+
+def _is(path: str, value: Value, by: str = "=") -> Condition:
+    return Condition(tuple(path.split(".")), by, value)  # type: ignore[arg-type]
+
+
+def test_keys_of_one_field_are_a_set() -> None:
+    """One condition, however many keys; of a single key it is an equality."""
+    assert expression_of([[_is("a.id", 1)], [_is("a.id", Integer(2))]]) == {
+        "type": "in", "term": "a.id", "values": [1, 2],
+    }  # fmt: skip
+    assert expression_of([[_is("id", "x")]]) == {"type": "eq", "term": "id", "value": "x"}
+
+
+def test_keys_of_several_fields() -> None:
+    """All of a key's conditions, of any key."""
+    found = expression_of([[_is("a", 1), _is("b", 2)], [_is("a", 3), _is("b", 4)]])
+
+    one, other = (
+        {
+            "type": "and",
+            "left": {"type": "eq", "term": "a", "value": a},
+            "right": {"type": "eq", "term": "b", "value": b},
+        }
+        for a, b in ((1, 2), (3, 4))
+    )
+    assert found == {"type": "or", "left": one, "right": other}
+
+
+def test_many_keys_nest_little() -> None:
+    """No reader of JSON has to go down a step for each key."""
+
+    def depth(node: object) -> int:
+        return 1 + max(map(depth, node.values()), default=0) if isinstance(node, dict) else 0
+
+    assert depth(expression_of([[_is("a", at), _is("b", at)] for at in range(64)])) <= 10
+
+
+@pytest.mark.parametrize("by, word", [("<", "lt"), ("<=", "lt-eq"), (">", "gt"), (">=", "gt-eq"), ("=", "eq")])
+def test_each_comparison_has_its_word(by: str, word: str) -> None:
+    """As Iceberg spells it."""
+    assert expression_of([[_is("n", 5, by)]]) == {"type": word, "term": "n", "value": 5}
+
+
+@pytest.mark.parametrize(
+    "value, said",
+    [
+        (Date(0), "1970-01-01"),
+        (DateTime(1), "1970-01-01T00:00:00.001000+00:00"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (-7, -7),
+        ("", ""),
+    ],
+)
+def test_values_as_iceberg_writes_them(value: Value, said: object) -> None:
+    """Alone and in a set."""
+    assert expression_of([[_is("k", value)]]) == {"type": "eq", "term": "k", "value": said}
+    assert expression_of([[_is("k", (value, value), "in")]]) == {"type": "in", "term": "k", "values": [said, said]}
+
+
+@pytest.mark.parametrize("value", [True, 0.5, b"x"])
+def test_what_has_no_word(value: Value) -> None:
+    """It goes the way of many objects."""
+    with pytest.raises(NoSingleValue):
+        expression_of([[_is("k", value)]])

@@ -1,0 +1,24 @@
+"""What the proofs measure and print: seconds until a node answers again, and how long a refusal takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.nodes.wire import WireAnswer
+
+
+def timed(work: Callable[[], WireAnswer]) -> tuple[WireAnswer, float]:
+    """Return an answer and how long it took."""
+    began = time.monotonic()
+    return work(), time.monotonic() - began
+
+
+def note(**seconds: float) -> None:
+    """Write down what was measured, for whoever runs the proofs."""
+    if path := os.environ.get("LIMNOS_TEST_FIGURES"):
+        with Path(path).open("a") as file:
+            file.writelines(json.dumps([name, round(value, 2)]) + "\n" for name, value in seconds.items())

@@ -1,0 +1,87 @@
+"""What stands for objects of another system, killed halfway: made, made by whoever makes the object, moved and dropped. The source goes on."""
+
+from __future__ import annotations
+
+from tests.faults.mutations import Case
+from tests.faults.rig import Rig
+from tests.nodes.wire import GRAVITINO, rename_body, table_body
+from tests.scripted_server import ScriptedAnswer
+
+TABLES = "/v1/namespaces/a/tables"
+
+
+def _far(rig: Rig) -> str:
+    """A catalog that shows a source with table `a.t`; it takes every change."""
+    name, source = f"far{rig.tag()}", rig.source
+    there = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
+    source.answers |= {
+        "GET /v1/config": ScriptedAnswer(body={}), "GET /v1/namespaces/a": ScriptedAnswer(body={"namespace": ["a"]}), f"GET {TABLES}/t": there,
+        f"POST {TABLES}": there, "POST /v1/tables/rename": ScriptedAnswer(204), f"DELETE {TABLES}/t": ScriptedAnswer(204),
+    }  # fmt: skip
+    properties = {"uri": f"http://127.0.0.1:{source.port}"}
+    rig.admin.do(
+        "POST", f"{GRAVITINO}/catalogs",
+        {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties},
+    )  # fmt: skip
+    return name
+
+
+def _owned(rig: Rig) -> str:
+    """The same, with something that stands for the table."""
+    far = _far(rig)
+    rig.admin.do("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", {"name": "admin", "type": "USER"})
+    return far
+
+
+def _names(rig: Rig, far: str) -> list[object]:
+    """What stands for anything, by name."""
+    (catalog,) = rig.rows(f"SELECT id FROM node WHERE name = '{far}' AND deleted = 0")
+    return [
+        name for (name,) in rig.rows(f"SELECT name FROM node WHERE zone = {catalog[0]} AND deleted = 0 ORDER BY name")
+    ]
+
+
+def _is(rig: Rig, far: str, *, before: list[str], after: list[str]) -> bool:
+    found = _names(rig, far)
+    assert found in (before, after), f"half: {found}"
+    return found == after
+
+
+def shadow_insert(rig: Rig) -> Case:
+    """Let something stand for a table and its namespace, to be owned."""
+    far = _far(rig)
+    body = {"name": "admin", "type": "USER"}
+    done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
+    return Case("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", body, done)
+
+
+def shadow_create(rig: Rig) -> Case:
+    """Make a table in the source, which its maker owns."""
+    far = _far(rig)
+    done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
+    return Case("POST", f"/iceberg/v1/lake.{far}/namespaces/a/tables", table_body("t"), done)
+
+
+def shadow_move(rig: Rig) -> Case:
+    """Rename a table in the source; what stands for it follows."""
+    far = _owned(rig)
+
+    def done() -> bool:
+        """A source that has renamed the table does not know it by its old name."""
+        is_done = _is(rig, far, before=["a", "t"], after=["a", "u"])
+        if is_done:
+            lost = {"error": {"message": "Table does not exist: a.t", "type": "NoSuchTableException", "code": 404}}
+            rig.source.answers["POST /v1/tables/rename"] = ScriptedAnswer(404, body=lost)
+        return is_done
+
+    return Case("POST", f"/iceberg/v1/lake.{far}/tables/rename", rename_body(("a", "t"), ("a", "u")), done, (404,))
+
+
+def shadow_drop(rig: Rig) -> Case:
+    """Drop a table in the source, and what stands for it."""
+    far = _owned(rig)
+    done = lambda: _is(rig, far, before=["a", "t"], after=["a"])  # noqa: E731 - short
+    return Case("DELETE", f"/iceberg/v1/lake.{far}/namespaces/a/tables/t", None, done, (204,))
+
+
+MUTATIONS = (shadow_insert, shadow_create, shadow_move, shadow_drop)

@@ -1,0 +1,78 @@
+"""What restrictions and plans write, killed halfway: a restriction set, set anew and removed; a plan begun and cancelled."""
+
+from __future__ import annotations
+
+import json
+
+from tests.faults.mutations import Case
+from tests.faults.rig import Rig
+from tests.nodes.planned_tables import plan, restriction_path, table_with_parts
+from tests.nodes.wire import namespace_body, namespace_path, table_body
+
+FIRST = {"filter": "id > 1", "masks": {}}
+SECOND = {"filter": "id > 2", "masks": {"id": "replace-with-null"}}
+
+
+def _table(rig: Rig) -> str:
+    tag = rig.tag()
+    rig.admin.do("POST", namespace_path(tag).rpartition("/")[0], namespace_body(tag))
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    return tag
+
+
+def _set(rig: Rig, tag: str) -> list[object]:
+    """What is told of each restriction of the table: whether it is the second one's filter, and how many masks it has."""
+    told = rig.admin.do("GET", restriction_path(tag).removesuffix("/r")).body["restrictions"]
+    return [("2" in json.dumps(each["filter"]), len(each["masks"])) for each in told]  # type: ignore[attr-defined]
+
+
+def _is(rig: Rig, tag: str, *, before: list[object], after: list[object]) -> bool:
+    found = _set(rig, tag)
+    assert found in (before, after), f"half: {found}"
+    return found == after
+
+
+def restriction_set(rig: Rig) -> Case:
+    """Restrict a table."""
+    tag = _table(rig)
+    return Case("PUT", restriction_path(tag), FIRST, lambda: _is(rig, tag, before=[], after=[(False, 0)]))
+
+
+def restriction_change(rig: Rig) -> Case:
+    """Set a restriction anew: the older terms or the newer, never some of each."""
+    tag = _table(rig)
+    rig.admin.do("PUT", restriction_path(tag), FIRST)
+    return Case("PUT", restriction_path(tag), SECOND, lambda: _is(rig, tag, before=[(False, 0)], after=[(True, 1)]))
+
+
+def restriction_remove(rig: Rig) -> Case:
+    """Take a restriction away."""
+    tag = _table(rig)
+    rig.admin.do("PUT", restriction_path(tag), FIRST)
+    return Case("DELETE", restriction_path(tag), None, lambda: _is(rig, tag, before=[(False, 0)], after=[]))
+
+
+def plan_begin(rig: Rig) -> Case:
+    """Begin a plan that is told in parts."""
+    path = table_with_parts(rig.admin, rig.tag())
+    kept = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
+    ((before,),) = rig.rows(kept)
+    return Case("POST", f"{path}/plan", {}, lambda: rig.rows(kept) != [(before,)])
+
+
+def plan_cancel(rig: Rig) -> Case:
+    """Cancel a plan."""
+    path = table_with_parts(rig.admin, rig.tag())
+    at = f"{path}/plan/{plan(rig.admin, path).body['plan-id']}"
+
+    def is_done() -> bool:
+        status = rig.admin.do("GET", at).body["status"]
+        assert status in ("completed", "cancelled"), status
+        return status == "cancelled"
+
+    return Case("DELETE", at, None, is_done, (204,))
+
+
+MUTATIONS = (restriction_set, restriction_change, restriction_remove)
+WITHOUT_CHANGES = (plan_begin, plan_cancel)
+"""They leave nothing in the feed, and move no clock."""

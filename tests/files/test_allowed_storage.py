@@ -1,0 +1,102 @@
+"""What the server allows: roots, the server's own directory, and addresses of object stores."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.files import AllowedStorage, allow_everything, root_of
+from limnos.model.errors import BadRequest, OutsideRoots
+
+DATA = "file:///srv/data"
+OURS = AllowedStorage(
+    (f"{DATA}/warehouse", "file:///mnt", "s3://b/k"), ("http://minio:9000",), (DATA,), (f"{DATA}/warehouse",)
+)
+WIDE = OURS._replace(roots=("file:///",))
+
+
+@pytest.mark.parametrize("location", [f"{DATA}/warehouse", "/srv/data/warehouse/x", "file:/mnt/x", "s3a://b/k/x"])
+def test_what_is_allowed(location: str) -> None:
+    """A root and what lies below it, however it is spelled."""
+    assert OURS.covers(location)
+    OURS.check_root(location)
+
+
+@pytest.mark.parametrize(
+    "location", ["/", "/srv", DATA, f"{DATA}/limnos.db", "/mnt2", "s3://b", "s3://b/kk", "gs://b/k", "s3://c/k"]
+)
+def test_what_is_not(location: str) -> None:
+    """Everything else is refused; the words name the flag, or that it is the server's own."""
+    with pytest.raises(OutsideRoots, match=r"--allow-root|server's own directory"):
+        OURS.check_root(location)
+
+
+@pytest.mark.parametrize("location", [DATA, f"{DATA}/limnos.db", f"{DATA}/warehouse2", "/srv/data/"])
+def test_the_servers_own_directory_is_never_open(location: str) -> None:
+    """Not even to somebody who allows the whole file system, except for the warehouse in it."""
+    assert not WIDE.covers(location)
+    assert WIDE.covers(f"{DATA}/warehouse/t")
+    assert WIDE.covers("file:///srv/data2")
+
+
+@pytest.mark.parametrize(
+    "location, holds", [("/srv", True), ("/", True), (DATA, True), ("/srv/x", False), (f"{DATA}/warehouse/t", False)]
+)
+def test_a_table_around_the_servers_directory(location: str, holds: bool) -> None:
+    """A table there would have the server's database among its files."""
+    assert WIDE.holds_server_files(location) is holds
+
+
+def test_a_catalogs_roots_are_narrowed() -> None:
+    """What it states beyond what is allowed does not count; a wider root leaves what is allowed of it."""
+    stated = ("file:///", "file:///mnt/a", "s3://b", "s3://c", "gs://x")
+
+    assert OURS.narrowed(stated) == (f"{DATA}/warehouse", "file:///mnt", "file:///mnt/a", "s3://b/k")
+    assert AllowedStorage(("s3://",)).narrowed(stated) == ("s3://b", "s3://c")
+    assert allow_everything().narrowed(stated) == stated
+
+
+@pytest.mark.parametrize(
+    "text, root", [("s3a://", "s3://"), ("/x/", "file:///x"), ("s3a://b/", "s3://b"), ("gs://", "gs://")]
+)
+def test_roots_have_one_spelling(text: str, root: str) -> None:
+    """A scheme alone is every bucket."""
+    assert root_of(text) == root
+
+
+PUBLIC = [
+    "https://s3.amazonaws.com", "https://s3.eu-central-1.amazonaws.com", "https://s3-us-west-2.amazonaws.com/", "https://S3.us-gov-west-1.amazonaws.com:443",
+    "https://s3.dualstack.us-east-1.amazonaws.com", "https://s3.cn-north-1.amazonaws.com.cn", "https://bucket.s3.eu-west-1.amazonaws.com",
+    "https://storage.googleapis.com", "https://acc.dfs.core.windows.net", "https://oss-cn-hangzhou.aliyuncs.com",
+    "https://0123abc.r2.cloudflarestorage.com", "http://minio:9000", "http://MINIO:9000/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("endpoint", PUBLIC)
+def test_endpoints_of_clouds_and_those_allowed(endpoint: str) -> None:
+    """The public clouds by https, and whatever address was allowed, to the port."""
+    OURS.check_endpoints({"s3.endpoint": endpoint})
+
+
+OTHERS = [
+    "http://127.0.0.1:9000", "http://minio", "https://minio:9000", "http://minio:9001", "http://s3.amazonaws.com", "https://s3.amazonaws.com:8443",
+    "https://x.elb.amazonaws.com", "https://s3.internal-lb.eu-west-1.elb.amazonaws.com", "https://ec2-1-2-3-4.compute-1.amazonaws.com",
+    "https://s3.amazonaws.com.evil.com", "https://evils3xamazonaws.com", "https://s3.amazonaws.com@127.0.0.1", "https://a:b@s3.amazonaws.com",
+    "https://s3.amazonaws.com#@x", "https://s3.amazonaws.com?x", "ftp://s3.amazonaws.com", "minio:9000", "http://[::1]:9000", "https://s3.amazonaws.com:x",
+    "http://169.254.169.254", "//minio:9000", " ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint", "gcs.service.host", "oss-endpoint"])
+@pytest.mark.parametrize("endpoint", OTHERS)
+def test_other_endpoints(name: str, endpoint: str) -> None:
+    """Anything else is refused in words that name the flag, under whichever name the property goes."""
+    with pytest.raises(BadRequest, match="--allow-endpoint"):
+        OURS.check_endpoints({name: endpoint})
+
+
+@pytest.mark.parametrize("region", ["x.evil.com", "a/b", "a@b", "a#", "x" * 64])
+def test_regions_lead_nowhere_else(region: str) -> None:
+    """A region is part of an address, and only a name."""
+    with pytest.raises(BadRequest, match="no region"):
+        OURS.check_endpoints({"s3.region": region})
+    OURS.check_endpoints({"s3.region": "eu-west-1"})

@@ -1,0 +1,85 @@
+"""Files that a caller names: a symbolic link opens no way out of the roots, nor into the server's own directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.files import AllowedStorage, allow_everything, read_within, refuse_alias
+from limnos.model.errors import BadRequest, MissingFile, TooLarge
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with a file in it, and a file beside it."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "in").write_bytes(b"in")
+    (tmp_path / "out").write_bytes(b"out")
+    return tmp_path / "root"
+
+
+def read(root: Path, name: str, *, allowed: AllowedStorage | None = None) -> bytes:
+    """Read a file of the root."""
+    return read_within(f"file://{root}/{name}", [f"file://{root}"], allowed or allow_everything(), bytes_max=10)
+
+
+@pytest.mark.parametrize("target", ["out", "none", "root/../out", "."])
+def test_a_link_out_has_nothing_behind_it(root: Path, tmp_path: Path, target: str) -> None:
+    """The words are those of a file that is missing, whatever the link leads to."""
+    (root / "link").symlink_to(tmp_path / target)
+
+    with pytest.raises(MissingFile) as out:
+        read(root, "link")
+    with pytest.raises(MissingFile) as none:
+        read(root, "none")
+    assert out.value.message == none.value.message.replace("/none", "/link")
+
+
+def test_links_within_are_followed(root: Path, tmp_path: Path) -> None:
+    """Also where the root itself is reached by a link; what is missing behind one goes by the name that was asked for."""
+    (tmp_path / "alias").symlink_to(root)
+    (root / "link").symlink_to("in")
+    (root / "broken").symlink_to("none")
+
+    assert read(root, "link") == read(tmp_path / "alias", "link") == read(tmp_path / "alias", "in") == b"in"
+    with pytest.raises(MissingFile, match="/broken"):
+        read(root, "broken")
+
+
+def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
+    """Its own directory may lie in a root; only what is open within it is read."""
+    for name in ("own", "own/open"):
+        (root / name).mkdir()
+        (root / name / "file").write_bytes(b"own")
+    (root / "link").symlink_to("own/file")
+    (root / "open").symlink_to("own/open/file")
+    kept = AllowedStorage((f"file://{root}",), kept=(f"file://{root}/own",), open_within=(f"file://{root}/own/open",))
+
+    assert read(root, "open", allowed=kept) == b"own"
+    with pytest.raises(MissingFile):
+        read(root, "link", allowed=kept)
+
+
+def test_a_limit_bounds_what_is_read(root: Path) -> None:
+    """As for every other read."""
+    (root / "large").write_bytes(bytes(11))
+
+    with pytest.raises(TooLarge):
+        read(root, "large")
+
+
+def test_a_second_name_of_a_place_is_refused(root: Path, tmp_path: Path) -> None:
+    """A link to another place within the roots, on the way or at the end; not one that leads to a root, or out of all."""
+    (root / "deep").mkdir()
+    (root / "link").symlink_to(root / "in")
+    (root / "way").symlink_to(root)
+    (root / "away").symlink_to(tmp_path / "out")
+    (tmp_path / "entry").symlink_to(root)
+    roots = [f"file://{root}", f"file://{tmp_path}/entry", "s3://lake"]
+
+    for name in ("root/in", "root/none/x", "root/deep", "entry/in", "root/away"):
+        refuse_alias(f"file://{tmp_path}/{name}", roots)
+    for name in ("root/link", "root/way/in", "root/way/deep/x", "entry/link"):
+        with pytest.raises(BadRequest, match="symbolic link"):
+            refuse_alias(f"file://{tmp_path}/{name}", roots)

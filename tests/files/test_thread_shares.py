@@ -1,0 +1,156 @@
+"""Threads for blocking calls: what is stuck holds up its own catalog and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.files import ThreadShares, run_in_own_thread
+from limnos.model.errors import ServiceUnavailable
+
+
+@pytest.fixture
+def stuck() -> Iterator[threading.Event]:
+    """What a stuck call waits for; in the end it is let go."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_results_and_errors_come_back() -> None:
+    """A call's value is returned, its error raised, a timeout of its own too."""
+
+    async def run() -> None:
+        shares = ThreadShares(timeout_s=60)
+        assert await shares.run("a", lambda: 7) == 7
+        for error in (ValueError, TimeoutError):
+            with pytest.raises(error):
+                await shares.run("a", _raise(error))
+
+    asyncio.run(run())
+
+
+def _raise(error: type[Exception]):  # noqa: ANN202
+    def call() -> None:
+        raise error
+
+    return call
+
+
+def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> None:
+    """A late call is Unavailable, the next ones at once when every thread is stuck; another share works all the while."""
+
+    async def run() -> None:
+        shares = ThreadShares(timeout_s=0.05, threads_max=2)
+        late = await asyncio.gather(*(shares.run("a", stuck.wait) for _ in range(2)), return_exceptions=True)
+        shares.timeout_s = 60
+        with pytest.raises(ServiceUnavailable, match="do not answer"):
+            await shares.run("a", lambda: 7)
+
+        assert [type(each) for each in late] == [ServiceUnavailable] * 2
+        assert await shares.run("b", lambda: 7) == 7
+
+    asyncio.run(run())
+
+
+def test_a_share_recovers(stuck: threading.Event) -> None:
+    """Once the stuck calls come back, their threads serve again."""
+
+    async def run() -> None:
+        shares = ThreadShares(timeout_s=0.05, threads_max=1)
+        with pytest.raises(ServiceUnavailable):
+            await shares.run("a", stuck.wait)
+        shares.timeout_s = 60
+        stuck.set()
+        for _ in range(10_000):
+            try:
+                assert await shares.run("a", lambda: 7) == 7
+            except ServiceUnavailable:
+                await asyncio.sleep(0.001)
+            else:
+                return
+        raise AssertionError("the share stays closed")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("way", ["late", "cancelled"])
+def test_what_comes_late_is_taken_back(stuck: threading.Event, way: str) -> None:
+    """What a call did after it was given up is undone, in its own thread."""
+    undone = threading.Event()
+
+    async def run() -> None:
+        shares = ThreadShares(timeout_s=0.05 if way == "late" else 60)
+        began = threading.Event()
+
+        def call() -> None:
+            began.set()
+            stuck.wait()
+
+        waiting = asyncio.create_task(shares.run("a", call, late=undone.set))
+        if way == "cancelled":
+            await asyncio.to_thread(began.wait)
+            waiting.cancel()
+        with pytest.raises((ServiceUnavailable, asyncio.CancelledError)):
+            await waiting
+        assert not undone.is_set()
+        stuck.set()
+
+    asyncio.run(run())
+
+    assert undone.wait(60)
+
+
+def test_what_is_in_time_stays() -> None:
+    """A call that was waited for is not undone."""
+    undone: list[int] = []
+
+    async def run() -> None:
+        await ThreadShares(timeout_s=60).run("a", lambda: None, late=lambda: undone.append(1))
+
+    asyncio.run(run())
+
+    assert undone == []
+
+
+def test_a_call_that_was_given_up_is_not_begun(stuck: threading.Event) -> None:
+    """Who waited for a thread in vain has done nothing, also later."""
+    ran = threading.Event()
+
+    async def run() -> None:
+        shares = ThreadShares(timeout_s=60, threads_max=1)
+        first = asyncio.create_task(shares.run("a", stuck.wait))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(shares.run("a", ran.set))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        stuck.set()
+        await first
+        await shares.run("a", lambda: None)
+
+    asyncio.run(run())
+
+    assert not ran.is_set()
+
+
+def test_threads_are_no_reason_to_stay(stuck: threading.Event) -> None:
+    """Threads that are stuck are daemons: nobody waits for them when the process ends."""
+
+    async def run() -> list[bool]:
+        shares = ThreadShares(timeout_s=60)
+        tasks = [asyncio.create_task(shares.run("a", stuck.wait)), asyncio.create_task(run_in_own_thread(stuck.wait))]
+        await asyncio.sleep(0)
+        found = [thread.daemon for thread in threading.enumerate() if thread.name.startswith("limnos-")]
+        for task in tasks:
+            task.cancel()
+        return found
+
+    found = asyncio.run(run())
+
+    assert len(found) >= 2
+    assert all(found)

@@ -1,0 +1,102 @@
+"""Commits that come a second time: what counts as made, and what is refused as before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.repeated_commits import build, check_unless_applied, is_applied
+from limnos.model.errors import BadRequest, CommitConflict
+from tests.formats.iceberg.samples import FILE, NOW, OTHER_UUID, T0, UUID, add, appended, commit, ref, table
+
+MAIN_AT: Callable[[int | None], Json] = lambda number: {  # noqa: E731
+    "type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": number,
+}  # fmt: skip
+SAME: Json = {"type": "assert-table-uuid", "uuid": UUID}
+ASKED: list[object] = [add(2, parent=1), ref(2)]
+NEEDS: list[object] = [SAME, MAIN_AT(100)]
+
+
+def again(base: Json, *asked: object, needs: list[object] | None = None) -> Json:
+    """Commit once more."""
+    return build(base, NEEDS if needs is None else needs, list(asked) or ASKED, now_ms=NOW, previous_location=FILE)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_own_commit_is_no_conflict(version: int) -> None:
+    """A commit that is sent again after it was made changes nothing and is not refused, in every format version."""
+    asked = (add(2, parent=1, version=version), ref(2))
+    made = commit(appended(1, version), *asked)
+
+    assert again(made, *asked) is made
+    check_unless_applied(made, NEEDS, list(asked))
+
+
+def test_first_commit_and_branches_and_tags() -> None:
+    """The same holds for the first snapshot of a table, for branches and tags, and for a snapshot that no reference is at."""
+    asked = (add(1), ref(1), ref(1, "dev"), ref(1, "v1", "tag"))
+    made = commit(table(), *asked)
+    staged = commit(appended(1), add(2, parent=1))
+
+    assert again(made, *asked, needs=[SAME, MAIN_AT(None)]) is made
+    assert again(staged, add(2, parent=1)) is staged
+
+
+def test_others_may_have_committed_since() -> None:
+    """A reference that has grown from the snapshot has it: the commit was made, and others after it."""
+    base = commit(commit(appended(2), add(3, parent=2), ref(3)), add(4, parent=3), ref(4))
+
+    assert again(base) is base
+
+
+def rolled_back() -> Json:
+    """Snapshot 2 is there, and main went back."""
+    return commit(appended(2), ref(1), now_ms=T0 + 2_500)
+
+
+def replaced() -> Json:
+    """Main went another way from the first snapshot."""
+    return commit(rolled_back(), add(3, parent=1), ref(3))
+
+
+REFUSED: list[tuple[str, Json, list[object], list[object]]] = [
+    ("rolled back", rolled_back(), ASKED, NEEDS),
+    ("on another way", replaced(), ASKED, NEEDS),
+    ("another manifest list", appended(2), [add(2, parent=1, **{"manifest-list": "s3://x"}), ref(2)], NEEDS),
+    ("another summary", appended(2), [add(2, parent=1, summary={"operation": "overwrite"}), ref(2)], NEEDS),
+    ("another table", appended(2), ASKED, [{"type": "assert-table-uuid", "uuid": OTHER_UUID}, MAIN_AT(100)]),
+    ("a schema that has moved", appended(2), ASKED, [*NEEDS, {"type": "assert-current-schema-id", "current-schema-id": 7}]),
+    ("a tag for a branch", appended(2), [add(2, parent=1), ref(2, "main", "tag")], NEEDS),
+    ("a missing branch", appended(2), [add(2, parent=1), ref(2), ref(2, "dev")], NEEDS),
+    ("something else", appended(2), [*ASKED, {"action": "set-properties", "updates": {"a": "b"}}], NEEDS),
+    ("no snapshot", appended(2), [ref(2)], NEEDS),
+    ("a stranger's snapshot", appended(2), [add(3, parent=1), ref(3)], NEEDS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("what, base, asked, needs", REFUSED, ids=[each[0] for each in REFUSED])
+def test_others_commits_are_refused_as_ever(what: str, base: Json, asked: list[object], needs: list[object]) -> None:
+    """Where anything differs from what was made, the refusal is the one that it always was."""
+    before = copy.deepcopy(base)
+
+    with pytest.raises((CommitConflict, BadRequest)):
+        again(base, *asked, needs=needs)
+    assert base == before
+
+
+def test_requirements_of_others_commits_hold_as_ever() -> None:
+    """Who looks at requirements alone refuses what was not made before."""
+    with pytest.raises(CommitConflict):
+        check_unless_applied(appended(2), NEEDS, [add(3, parent=1), ref(3)])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, 1, "x", [], {}, {"action": "add-snapshot"}, {"action": "add-snapshot", "snapshot": {"snapshot-id": []}}],
+)
+def test_malformed_updates_are_nobodys_commit(odd: object) -> None:
+    """What is no update is not taken for one that was made."""
+    assert not is_applied(appended(2), [], [*ASKED, odd])

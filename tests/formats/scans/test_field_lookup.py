@@ -1,0 +1,53 @@
+"""What names mean where a scan's schema is not the table's of today."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
+
+from limnos.formats.scans.field_lookup import FieldLookup
+
+THEN = Schema(
+    NestedField(1, "id", IntegerType()), NestedField(2, "paid", LongType()), NestedField(3, "a", StringType()), NestedField(4, "b", StringType()),
+    NestedField(5, "gone", DateType()),
+)  # fmt: skip
+TODAY = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "amount", LongType()), NestedField(3, "b", StringType()), NestedField(4, "a", StringType()),
+    NestedField(6, "new", DateType()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name,number",
+    [
+        ("paid", 2),  # as the snapshot has it
+        ("amount", 2),  # as the table has it
+        ("gone", 5),
+        (2, 2),
+        ("new", None),  # no row of the snapshot has it
+        ("id", None),  # a value of one type is none of the other
+        ("a", None),  # one column then, another today
+        ("b", None),
+    ],
+)
+def test_names_of_both_schemas_are_known(name: str | int, number: int | None) -> None:
+    """What is certain is found; of what may be either nothing is concluded."""
+    field = FieldLookup(THEN, today=TODAY, case_sensitive=True).field(name)
+
+    assert (None if field is None else field.field_id) == number
+
+
+@pytest.mark.parametrize("today", [None, TODAY], ids=["one schema", "two"])
+@pytest.mark.parametrize("name", ["nothing", "PAID", 77])
+def test_what_no_schema_has_is_no_name(name: str | int, today: Schema | None) -> None:
+    """A name, or a number, that neither schema has is an error."""
+    with pytest.raises(ValueError, match=str(name)):
+        FieldLookup(THEN, today=today, case_sensitive=True).field(name)
+
+
+def test_without_another_schema_names_are_its_own() -> None:
+    """One schema's names are found whatever their case, when that does not count."""
+    naming = FieldLookup(THEN, today=None, case_sensitive=False)
+
+    assert [naming.field(name).field_id for name in ("ID", "a", "B", "Paid")] == [1, 3, 4, 2]  # type: ignore[union-attr]

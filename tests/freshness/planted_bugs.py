@@ -1,0 +1,390 @@
+"""Bugs to plant: each takes one care out of the protocol, and the property must then fail.
+
+Named after the variations of the model that checks the protocol exhaustively at small scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from limnos.access.subjects import subject_of
+from limnos.model.entities import ChangeRow, ClockRow, Node
+from limnos.model.errors import StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.services.request import request_view
+from limnos.store import nodes, sqlite, tx, upkeep
+from limnos.store.changes import ChangeDraft
+from limnos.store.interface import KnownRevisions
+from limnos.store.sql import Load, Sql
+from limnos.view import facts, view
+from limnos.view.view import UNKNOWN, StoreView, ZoneState
+from tests.freshness.harness import LateStore
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+WIDE: dict[str, Plant] = {}
+"""Bugs that a life with everything in it brings to light."""
+FOCUS: dict[str, Plant] = {}
+"""Bugs that take a crowd around a few tables."""
+
+
+def plant(bug: Plant) -> Plant:
+    """Take a bug into the list, under its function's name."""
+    WIDE[bug.__name__.replace("_", " ")] = bug
+    return bug
+
+
+def plant_in_crowd(bug: Plant) -> Plant:
+    """Take a bug into the other list."""
+    FOCUS[bug.__name__.replace("_", " ")] = bug
+    return bug
+
+
+# --------------------------------------------------------------------------------------- what a change touches
+
+
+def _touch_less(patch: Patch, is_left: Callable[[ChangeRow, facts.Key], bool]) -> None:
+    """Leave keys out of what changes touch."""
+    real = facts.touched_keys
+    patch.setattr(view, "touched_keys", lambda change: [key for key in real(change) if not is_left(change, key)])
+
+
+def _names(change: ChangeRow, parent: int | None, name: str | None, key: facts.Key) -> bool:
+    return change.kind < Kind.USER and key[0] == "name" and key[1:] == (parent, change.name_space, name)
+
+
+@plant
+def names_not_touched(patch: Patch) -> None:
+    """A change drops no cached name."""
+    _touch_less(patch, lambda change, key: key[0] == "name")
+
+
+@plant
+def old_name_not_touched(patch: Patch) -> None:
+    """What was renamed is still found under its old name."""
+    _touch_less(patch, lambda change, key: _names(change, change.old_parent, change.old_name, key))
+
+
+@plant
+def new_name_not_touched(patch: Patch) -> None:
+    """The absence of the new name stays cached."""
+    _touch_less(patch, lambda change, key: _names(change, change.new_parent, change.new_name, key))
+
+
+@plant
+def owner_not_touched(patch: Patch) -> None:
+    """A transfer leaves the cached owner."""
+    _touch_less(patch, lambda change, key: key[0] == "owner" and change.operation == "own")
+
+
+@plant
+def rules_not_touched(patch: Patch) -> None:
+    """A grant or revoke leaves the role's cached rules."""
+    _touch_less(patch, lambda change, key: key[0] == "rules" and change.operation == "alter")
+
+
+@plant
+def roles_of_a_principal_not_touched(patch: Patch) -> None:
+    """Giving and taking a role leaves what the user is known to hold."""
+    _touch_less(patch, lambda change, key: key[0] == "roles")
+
+
+@plant
+def memberships_not_touched(patch: Patch) -> None:
+    """Joining and leaving leave what groups the user is known to be in."""
+    _touch_less(patch, lambda change, key: key[0] == "groups")
+
+
+@plant
+def dropped_roles_stay_held(patch: Patch) -> None:
+    """What names a dropped role, group or user among other things stays cached."""
+    patch.setattr(view, "touches_value", lambda change, key, value: False)
+
+
+@plant
+def user_state_not_touched(patch: Patch) -> None:
+    """A disabled user is still known as enabled."""
+    _touch_less(patch, lambda change, key: key[0] == "principal" and change.operation == "alter")
+
+
+@plant
+def tokens_not_touched(patch: Patch) -> None:
+    """A revoked token is still known as good."""
+    _touch_less(patch, lambda change, key: key[0] == "token")
+
+
+@plant
+def listings_not_touched(patch: Patch) -> None:
+    """A listing keeps what was dropped, and lacks what was made."""
+    _touch_less(patch, lambda change, key: key[0] == "listing")
+
+
+@plant
+def documents_not_touched(patch: Patch) -> None:
+    """A commit leaves the cached document."""
+    _touch_less(patch, lambda change, key: key[0] == "document")
+
+
+@plant
+def memos_not_forgotten(patch: Patch) -> None:
+    """Decisions are remembered when access moved."""
+    patch.setattr(StoreView, "_forget_memos", lambda self, zone: None)
+
+
+@plant
+def paths_not_forgotten(patch: Patch) -> None:
+    """What names resolved to is remembered when a name was taken away."""
+
+    class Keeping(dict[object, object]):
+        def clear(self) -> None:
+            """Keep."""
+
+    kept: dict[int, Keeping] = {}
+    patch.setattr(StoreView, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, Keeping()))
+
+
+@plant
+def scopes_not_forgotten(patch: Patch) -> None:
+    """What a metalake's or catalog's name meant is remembered when it was renamed."""
+    kept: dict[tuple[StoreView, object], object] = {}
+
+    def guess(of: StoreView, scope: object) -> object:
+        found = of.scopes.get(scope)
+        if found is not None:
+            kept[of, scope] = found
+        return kept.get((of, scope))
+
+    patch.setattr(request_view, "cached_scope", guess)
+
+
+@plant
+def fact_in_both_generations(patch: Patch) -> None:
+    """A fact that a load brings along again stays in the old generation, too, and comes back from there."""
+    real = StoreView._put
+
+    def put(self: StoreView, key: facts.Key, value: facts.Value) -> None:
+        before = self._old.get(key, view.ABSENT)
+        real(self, key, value)
+        if before is not view.ABSENT and key not in self._old:
+            self._old[key] = before
+
+    patch.setattr(StoreView, "_put", put)
+
+
+# ------------------------------------------------------------------------------------------- gates and loads
+
+
+@plant_in_crowd
+def no_ring_check(patch: Patch) -> None:
+    """A load is merged whatever changed since."""
+    patch.setattr(StoreView, "_is_current", staticmethod(lambda zone, key, value, revision: True))
+
+
+@plant_in_crowd
+def own_write_outlives_later_ones(patch: Patch) -> None:
+    """What a node wrote itself is kept at whatever revision comes, also at another node's later one."""
+
+    def take(self: StoreView, zone: ZoneState, revision: int) -> None:
+        for true_from, facts_written in zone.offered.items():
+            if true_from <= revision:
+                for key, value in facts_written.items():
+                    self._put(key, value)
+
+    patch.setattr(StoreView, "_take_offered", take)
+
+
+@plant_in_crowd
+def ring_trusted_past_its_end(patch: Patch) -> None:
+    """A load is merged though the ring has forgotten changes since."""
+    real = StoreView._is_current
+    patch.setattr(view, "RING_MAX", 0)
+
+    def is_current(zone: ZoneState, key: facts.Key, value: facts.Value, revision: int) -> bool:
+        later = {entry[0] for entry in zone.ring if entry[0] > revision}
+        return real(zone, key, value, max(revision, zone.revision - len(later)))
+
+    patch.setattr(StoreView, "_is_current", staticmethod(is_current))
+
+
+@plant_in_crowd
+def facts_then_changes(patch: Patch) -> None:
+    """A load reads facts, then changes, a snapshot each."""
+
+    async def load_async(
+        self: LateStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[object]]
+    ) -> object:
+        await self.pause()
+        found = self.real._drive(load())
+        await self.pause()
+        return self.real.gate(epoch, known), found
+
+    patch.setattr(LateStore, "load_async", load_async)
+
+
+@plant
+def pruned_feed_unnoticed(patch: Patch) -> None:
+    """The feed is pruned under a sleeping node, and the clock does not say how far."""
+    patch.setattr(upkeep, "PRUNE_CLOCKS", Sql("UPDATE clock SET pruned_to = pruned_to WHERE :before < 0"))
+    patch.setattr(upkeep, "PRUNE_CHANGES", Sql("DELETE FROM change"))
+
+
+@plant
+def pruned_feed_believed(patch: Patch) -> None:
+    """The view takes what is left of a pruned feed for all that happened."""
+    real = StoreView._apply
+
+    def advance(self: StoreView, clock: ClockRow, rows: tuple[ChangeRow, ...]) -> None:
+        zone = self.zones.get(clock.zone)
+        if zone is not None and UNKNOWN < zone.revision < clock.pruned_to:
+            zone.revision = clock.revision - len({row.revision for row in rows if row.zone == clock.zone})
+            real(self, zone, clock, [row for row in rows if row.zone == clock.zone])
+            return
+        before(self, clock, rows)
+
+    before = StoreView._advance_zone
+    patch.setattr(StoreView, "_advance_zone", advance)
+
+
+# ------------------------------------------------------------------------------------------ revisions and ids
+
+
+@plant
+def wall_clock(patch: Patch) -> None:
+    """The revision comes from a coarse clock: two commits may share one."""
+    real_run, real_keep = tx.MutationBatch.run, tx.MutationBatch._keep
+    ticks: dict[int, int] = {}
+
+    def run(self: tx.MutationBatch, permit: Permit[object], mutation: Callable[[tx.Tx], object]) -> object:
+        revision, access = self.clock(permit.zone)
+        ticks[permit.zone] = ticks.get(permit.zone, 0) + 1
+        if revision and ticks[permit.zone] % 2:
+            self._clocks[permit.zone] = (revision - 1, min(access, revision - 1))
+        try:
+            return real_run(self, permit, mutation)
+        except BaseException:
+            self._clocks[permit.zone] = (revision, access)
+            raise
+
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+        before = len(self._changes)
+        real_keep(self, zone, of, revision, access, account=account)
+        for row in self._changes[before:]:
+            row["ordinal"] += ticks[zone] * 1000  # type: ignore[index,operator]
+
+    patch.setattr(tx.MutationBatch, "run", run)
+    patch.setattr(tx.MutationBatch, "_keep", keep)
+
+
+@plant
+def gap(patch: Patch) -> None:
+    """The revision is drawn before the lock, and its neighbour is not committed yet."""
+    real = tx.MutationBatch._keep
+    drawn: dict[int, int] = {}
+
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+        drawn[zone] = drawn.get(zone, 0) + 1
+        real(self, zone, of, revision + drawn[zone] % 2, access, account=account)
+
+    patch.setattr(tx.MutationBatch, "_keep", keep)
+
+
+@plant
+def ids_reused(patch: Patch) -> None:
+    """A new table gets the id of a dropped one."""
+    real_drop, real_id = nodes.NodeWrites.drop, sqlite.SqliteSession.next_id
+    free: list[int] = []
+
+    def drop(self: nodes.NodeWrites, node: Node) -> None:
+        real_drop(self, node)
+        if node.kind is Kind.TABLE:
+            self.tx.count(Sql("DELETE FROM node WHERE id = :id"), {"id": node.id})
+            free.append(node.id)
+
+    patch.setattr(nodes.NodeWrites, "drop", drop)
+    patch.setattr(sqlite.SqliteSession, "next_id", lambda self: free.pop() if free else real_id(self))
+
+
+# ------------------------------------------------------------------------------------------ permits and rights
+
+
+@plant_in_crowd
+def permit_trusted(patch: Patch) -> None:
+    """The transaction does not compare access revisions."""
+    patch.setattr(tx.MutationBatch, "check", lambda self, permit: None)
+
+
+def _check_zones(patch: Patch, chosen: Callable[[Permit[object]], set[int]]) -> None:
+    def check(self: tx.MutationBatch, permit: Permit[object]) -> None:
+        if any(self.clock(zone)[1] != stamp for zone, stamp in permit.stamps if zone in chosen(permit)):
+            raise StalePermit
+
+    patch.setattr(tx.MutationBatch, "check", check)
+
+
+@plant_in_crowd
+def own_zone_only(patch: Patch) -> None:
+    """It compares the access revision of the zone that is written to only."""
+    _check_zones(patch, lambda permit: {permit.zone})
+
+
+@plant_in_crowd
+def metalake_only(patch: Patch) -> None:
+    """It compares the metalake's access revision only."""
+    _check_zones(patch, lambda permit: {zone for zone, _ in permit.stamps[1:2]})
+
+
+@plant_in_crowd
+def name_not_checked(patch: Patch) -> None:
+    """The mutation takes the permit's object under whatever name it has now."""
+    patch.setattr(nodes.NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
+
+
+@plant
+def quiet_catalogs(patch: Patch) -> None:
+    """Renaming a catalog or metalake does not move the access revision."""
+    real = nodes.NodeWrites.move
+
+    def place(self: nodes.NodeWrites, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
+        quiet = node.kind <= Kind.CATALOG
+        real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and not quiet)
+
+    patch.setattr(nodes.NodeWrites, "move", place)
+
+
+@plant_in_crowd
+def quiet_transfers(patch: Patch) -> None:
+    """Giving an object to another owner does not move the access revision."""
+    _quiet(patch, "own")
+
+
+@plant
+def quiet_disabling(patch: Patch) -> None:
+    """Disabling and altering users, roles and catalogs does not move the access revision."""
+    _quiet(patch, "alter")
+
+
+def _quiet(patch: Patch, operation: str) -> None:
+    real = tx.Tx.changed
+
+    def changed(self: tx.Tx, draft: ChangeDraft) -> None:
+        real(self, msgspec.structs.replace(draft, moves_access=False) if draft.operation == operation else draft)
+
+    patch.setattr(tx.Tx, "changed", changed)
+
+
+@plant
+def subjects_kept(patch: Patch) -> None:
+    """A user's roles and groups are remembered for ever."""
+    kept: dict[object, object] = {}
+
+    def remembered(of: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> object:
+        key = (of, metalake_id, user)
+        if key not in kept:
+            kept[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
+        return kept[key]
+
+    patch.setattr(request_view, "subject_of", remembered)

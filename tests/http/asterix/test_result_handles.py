@@ -1,0 +1,273 @@
+"""Results that are fetched later: deferred, async, their status, whose they are, how many, how long, on which node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from limnos.services.sqlpp.running_requests import LEASE_MS, REQUESTS
+from tests.http.asterix.test_compaction import sql
+from tests.http.asterix.test_locks import query
+from tests.http.asterix.wire import ask, refusal, rows, told
+from tests.http.driver import API, DriverAnswer, DriverNode
+from tests.http.iceberg.wire import node_over
+
+SLOW = "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c"
+MANY = "select value {'x': x, 's': repeat('y', 70000)} from range(1, 8) x"
+
+
+def handle_of(answer: DriverAnswer) -> str:
+    """The address in an answer that points to another."""
+    assert answer.status == 200, answer.body
+    handle = answer.json()["handle"]
+    assert isinstance(handle, str)
+    return handle
+
+
+def eventually(node: DriverNode, target: str, is_there: Callable[[DriverAnswer], bool]) -> DriverAnswer:
+    """Ask until an answer is as it should be in the end; what never is fails by the test's own time."""
+    while True:
+        answer = node.get(target)
+        if is_there(answer):
+            return answer
+        node.runner.run(asyncio.sleep(0.02))
+
+
+def done(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
+    """The last answer about the status of an async request."""
+    return eventually(node, handle_of(answer), lambda found: found.json()["status"] != "running")
+
+
+def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> None:
+    """The answer has no results but where they are; there they are as they would have been, as often as one likes."""
+    answer = ask(shared, "select value 1; select value {'a': missing};", mode="deferred", client_context_id="mine")
+
+    body = answer.json()
+    fetched = shared.get(handle_of(answer))
+    assert (body["status"], set(body)) == ("success", {"requestID", "clientContextID", "status", "handle"})
+    assert body["handle"].startswith("/query/service/result/")
+    found = fetched.json()
+    assert (found["results"], found["status"], found["clientContextID"]) == ([1, {}], "success", "mine")
+    assert (found["requestID"], found["metrics"]["resultCount"]) == (body["requestID"], 2)
+    assert shared.get(handle_of(answer)).body == fetched.body
+    assert b'\n  "a"' not in fetched.body
+
+
+def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
+    """Below the address that the client knows it by."""
+    body = {"statement": "select value 1", "mode": "deferred"}
+    plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002")
+    secret = shared.ask("POST", "/query/service", body, host="lake.example.com", x_forwarded_proto="https")
+
+    assert handle_of(plain).startswith("http://lake.example.com:19002/query/service/result/")
+    assert handle_of(secret).startswith("https://lake.example.com/query/service/result/")
+
+
+def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> None:
+    """Each row once, in its order; pretty where that is asked for."""
+    handle = handle_of(ask(shared, MANY, mode="deferred"))
+
+    found = shared.get(handle).json()["results"]
+    pretty = shared.get(f"{handle}?pretty=true")
+    assert [each["x"] for each in found] == list(range(1, 9))
+    assert pretty.json()["results"] == found
+    assert b'\n  "x": 1,' in pretty.body
+
+
+@pytest.mark.parametrize(
+    "query,parts",
+    [
+        ("select value 1 from range(1, 4000) x", 1),
+        ("select value repeat('y', 70000) from range(1, 6) x", 2),
+        ("select value repeat('y', 300000) from range(1, 3) x", 3),
+    ],
+)
+def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int) -> None:
+    """It lies in the store in parts of a size, not of a number of rows."""
+    handle = handle_of(ask(node, query, mode="deferred"))
+
+    assert sql(node, "SELECT count(*) FROM sqlpp_result") == [(parts,)]
+    assert node.get(handle).json()["status"] == "success"
+
+
+def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
+    """Discarded while it is read: what was sent is sent, and the end of the body is no success."""
+    handle = handle_of(ask(node, MANY, mode="deferred"))
+    sql(node, "DELETE FROM sqlpp_result WHERE number = 1")
+
+    answer = node.get(handle)
+
+    body = answer.json()
+    assert (answer.status, body["status"]) == (200, "fatal")
+    assert 0 < len(body["results"]) < 8
+    assert body["errors"] == [{"code": 1, "msg": "The result was discarded while it was read"}]
+
+
+def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
+    """Its status is told until it ends; then there is its result."""
+    answer = ask(node, "create dataverse later; select value 1", mode="async")
+
+    assert (answer.json()["status"], "/query/service/status/" in handle_of(answer)) == ("running", True)
+    last = done(node, answer).json()
+    assert last["status"] == "success"
+    assert node.get(last["handle"]).json()["results"] == [1]
+    assert rows(node, "use later") == []
+
+
+def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode) -> None:
+    """As an immediate request has."""
+    handle = handle_of(ask(node, "create dataverse a", mode="deferred"))
+
+    assert set(node.get(handle).json()) == {"requestID", "status", "metrics"}
+
+
+def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
+    """Deferred: in the answer itself, and nothing is kept. Async: by status and result, with what an immediate request would have been told."""
+    deferred = refusal(node, "select value 1; use gone", mode="deferred")
+    answer = ask(node, "select value 1; use gone", mode="async")
+
+    last = done(node, answer)
+    result = node.get(handle_of(answer).replace("/status/", "/result/"))
+    words = "ASX1063: Cannot find dataverse with name gone (in line 1, at column 21)"
+    assert deferred == (400, words)
+    assert (last.status, last.json()["status"], last.json()["errors"][0]["msg"]) == (200, "fatal", words)
+    assert told(result) == (400, words)
+
+
+def test_what_cannot_be_read_is_refused_at_once(shared: DriverNode) -> None:
+    """Nothing is kept for it."""
+    assert refusal(shared, "select value", mode="async")[1].startswith("ASX1001: ")
+    assert refusal(shared, "create dataverse a", mode="async", readonly=True)[1].startswith("ASX0044: ")
+
+
+def test_a_result_is_nobody_elses(node: DriverNode) -> None:
+    """Not there for anybody else, a service admin included; not for who has the name of a user that was removed."""
+    for user in ("ana", "bob"):
+        node.done("POST", f"{API}/lake/users", {"name": user})
+    handle = handle_of(ask(node, "select value 1", mode="deferred", user="ana"))
+    other = node.get("/query/service/result/none", user="bob")
+
+    assert node.get(handle, user="ana").json()["results"] == [1]
+    for user in ("bob", "admin"):
+        for method, target in (("GET", handle), ("DELETE", handle), ("GET", handle.replace("/result/", "/status/"))):
+            answer = node.ask(method, target, user=user)
+            assert (answer.status, answer.json()["errors"]) == (404, other.json()["errors"])
+    assert node.get(handle, user=None).status == 401
+    node.done("DELETE", f"{API}/lake/users/ana")
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    assert node.get(handle, user="ana").status == 404
+
+
+def test_a_result_is_discarded(node: DriverNode) -> None:
+    """It is not there any more, and its place is free."""
+    handle = handle_of(ask(node, "select value 1", mode="deferred"))
+
+    assert node.delete(handle).status == 200
+    assert node.get(handle).status == node.delete(handle).status == 404
+
+
+def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
+    """The request is gone from the list, and from the store."""
+    answer = ask(node, SLOW, mode="async")
+    result = handle_of(answer).replace("/status/", "/result/")
+    running = node.get(result)
+
+    assert (running.status, running.json()["status"]) == (409, "running")
+    assert node.delete(result).status == 200
+    assert eventually(node, "/admin/requests/running", lambda found: found.json() == []).status == 200
+    assert node.get(handle_of(answer)).status == 404
+
+
+def test_an_async_request_is_ended_by_its_clients_id(node: DriverNode) -> None:
+    """Its status says so."""
+    answer = ask(node, SLOW, mode="async", client_context_id="slow")
+
+    cancelled = node.delete("/admin/requests/running?client_context_id=slow")
+    assert cancelled.json() == {"cancelled": [answer.json()["requestID"]]}
+    last = done(node, answer).json()
+    assert (last["status"], last["errors"][0]["msg"]) == ("fatal", "ASX0041: The request was cancelled")
+
+
+def test_an_async_request_has_its_deadline(node: DriverNode) -> None:
+    """Its status is `timeout`."""
+    last = done(node, ask(node, SLOW, mode="async", timeout="100ms")).json()
+
+    assert (last["status"], last["errors"][0]["msg"][-9:]) == ("timeout", "was ended")
+
+
+def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """429 with what to do; others are not held up, and a discarded one makes room."""
+    services = node.built.services
+    monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_max=2))
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    handles = [handle_of(ask(node, "select value 1", mode=mode)) for mode in ("deferred", "async")]
+
+    status, message = refusal(node, "select value 1", mode="async")
+    assert (status, "sqlpp.results_max" in message) == (429, True)
+    assert ask(node, "select value 1", mode="deferred", user="ana").status == 200
+    assert node.delete(handles[0]).status == 200
+    assert ask(node, "select value 1", mode="deferred").status == 200
+
+
+def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """413, and nothing is left of the one that did not fit."""
+    services = node.built.services
+    monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_bytes_max=300_000))
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    status, message = refusal(node, MANY, mode="deferred")
+    assert (status, "sqlpp.results_bytes_max" in message) == (413, True)
+    assert ask(node, "select value 1", mode="deferred").status == 200
+    late = done(node, ask(node, MANY, mode="async", user="admin")).json()
+    assert "sqlpp.results_bytes_max" in late["errors"][0]["msg"]
+
+
+def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all their parts; those that are not old stay."""
+    services = node.built.services
+    kept = handle_of(ask(node, "select value 1", mode="deferred"))
+    monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_keep_ms=-LEASE_MS))
+    old = handle_of(ask(node, MANY, mode="deferred"))
+    at = services.store.time.now_ms()
+    monkeypatch.setattr(services.store.time, "now_ms", lambda: at + LEASE_MS + 1)
+    requests = REQUESTS.of(services)
+
+    swept = node.runner.run(services.store.submit(requests.permit, lambda tx: tx.requests.expire(10)))
+    assert swept == 1
+    assert node.get(kept).status == 200
+    assert node.get(old).status == 404
+    assert query(node, "SELECT count(*) FROM sqlpp_result") == [1]
+
+
+def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> None:
+    """Two nodes over one store: status, result, list and cancellation are had from either."""
+    with node_over(tmp_path) as node, node_over(tmp_path) as other:
+        handle = handle_of(ask(node, "select value 1", mode="deferred"))
+        answer = ask(node, SLOW, mode="async", client_context_id="slow")
+
+        assert other.get(handle).json()["results"] == [1]
+        assert other.get(handle_of(answer)).json()["status"] == "running"
+        assert [each["clientContextID"] for each in other.get("/admin/requests/running").json()] == ["slow"]
+        assert other.delete("/admin/requests/running?client_context_id=slow").status == 200
+        assert done(node, answer).json()["errors"][0]["msg"] == "ASX0041: The request was cancelled"
+
+
+def test_what_a_dead_node_ran_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease is out: the status says so, its result is gone, and nobody lists it."""
+    with node_over(tmp_path) as node, node_over(tmp_path) as other:
+        answer = ask(node, SLOW, mode="async")
+        at = other.built.services.store.time.now_ms()
+        monkeypatch.setattr(other.built.services.store.time, "now_ms", lambda: at + LEASE_MS + 1)
+
+        status = other.get(handle_of(answer))
+        result = other.get(handle_of(answer).replace("/status/", "/result/"))
+        assert (status.status, status.json()["status"], status.json()["errors"][0]["msg"][:8]) == (
+            200,
+            "fatal",
+            "ASX3102:",
+        )
+        assert result.status == 410
+        assert other.get("/admin/requests/running").json() == []

@@ -1,0 +1,77 @@
+"""What tests of catalogs that show another system share: changes as Gravitino has them, lists, and a source that goes away and comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from tests.bridges import Bridge
+from tests.http.driver import API, DriverNode
+
+Asked = tuple[str, str, object]
+"""Method, path and body of a request."""
+BACK_S = 60
+"""How long a source may take to be reached again: far more than it needs."""
+
+
+def updates(*changes: dict[str, object]) -> dict[str, object]:
+    """The body of an alter."""
+    return {"updates": list(changes)}
+
+
+def change(kind: str, *path: str, **fields: object) -> dict[str, object]:
+    """A change, of a column if there is a path."""
+    return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
+
+
+def set_to(name: str, value: str) -> dict[str, object]:
+    """The change of a property."""
+    return change("setProperty", property=name, value=value)
+
+
+def removed(name: str) -> dict[str, object]:
+    """The end of a property."""
+    return change("removeProperty", property=name)
+
+
+def listed(node: DriverNode, path: str, *, user: str = "admin") -> list[str]:
+    """The names of a list."""
+    answer = node.get(path, user=user)
+    assert answer.status == 200, answer.body
+    return [each["name"] for each in answer.json()["identifiers"]]
+
+
+def wait_for(node: DriverNode, path: str) -> None:
+    """Ask until the source answers: connections come back after a pause."""
+    ends = time.monotonic() + BACK_S
+    while node.get(path).status != 200:
+        assert time.monotonic() < ends, "the source is not back"
+
+
+def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], known: str, unable: str) -> None:
+    """Cut a source off and mend it: what is asked is 502 meanwhile, and nothing of where it is is told; who is `unable` is refused, what is `known` here answers."""
+    bridge.cut()
+    try:
+        for method, path, body in asked:
+            away = node.ask(method, path, body)
+            assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
+            assert str(bridge.port) not in away.body.decode()
+            assert node.ask(method, path, body, user=unable).status == 403
+        assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
+        assert node.get(known).status == 200
+    finally:
+        bridge.mend()
+
+
+def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: Asked) -> None:
+    """Let a source fall silent and speak again: who looks is told in time, and of a change it may be unknown what became of it."""
+    bridge.silent = True
+    try:
+        began = time.monotonic()
+        assert node.get(looks).status == 502
+        assert node.ask(*changes).status in (500, 502)
+        assert time.monotonic() - began < BACK_S  # limits are seconds
+    finally:
+        bridge.silent = False
+        bridge.cut()
+        bridge.mend()

@@ -1,0 +1,48 @@
+"""Many users at once: each is done by itself, and what was wrong with one keeps no other back."""
+
+from __future__ import annotations
+
+from tests.http.driver import API, DriverNode
+
+BULK = "/api/bulk/metalakes/lake/users"
+
+
+def test_users_are_added_and_removed(node: DriverNode) -> None:
+    """Those that can be are added and removed; the others are told by their place, with the error that one alone would get."""
+    asked = [
+        {"name": "ana", "externalId": "1"},
+        {"name": "admin"},
+        {"name": ""},
+        {"name": "bob", "enabled": False},
+        {"name": "ana"},
+    ]
+    added = node.done("POST", f"{BULK}/add", {"users": asked})
+    removed = node.done("POST", f"{BULK}/remove", {"names": ["ana", "gone", "bob", "admin"]})
+
+    assert [(each["name"], each.get("externalId"), each["enabled"]) for each in added["users"]] == [
+        ("ana", "1", True),
+        ("bob", None, False),
+    ]
+    assert [(each["index"], each["name"], each["code"]) for each in added["errors"]] == [
+        (1, "admin", 1004),
+        (2, "", 1001),
+        (4, "ana", 1004),
+    ]
+    assert added["summary"] == {"total": 5, "succeeded": 2, "failed": 3}
+    assert removed["names"] == ["ana", "bob"]
+    assert [(each["index"], each["type"]) for each in removed["errors"]] == [
+        (1, "NoSuchUserException"),
+        (3, "IllegalArgumentException"),
+    ]
+    assert "ana" not in node.done("GET", f"{API}/lake/users")["names"]
+
+
+def test_how_many_is_bounded(node: DriverNode) -> None:
+    """None and more than a hundred are refused, and nothing is done."""
+    many = [{"name": f"u{number}"} for number in range(101)]
+
+    for body in ({"users": []}, {"users": many}):
+        answer = node.ask("POST", f"{BULK}/add", body)
+        assert answer.status == 400
+        assert "1 to 100 users" in answer.json()["message"]
+    assert "u1" not in node.done("GET", f"{API}/lake/users")["names"]

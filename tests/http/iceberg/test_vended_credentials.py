@@ -1,0 +1,352 @@
+"""Vended credentials over Iceberg REST: for whom, for which place, until when; and what is never in any answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+
+from limnos.config.storage import StorageSection
+from limnos.services.vending.credentials import VENDOR
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, set_properties, space_path, table_path
+from tests.objects import BUCKET, ObjectStoreServer, objects
+
+pytestmark = pytest.mark.integration  # an object store is served
+ROOT = "/iceberg/v1/lake.cloud"
+TABLE = table_path("a", "t", root=ROOT)
+SHOP = table_path("a", "t2", root=ROOT)
+ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
+SECRETS = ("secret", "role/tables")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStoreServer]:
+    """An object store with a token service."""
+    with objects() as found:
+        yield found
+
+
+@pytest.fixture
+def node(store: ObjectStoreServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out credentials; ana reads, ben writes, eve does both."""
+    store.is_away = False
+    storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    place = f"s3://lake/{request.node.name.partition('[')[0]}"
+    with node_at(tmp_path / "data", storage=storage) as running:
+        make_catalog(running, "cloud", {**store.properties, "warehouse": place})
+        running.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
+        for name in ("t", "t2"):
+            body = {"name": name, "schema": SCHEMA, "location": f"{place}/{name}"}
+            running.done("POST", f"{space_path('a', root=ROOT)}/tables", body)
+        use = "use_catalog use_schema"
+        grant(running, "ana", f"{use} select_table", kind="CATALOG", on="cloud")
+        grant(running, "ben", f"{use} modify_table", kind="CATALOG", on="cloud")
+        grant(running, "eve", f"{use} select_table modify_table create_table", kind="CATALOG", on="cloud")
+        yield running
+
+
+def make_catalog(node: DriverNode, name: str, properties: dict[str, str]) -> None:
+    """Make an Iceberg catalog."""
+    body = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+
+def load(node: DriverNode, user: str = "admin", path: str = TABLE, **headers: str) -> DriverAnswer:
+    """Load a table as clients do that want credentials."""
+    return node.get(path, user=user, **ASKED, **headers)
+
+
+def keys_of(answer: DriverAnswer) -> tuple[str, str, str]:
+    """The credentials in an answer; in its configuration and beside it they are the same."""
+    assert answer.status == 200, answer
+    (entry,) = answer.json()["storage-credentials"]
+    config = entry["config"]
+    if "config" in answer.json():
+        assert answer.json()["config"] == config
+    return config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"]
+
+
+def outcome(client: Any, verb: str, key: str) -> str:  # noqa: ANN401 - boto3 has no types
+    """What becomes of a request to the store: `ok` or its refusal."""
+    calls = {
+        "read": lambda: client.get_object(Bucket=BUCKET, Key=key),
+        "write": lambda: client.put_object(Bucket=BUCKET, Key=key, Body=b"x"),
+        "delete": lambda: client.delete_object(Bucket=BUCKET, Key=key),
+        "list": lambda: client.list_objects_v2(Bucket=BUCKET, Prefix=key),
+    }
+    try:
+        calls[verb]()
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return "ok"
+
+
+def opened(store: ObjectStoreServer, answer: DriverAnswer, place: str) -> dict[str, str]:
+    """What the credentials of an answer open at a place: reading rows and metadata, writing, deleting, listing."""
+    owner = store.client()
+    for name in ("data/f", "metadata/f"):
+        owner.put_object(Bucket=BUCKET, Key=f"{place}/{name}", Body=b"x")
+    owner.close()
+    client = store.client(*keys_of(answer))
+    asked = {"rows": ("read", "data/f"), "metadata": ("read", "metadata/f"), "write": ("write", "data/g"),
+             "delete": ("delete", "data/g"), "list": ("list", "data/")}  # fmt: skip
+    found = {what: outcome(client, verb, f"{place}/{name}") for what, (verb, name) in asked.items()}
+    client.close()
+    return found
+
+
+def place_of(node: DriverNode, path: str = TABLE) -> str:
+    """Where a table lies in the bucket."""
+    return str(node.get(path).json()["metadata"]["location"]).removeprefix("s3://lake/")
+
+
+EVERYTHING = dict.fromkeys(("rows", "metadata", "write", "delete", "list"), "ok")
+NOTHING = dict.fromkeys(EVERYTHING, "AccessDenied")
+NO_WRITES = {"write": "AccessDenied", "delete": "AccessDenied"}
+
+
+@pytest.mark.parametrize(
+    "user, expected",
+    [
+        ("admin", EVERYTHING),
+        ("eve", EVERYTHING),
+        ("ana", EVERYTHING | NO_WRITES),
+        ("ben", EVERYTHING | {"rows": "AccessDenied"}),
+    ],
+)
+def test_credentials_open_what_rights_open(
+    store: ObjectStoreServer, node: DriverNode, user: str, expected: dict[str, str]
+) -> None:
+    """Who may read reads, who may write writes, and who may write alone sees no rows; renewed credentials are no different."""
+    for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
+        assert opened(store, answer, place_of(node)) == expected
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
+    """Not the table whose place only begins alike, not the catalog's own warehouse, and their names are not listed."""
+    answer, place = load(node), place_of(node)
+    assert place_of(node, SHOP) == f"{place}2"
+
+    assert opened(store, answer, f"{place}2") == NOTHING
+    assert opened(store, answer, f"{place.rpartition('/')[0]}/else") == NOTHING
+    client = store.client(*keys_of(answer))
+    assert [outcome(client, "list", prefix) for prefix in ("", place, f"{place}2", f"{place}2/")] == [
+        "AccessDenied"
+    ] * 4
+    assert [outcome(client, verb, place) for verb in ("read", "write")] == ["AccessDenied"] * 2
+    client.close()
+
+
+def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
+    """When they are over they open nothing."""
+    answer = load(node)
+    store.end_all()
+
+    assert opened(store, answer, place_of(node)) == NOTHING
+
+
+def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
+    """Without a right to the table there is no answer to have credentials in, over either route."""
+    grant(node, "cid", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
+
+    for path in (TABLE, f"{TABLE}/credentials"):
+        for user in ("cid", "nobody"):
+            answer = node.get(path, user=user, **ASKED)
+            assert answer.status in (403, 404), answer
+            assert b"s3." not in answer.body
+
+
+def test_who_does_not_ask_gets_none(node: DriverNode) -> None:
+    """Without the header, and where only signing is asked for, the answer is as ever; and so in a catalog without a role."""
+    for headers in ({}, {"x_iceberg_access_delegation": "remote-signing"}):
+        answer = node.get(TABLE, **headers)
+        assert answer.json()["config"] == {}
+        assert "storage-credentials" not in answer.json()
+    node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["a"]})
+    node.done("POST", "/iceberg/v1/lake.main/namespaces/a/tables", {"name": "t", "schema": SCHEMA})
+    plain = "/iceberg/v1/lake.main/namespaces/a/tables/t"
+    assert load(node, path=plain).json()["config"] == {}
+    assert node.done("GET", f"{plain}/credentials") == {"storage-credentials": []}
+
+
+def test_the_catalogs_own_keys_are_in_no_answer(store: ObjectStoreServer, node: DriverNode) -> None:
+    """Neither its secret, nor the role, nor any key that is not the session's."""
+    staged = {"name": "s", "schema": SCHEMA, "stage-create": True}
+    answers = [
+        load(node), node.get(f"{TABLE}/credentials"),
+        node.ask("POST", f"{space_path('a', root=ROOT)}/tables", staged, **ASKED),
+    ]  # fmt: skip
+
+    for answer in answers:
+        text = answer.body.decode().replace("s3.secret-access-key", "").replace("s3.access-key-id", "")
+        assert keys_of(answer)[0] != "key"
+        assert not [secret for secret in SECRETS if secret in text]
+
+
+def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServer, node: DriverNode) -> None:
+    """STS is asked once for a table and its rights; who has other rights, and another table, get others."""
+    before = store.asked["sts"]
+
+    assert keys_of(load(node)) == keys_of(load(node, "eve")) == keys_of(load(node))
+    assert len({keys_of(load(node, user)) for user in ("admin", "ana", "ben")}) == 3
+    assert keys_of(load(node, path=SHOP)) != keys_of(load(node))
+    assert store.asked["sts"] - before == 4
+
+
+def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
+    """The tag of an answer with credentials holds as long as these are given, and never for somebody with other rights, or none."""
+    first = load(node)
+    tag = first.headers["etag"]
+    held = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
+    plain = node.get(TABLE).headers["etag"]
+    VENDOR.of(node.built.services)._kept.clear()
+
+    assert held == [304, 304, 200]
+    assert tag != plain
+    assert load(node, if_none_match=plain).status == 200
+    assert load(node, if_none_match=tag).status == 200
+
+
+def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
+    """Rights that were taken away, and given, show in the next answer, and no finished answer with credentials is sent again."""
+    kept = node.built.application.kept
+    for _ in range(3):
+        load(node, "ana")
+    assert not [each for each in (*kept._young.values(), *kept._old.values()) if b"session-token" in each.body]
+    grant(node, "ana", "modify_table", kind="CATALOG", on="cloud")
+    wider = keys_of(load(node, "ana"))
+
+    assert wider == keys_of(load(node, "eve"))
+    grant(node, "ana", "select_table", kind="CATALOG", on="cloud", condition="deny")
+    assert keys_of(load(node, "ana")) == keys_of(load(node, "ben"))
+
+
+def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
+    """503 with words for who wants credentials, nothing made, and everybody else goes on."""
+    store.is_away = True
+    tables = f"{space_path('a', root=ROOT)}/tables"
+    body = {"name": "new", "schema": SCHEMA}
+    refused = [
+        load(node), node.get(f"{TABLE}/credentials"), node.ask("POST", tables, body, **ASKED),
+        node.ask("POST", tables, {**body, "stage-create": True}, **ASKED),
+    ]  # fmt: skip
+
+    assert [answer.status for answer in refused] == [503] * 4
+    assert {answer.json()["error"]["type"] for answer in refused} == {"ServiceUnavailableException"}
+    assert all("token service does not answer" in answer.json()["error"]["message"] for answer in refused)
+    assert all("retry-after" in answer.headers for answer in refused)
+    assert node.get(TABLE).status == 200
+    assert node.ask("HEAD", f"{tables}/new").status == 404
+    assert node.ask("POST", TABLE, {"updates": [set_properties(a="b")]}, **ASKED).status == 200
+
+
+def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer, node: DriverNode) -> None:
+    """What has less than half of its life before it is renewed, and given all the same when it can't be."""
+    first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
+    (wanted,) = vendor._kept
+    vendor._kept[wanted] = vendor._kept[wanted]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
+    store.is_away = True
+    older = keys_of(load(node))
+    store.is_away = False
+
+    assert older == first
+    assert keys_of(load(node)) != first
+
+
+def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
+    """Who makes a table gets what opens its place, also before the commit that ends a staged create."""
+    tables = f"{space_path('a', root=ROOT)}/tables"
+    for body in ({"name": "made", "schema": SCHEMA}, {"name": "staged", "schema": SCHEMA, "stage-create": True}):
+        answer = node.ask("POST", tables, body, user="eve", **ASKED)
+        place = answer.json()["metadata"]["location"].removeprefix("s3://lake/")
+        assert opened(store, answer, place) == EVERYTHING
+
+
+@pytest.mark.parametrize("where", ["", "/below", "/.."])
+def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str) -> None:
+    """Where another table lies, in it, or where its files would lie below, no credentials are given out before the commit."""
+    place = f"s3://lake/{place_of(node)}{where}".replace("/t/..", "")
+    body = {"name": "thief", "schema": SCHEMA, "stage-create": True, "location": place}
+    answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)
+
+    assert "storage-credentials" not in answer.json()
+    assert b"session-token" not in answer.body
+
+
+@pytest.mark.parametrize("name", ["*", "a?", "${aws:username}", "t*", "a$b"])
+def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name: str) -> None:
+    """A wildcard or a variable in a location opens nothing; the table itself is like any other."""
+    place = f"s3://lake/{place_of(node).rpartition('/')[0]}/{name}"
+    body = {"name": "wild", "schema": SCHEMA, "location": place}
+    answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)
+
+    assert answer.status == (400 if "?" in name else 200), answer
+    assert b"session-token" not in answer.body
+
+
+def test_what_a_view_lends_is_no_files(node: DriverNode) -> None:
+    """Who may load a table only through a view gets its metadata as ever, and no keys to its rows."""
+    version = {
+        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
+        "representations": [{"type": "sql", "dialect": "spark", "sql": "select * from a.t"}],
+    }  # fmt: skip
+    body = {"name": "v", "schema": SCHEMA, "view-version": version, "properties": {}}
+    node.done("POST", f"{space_path('a', root=ROOT)}/views", body)
+    grant(node, "dan", "use_catalog use_schema select_view", kind="CATALOG", on="cloud")
+    answer = load(node, "dan", f"{TABLE}?referenced-by=a%1Fv")
+    renewed = node.get(f"{TABLE}/credentials?referenced-by=a%1Fv", user="dan")
+
+    assert answer.status == 200
+    assert answer.json()["config"] == {}
+    assert (renewed.status, renewed.json()) == (200, {"storage-credentials": []})
+    assert load(node, "dan").status == 403
+
+
+def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: DriverNode) -> None:
+    """When the catalog's roots leave a table outside, nothing more is given out for it."""
+    keys_of(load(node))
+    edit = {"@type": "setProperty", "property": "warehouse", "value": "s3://lake/elsewhere"}
+    node.done("PUT", f"{API}/lake/catalogs/cloud", {"updates": [edit]})
+
+    assert load(node).json()["config"] == {}
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("s3-role-arn", "tables", "write a role as"),
+        ("s3.role-arn", "arn:aws:iam::1:role/a b", "write a role as"),
+        ("s3-token-expire-in-secs", "60", "from 900 to 43200"),
+        ("s3-token-expire-in-secs", "1h", "from 900 to 43200"),
+        ("s3-external-id", "a b", "2 to 1224"),
+        ("s3-token-service-endpoint", "http://169.254.169.254", "does not talk to"),
+    ],
+)
+def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: str, words: str) -> None:
+    """What can be no role, and an address that the server does not talk to, is refused when it is set."""
+    edit = {"@type": "setProperty", "property": name, "value": value}
+    answer = node.put(f"{API}/lake/catalogs/cloud", {"updates": [edit]})
+
+    assert answer.status == 400, answer
+    assert words in answer.json()["message"]
+
+
+def test_a_role_that_is_refused_says_whom_to_ask(
+    store: ObjectStoreServer, node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What STS said is for the log; who asked learns that the catalog's owner must look at it."""
+
+    def refuse(*_: object, **__: object) -> object:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "arn:aws:iam::1:user/x may not"}}, "AssumeRole")
+
+    monkeypatch.setattr("limnos.sources.credentials._client", lambda _: type("C", (), {"assume_role": refuse}))
+    answer = load(node)
+
+    assert answer.status == 503
+    assert "refused by its token service (AccessDenied): its owner checks s3-role-arn" in answer.body.decode()
+    assert "user/x" not in answer.body.decode()

@@ -1,0 +1,74 @@
+"""A hook between a request's decision and its transaction: what others do in that moment, whatever the request.
+
+`interfere` stops the next request at one of its steps, lets another request be carried out whole, and goes on. A request
+that was allowed before must be decided again: its outcome is the one that it would have after the other request.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from limnos.services.request.context import Context
+from tests.http.driver import DriverNode
+from tests.http.iceberg.wire import rows_of
+
+Rows = dict[str, list[tuple[object, ...]]]
+
+
+class InterferencePoint(enum.Enum):
+    """Where a request is stopped: after its first read has decided, or before its first mutation is handed to the store."""
+
+    READ = "read"
+    SUBMIT = "submit"
+
+
+@dataclass
+class Interference:
+    """What happened: whether the request came by the step, and the store's rows right after the other request."""
+
+    is_done: bool = False
+    rows: Rows = field(default_factory=dict)
+
+
+@contextmanager
+def interfere(
+    node: DriverNode, patch: pytest.MonkeyPatch, *, step: InterferencePoint, act: Callable[[], Awaitable[None]]
+) -> Iterator[Interference]:
+    """Stop the next request of a node at a step and run `act`, once. The patches are undone at the end."""
+    found = Interference()
+
+    async def stop() -> None:
+        if not found.is_done:
+            found.is_done = True
+            await act()
+            found.rows = rows_of(node)
+
+    with patch.context() as patches:
+        if step is InterferencePoint.READ:
+            read = Context.read
+
+            async def read_then_stop(self: Context, *args: object, **named: object) -> object:
+                result = await read(self, *args, **named)  # type: ignore[arg-type, type-var]
+                await stop()
+                return result
+
+            patches.setattr(Context, "read", read_then_stop)
+        else:
+            for name in ("submit", "_write_held"):  # of requests alone: the store has mutations of the node's own, too
+                patches.setattr(Context, name, _behind(stop, getattr(Context, name)))
+        yield found
+
+
+def _behind(
+    stop: Callable[[], Awaitable[None]], real: Callable[..., Awaitable[object]]
+) -> Callable[..., Awaitable[object]]:  # fmt: skip
+    async def stop_first(*args: object, **named: object) -> object:
+        await stop()
+        return await real(*args, **named)
+
+    return stop_first

@@ -1,0 +1,176 @@
+"""Vended credentials over Lance REST: options for storage, for whom the table is open, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+
+from limnos.config.storage import StorageSection
+from limnos.services.vending.credentials import VENDOR
+from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
+from tests.http.lance.wire import Json, arrow, declare, make_space, space, table, told
+from tests.objects import BUCKET, ObjectStoreServer, objects
+
+pytestmark = pytest.mark.integration  # an object store is served
+DOCS = ("cloud", "ml", "docs")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStoreServer]:
+    """An object store with a token service."""
+    with objects() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """A node with the table `ml.docs` in a catalog that gives out credentials; ana reads, ben writes."""
+    storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    with node_at(tmp_path_factory.mktemp("lance") / "data", storage=storage) as running:
+        for name, known in (("cloud", store.properties), ("keys", without_role(store))):
+            body = {"name": name, "type": "relational", "provider": "lakehouse-generic"}
+            properties = {**known, "warehouse": f"s3://lake/{name}"}
+            running.done("POST", f"{API}/lake/catalogs", {**body, "properties": properties})
+        make_space(running, "cloud", "ml")
+        declare(running, *DOCS)
+        use = "use_catalog use_schema"
+        grant(running, "ana", f"{use} select_table", kind="CATALOG", on="cloud")
+        grant(running, "ben", f"{use} modify_table", kind="CATALOG", on="cloud")
+        grant(running, "cid", f"{use} create_table", kind="CATALOG", on="cloud")
+        yield running
+
+
+def without_role(store: ObjectStoreServer) -> dict[str, str]:
+    """The properties of a catalog that has keys, and no role to give them away by."""
+    return {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
+
+
+def describe(
+    node: DriverNode, *path: str, user: str = "admin", body: Json | None = None, **headers: str
+) -> DriverAnswer:
+    """Describe a table without looking into it."""
+    asked = {"load_detailed_metadata": False, **(body or {})}
+    return node.ask("POST", f"{table(*path)}/describe", asked, user=user, **headers)
+
+
+def options_of(answer: DriverAnswer) -> dict[str, str] | None:
+    """The options in an answer, if there are any."""
+    assert answer.status == 200, answer
+    found: dict[str, str] | None = answer.json().get("storage_options")
+    return found
+
+
+def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: object) -> dict[str, bool]:
+    """What options open at a location: manifests, rows, writing."""
+    assert options is not None
+    place = str(location).removeprefix("s3://lake/")
+    owner = store.client()
+    for name in ("data/f", "_versions/f"):
+        owner.put_object(Bucket=BUCKET, Key=f"{place}/{name}", Body=b"x")
+    owner.close()
+    client = store.client(
+        *(options[name] for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token"))
+    )
+    calls = {
+        "manifests": lambda: client.get_object(Bucket=BUCKET, Key=f"{place}/_versions/f"),
+        "rows": lambda: client.get_object(Bucket=BUCKET, Key=f"{place}/data/f"),
+        "write": lambda: client.put_object(Bucket=BUCKET, Key=f"{place}/data/f", Body=b"y"),
+    }
+    found = {}
+    for name, call in calls.items():
+        try:
+            call()
+            found[name] = True
+        except ClientError as error:
+            found[name] = error.response["Error"]["Code"] != "AccessDenied"
+    client.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "user, rows, write", [("admin", True, True), ("ana", True, False), ("ben", False, True)]
+)  # fmt: skip
+def test_options_open_what_rights_open(
+    store: ObjectStoreServer, node: DriverNode, user: str, rows: bool, write: bool
+) -> None:
+    """Who reads reads, who writes writes; the way to the store comes along, the catalog's own keys do not."""
+    answer = describe(node, *DOCS, user=user)
+    options = options_of(answer) or {}
+
+    assert opens(store, options, answer["location"]) == {"manifests": True, "rows": rows, "write": write}
+    assert {name: value for name, value in options.items() if name not in {"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "expires_at_millis"}} == {
+        "aws_endpoint": store.uri, "aws_region": "us-east-1", "allow_http": "true",
+    }  # fmt: skip
+    assert int(options["expires_at_millis"]) > node.built.services.store.time.now_ms() + 3_000_000
+    assert answer.headers["cache-control"] == "no-store"
+    assert b'"key"' not in answer.body
+    assert b'"secret"' not in answer.body
+
+
+def test_options_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
+    """Another table's place stays shut, also one whose name only begins alike."""
+    answer = describe(node, *DOCS)
+    for other in (f"{answer['location']}2", "s3://lake/cloud/else"):
+        assert not any(opens(store, options_of(answer), other).values())
+
+
+def test_nobody_else_gets_any(node: DriverNode) -> None:
+    """Who may not describe the table gets the refusal of ever."""
+    for user in ("cid", "nobody"):
+        answer = describe(node, *DOCS, user=user)
+        assert told(answer) in ((403, 15), (404, 4))
+        assert b"aws_" not in answer.body
+
+
+def test_who_wants_none_gets_none(node: DriverNode) -> None:
+    """By the flag; LanceDB's remote clients, who work through the server; and in a catalog without a role, whatever is asked."""
+    declare(node, "keys", "t")
+    remote = {"x_lancedb_database": "cloud"}
+
+    assert options_of(describe(node, *DOCS, body={"vend_credentials": False})) is None
+    assert options_of(describe(node, "ml", "docs", **remote)) is None
+    assert options_of(describe(node, "keys", "t", body={"vend_credentials": True})) is None
+    assert "storage_options" not in declare(node, "keys", "t2", vend_credentials=True)
+
+
+def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode) -> None:
+    """A declare's answer opens the new table's place; and so does that of a create with rows, which any client opens next."""
+    made = declare(node, "cloud", "ml", "mine", user="cid")
+    filled = node.done("POST", f"{table('cloud', 'ml', 'rows')}/create", arrow(), user="cid")
+
+    for answer in (made, filled):
+        everything = {"manifests": True, "rows": True, "write": True}
+        assert opens(store, answer["storage_options"], answer["location"]) == everything  # type: ignore[arg-type]
+
+
+def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
+    """503 and code 17 for who would get credentials; who wants none goes on."""
+    VENDOR.of(node.built.services)._kept.clear()
+    store.is_away = True
+    try:
+        refused = [
+            describe(node, *DOCS),
+            node.post(f"{table('cloud', 'ml', 'new')}/declare", {}),
+            node.post(f"{table('cloud', 'ml', 'new')}/create", arrow()),
+        ]
+        plain = describe(node, *DOCS, body={"vend_credentials": False})
+    finally:
+        store.is_away = False
+
+    assert [told(answer) for answer in refused] == [(503, 17)] * 3
+    assert plain.status == 200
+    assert "new" not in node.done("GET", f"{space('cloud', 'ml')}/table/list")["tables"]
+
+
+def test_a_directory_gives_out_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
+    """What a catalog only shows lies in places of others: no keys to them are given out."""
+    properties = {**store.properties, "lance-directory": "s3://lake/shown"}
+    body = {"name": "shown", "type": "relational", "provider": "lakehouse-generic", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+    owner = store.client()
+    owner.put_object(Bucket=BUCKET, Key="shown/t.lance/_versions/x", Body=b"")
+    owner.close()
+
+    assert options_of(describe(node, "shown", "t")) is None

@@ -1,0 +1,414 @@
+"""Real sockets at the door: large heads, slow clients, foreign names, in both ways through the server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import pytest
+
+from limnos.http.head_admission import FIELDS_MAX, HEAD_BYTES_MAX
+from tests.http.sockets import ServedNode, SocketAnswer, SocketWire, request
+
+pytestmark = pytest.mark.integration
+
+LIVE = "/health/live"
+SPACES = "/iceberg/v1/lake.main/namespaces"
+SOON_S = 0.3
+LIMITS = {"head_timeout_s": SOON_S, "body_timeout_s": SOON_S}
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
+def lane(request: pytest.FixtureRequest) -> bool:
+    """Both ways of a request through the server must answer alike."""
+    return bool(request.param)
+
+
+CONSOLE = "https://console.example.com"
+"""An origin whose pages may call."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[ServedNode]:
+    """A node that is patient."""
+    node = ServedNode(tmp_path_factory.mktemp("guarded"), lane=lane, hosts=("lake.example.com",), origins=(CONSOLE,))
+    yield node
+    node.stop()
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[ServedNode]:
+    """A node that waits for heads and bodies for a moment only."""
+    node = ServedNode(tmp_path_factory.mktemp("hasty"), lane=lane, **LIMITS)
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def wire(served: ServedNode) -> Iterator[SocketWire]:
+    """A fresh connection."""
+    with closing(SocketWire(served.port)) as connection:
+        yield connection
+
+
+def last(wire: SocketWire) -> SocketAnswer:
+    """Read an answer that must be the connection's last."""
+    answer = wire.answer()
+    assert answer.headers["connection"] == "close"
+    assert answer.headers["x-request-id"]
+    assert wire.ended()
+    return answer
+
+
+def is_served(node: ServedNode) -> bool:
+    """Say whether somebody else is served."""
+    with closing(SocketWire(node.port)) as wire:
+        wire.send(request("GET", LIVE))
+        return wire.answer().status == 200
+
+
+def padded(size: int, path: str = LIVE) -> bytes:
+    """A request whose head has about that many bytes."""
+    return request("GET", path, x="y" * (size - len(request("GET", path, x=""))))
+
+
+# -- heads -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/nowhere"])
+def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
+    """A head that is complete and too long is 431 in its protocol's shape, one just below the limit is taken."""
+    wire.send(padded(HEAD_BYTES_MAX - 100, path))
+    taken = wire.answer().status
+    wire.send(padded(HEAD_BYTES_MAX + 100, path))
+
+    answer = last(wire)
+
+    assert taken in (200, 404)
+    assert answer.status == 431
+    assert "65536 bytes" in answer.body.decode()
+    assert json.loads(answer.body)
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX", b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: "],
+    ids=["value", "address", "name", "trailer"],
+)  # fmt: skip
+@pytest.mark.parametrize("piece", [1_000, 1 << 20])
+def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, piece: int) -> None:
+    """A head, address or trailer that never ends is cut soon after the limit, however it is sent."""
+    sent = 0
+    wire.send(begins)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while sent < 1 << 28:
+            wire.send(b"y" * piece)
+            sent += piece
+
+    assert sent < 1 << 28
+    assert is_served(served)
+
+
+def test_refused_head_is_answered(wire: SocketWire) -> None:
+    """Who sends a head without end, and no more than that, can read why it was refused."""
+    wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (HEAD_BYTES_MAX + 1))
+
+    assert last(wire).status == 431
+
+
+def test_many_fields(wire: SocketWire) -> None:
+    """As many fields as there may be are taken, more are 431."""
+    fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # beside host and authorization
+    wire.send(request("GET", LIVE, **fields))
+    taken = wire.answer().status
+    wire.send(request("GET", LIVE, **fields, more=""))
+
+    assert taken == 200
+    assert last(wire).status == 431
+
+
+def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
+    """A hundred connections that send a megabyte of head each keep nobody from being served."""
+    for _ in range(100):
+        with closing(SocketWire(served.port)) as flood, suppress(BrokenPipeError, ConnectionResetError):
+            flood.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (1 << 20))
+
+    assert is_served(served)
+
+
+# -- names -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/api/limnos/v1/whoami"])
+def test_foreign_host(wire: SocketWire, path: str) -> None:
+    """A name that somebody made lead here is 421 with the setting's name, on every route."""
+    wire.send(request("GET", path, host="evil.example.com"))
+
+    answer = last(wire)
+
+    assert answer.status == 421
+    assert "server.hosts" in answer.body.decode()
+
+
+def test_listed_host(wire: SocketWire) -> None:
+    """A name of the settings is served."""
+    wire.send(request("GET", LIVE, host="lake.example.com:8443"))
+
+    assert wire.answer().status == 200
+
+
+def test_foreign_page(wire: SocketWire) -> None:
+    """A page of another site is 403, whatever it sends, and its body is not read."""
+    body = json.dumps({"namespace": ["theirs"]}).encode()
+    wire.send(request("POST", SPACES, body, origin="http://evil.example.com"))
+
+    answer = last(wire)
+
+    assert answer.status == 403
+    assert json.loads(answer.body)["error"]["type"] == "ForbiddenException"
+
+
+def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
+    """What the head before it was makes no difference: a link may lead here, and a form of the same page may not."""
+    marks = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
+    wire.send(request("GET", LIVE, **marks))
+    linked = wire.answer()
+    wire.send(request("POST", SPACES, b'{"namespace": ["theirs"]}', **marks))
+
+    assert (linked.status, last(wire).status) == (200, 403)
+
+
+def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
+    """It may ask, and read the answer and the refusal; the answer names that origin, and nobody else's cookies."""
+    wire.send(request("GET", SPACES, origin=CONSOLE))
+    found = wire.answer()
+    wire.send(request("GET", f"{SPACES}/none", origin=CONSOLE))
+    refused = wire.answer()
+
+    assert (found.status, refused.status) == (200, 404)
+    for each in (found, refused):
+        assert each.headers["access-control-allow-origin"] == CONSOLE
+        assert "x-request-id" in each.headers["access-control-expose-headers"].lower()
+        assert "access-control-allow-credentials" not in each.headers
+    assert found.headers["vary"] == "Origin"
+
+
+def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
+    """The same request with and without an origin, both ways round: only the page's answer names its origin."""
+    path = "/iceberg/v1/config?warehouse=main"
+    answers = []
+    for origin in ({}, {"origin": CONSOLE}, {}):
+        wire.send(request("GET", path, **origin))
+        answers.append(wire.answer())
+
+    assert [each.status for each in answers] == [200, 200, 200]
+    assert ["access-control-allow-origin" in each.headers for each in answers] == [False, True, False]
+    assert {each.headers["vary"] for each in answers} == {"Origin"}
+
+
+def test_preflight(wire: SocketWire) -> None:
+    """A browser's question before a named page's request is answered without a credential: what it names may be sent."""
+    wire.send(
+        request(
+            "OPTIONS",
+            SPACES,
+            origin=CONSOLE,
+            authorization="",
+            access_control_request_method="DELETE",
+            access_control_request_headers="authorization,content-type",
+        )
+    )
+
+    answer = wire.answer()
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == CONSOLE
+    assert "DELETE" in answer.headers["access-control-allow-methods"]
+    assert answer.headers["access-control-allow-headers"] == "authorization,content-type"
+    assert answer.headers["vary"] == "Origin"
+
+
+def test_preflight_of_another_page(wire: SocketWire) -> None:
+    """A page of an origin that nobody named gets no leave, and the same question without an origin is no such question."""
+    asked = {"access_control_request_method": "DELETE"}
+    wire.send(request("OPTIONS", SPACES, **asked))
+    plain = wire.answer()
+    wire.send(request("OPTIONS", SPACES, origin="https://evil.example.com", **asked))
+    foreign = last(wire)
+
+    assert plain.status >= 400
+    assert foreign.status == 403
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"host", b"content-length"])
+def test_header_that_comes_twice(wire: SocketWire, name: bytes) -> None:
+    """Two credentials, two hosts, two lengths are 400, not the last one's affair."""
+    whole = request("POST", SPACES, b"{}")
+    (line,) = [line for line in whole.split(b"\r\n") if line.startswith(name)]
+    wire.send(whole.replace(line, line + b"\r\n" + line))
+
+    assert last(wire).status == 400
+
+
+def test_no_host(wire: SocketWire) -> None:
+    """HTTP/1.1 without a Host is 400."""
+    wire.send(request("GET", LIVE).replace(b"host: localhost\r\n", b""))
+
+    assert last(wire).status == 400
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
+    """What a page can send without asking is not JSON: 415, and nothing is done."""
+    body = json.dumps({"namespace": ["page"]}).encode()
+    wire.send(request("POST", SPACES, body, content_type=kind) + request("HEAD", f"{SPACES}/page"))
+
+    assert [wire.answer().status, wire.answer(bodiless=True).status] == [415, 404]
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.gravitino.v1+json", None]
+)
+def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
+    """JSON by its plain and by a vendor's name is taken, and so is a body that does not say what it is."""
+    fields = {} if kind is None else {"content_type": kind}
+    wire.send(request("POST", f"{SPACES}/gone/properties", b'{"updates":{"a":"b"}}', **fields))
+
+    assert wire.answer().status == 404
+
+
+# -- slow clients ----------------------------------------------------------------------------------------------
+
+
+def test_head_that_does_not_come(hasty: ServedNode) -> None:
+    """Half a head is 408 after its time, and the connection ends."""
+    with closing(SocketWire(hasty.port)) as wire:
+        wire.send(b"GET /iceberg/v1/config HTTP/1.1\r\nHost: local")
+
+        answer = last(wire)
+
+    assert answer.status == 408
+    assert json.loads(answer.body)["error"]["code"] == 408
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+@pytest.mark.parametrize("path", [SPACES, "/api/metalakes"])
+def test_body_that_does_not_come(hasty: ServedNode, path: str, size: int) -> None:
+    """Half a body is 408 after its time, and nothing is done with it."""
+    with closing(SocketWire(hasty.port)) as wire:
+        wire.send(request("POST", path, content_length=str(size)) + b"{")
+
+        assert last(wire).status == 408
+
+
+def test_byte_by_byte(hasty: ServedNode) -> None:
+    """A head that keeps coming, a byte now and then, is cut none the less."""
+    with closing(SocketWire(hasty.port)) as wire, suppress(BrokenPipeError, ConnectionResetError):
+        wire.send(b"GET /")
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            wire.send(b"y")
+            time.sleep(SOON_S / 10)
+            wire.socket.setblocking(False)
+            with suppress(BlockingIOError):
+                assert wire.socket.recv(1 << 16).startswith(b"HTTP/1.1 4")
+                return
+            wire.socket.setblocking(True)
+
+    raise AssertionError("the server went on waiting")
+
+
+def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
+    """Who waits between two requests is not cut by the limits of heads and bodies."""
+    with closing(SocketWire(hasty.port)) as wire:
+        for _ in range(3):
+            wire.send(request("GET", LIVE))
+            assert wire.answer().status == 200
+            time.sleep(SOON_S * 2)
+
+
+def test_many_half_heads(hasty: ServedNode) -> None:
+    """Connections that send half a head and fall silent are all gone after its time; others are served meanwhile."""
+    crowd = []
+    for _ in range(300):
+        half = socket.create_connection(("127.0.0.1", hasty.port), timeout=20)
+        half.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        crowd.append(half)
+    meanwhile = is_served(hasty)
+    answers = [half.recv(1 << 16) for half in crowd]
+    for half in crowd:
+        half.close()
+
+    assert meanwhile
+    assert {answer[:12] for answer in answers} == {b"HTTP/1.1 408"}
+
+
+# -- the order of answers ----------------------------------------------------------------------------------------
+
+
+def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
+    """What was asked before a head that is refused is answered first, and nobody takes the refusal for its answer."""
+    body = json.dumps({"namespace": ["before"]}).encode()
+    wire.send(request("POST", SPACES, body) + request("GET", LIVE, host="evil.example.com"))
+
+    first = wire.answer()
+    with closing(SocketWire(served.port)) as other:
+        other.send(request("HEAD", f"{SPACES}/before"))
+        made = other.answer(bodiless=True).status
+
+    assert (first.status, made) == (200, 204)
+    assert json.loads(first.body)["namespace"] == ["before"]
+    assert wire.ended() or wire.answer().status == 421
+
+
+def test_junk_behind_a_write(wire: SocketWire) -> None:
+    """The same with bytes that are no HTTP."""
+    body = json.dumps({"namespace": ["junk"]}).encode()
+    wire.send(request("POST", SPACES, body) + b"\x00\x01\x02junk\r\n\r\n")
+
+    assert wire.answer().status == 200
+    assert wire.ended() or wire.answer().status == 400
+
+
+def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
+    """A credential in a trailer is nobody's: what was not looked at is not believed."""
+    chunks = b"2\r\n{}\r\n0\r\nAuthorization: Basic YWRtaW46eA==\r\n\r\n"
+    whole = request("POST", "/api/limnos/v1/tokens", chunks, transfer_encoding="chunked")
+    (line,) = [line for line in whole.split(b"\r\n") if line.startswith(b"authorization")]
+    wire.send(whole.replace(line + b"\r\n", b"") + request("GET", LIVE))
+
+    refused, after = wire.answer(), wire.answer()
+
+    assert refused.status in (401, 403)
+    assert after.status == 200
+
+
+# -- status lines ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["none", "a%0D%0AX-Evil:%201", "%C3%A9", "%E6%B9%96"])
+def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
+    """Whatever a name holds, the status line of a refusal is the standard's, and the headers are ours; the next request is served."""
+    wire.send(request("HEAD", f"{SPACES}/{name}") + request("GET", LIVE))
+
+    line = wire.first_line()
+    head = wire.answer(bodiless=True)
+    after = wire.answer()
+
+    assert line in (b"HTTP/1.1 404 Not Found", b"HTTP/1.1 400 Bad Request")
+    assert "x-evil" not in head.headers
+    assert after.status == 200
+
+
+def test_other_answers_have_the_customary_phrase(wire: SocketWire) -> None:
+    """GET says it in the body, and what is right has the phrase of its status."""
+    wire.send(request("GET", f"{SPACES}/none"))
+    refused = wire.first_line()
+    wire.answer()
+    wire.send(request("HEAD", SPACES))
+
+    assert (refused, wire.first_line()) == (b"HTTP/1.1 404 Not Found", b"HTTP/1.1 200 OK")

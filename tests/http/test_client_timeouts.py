@@ -1,0 +1,100 @@
+"""Patience by itself: who keeps us waiting is ended after its phase's limit, who moves is not, and one timer sees all."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+from limnos.http.admission_protocol import STEP_BYTES, AdmissionProtocol
+from limnos.http.client_timeouts import ClientTimeouts, ConnectionPhase, ConnectionProgress
+from tests.clocks import run
+
+LIMITS = {ConnectionPhase.IDLE: 80.0, ConnectionPhase.HEAD: 16.0, ConnectionPhase.BODY: 32.0}
+SLACK_S = 2.0
+"""A look is at most a second late, and sees a change at most a second after it."""
+
+
+class Client:
+    """A connection that does as it is told, and writes down how it ended."""
+
+    def __init__(self, phase: ConnectionPhase = ConnectionPhase.IDLE) -> None:
+        self.now = ConnectionProgress(phase, 0, 0)
+        self.ended: list[tuple[ConnectionPhase, float]] = []
+
+    def step(self) -> ConnectionProgress:
+        """How far it has come."""
+        return self.now
+
+    def moves(self, **to: object) -> None:
+        """Come further."""
+        self.now = self.now._replace(**to)  # type: ignore[arg-type]
+
+    def overdue(self, phase: ConnectionPhase) -> None:
+        """End."""
+        self.ended.append((phase, asyncio.get_running_loop().time()))
+
+
+def test_each_phase_has_its_limit() -> None:
+    """Who waits in a phase is ended when its limit is over, and not before; in a phase without limit, never."""
+
+    async def story() -> dict[ConnectionPhase, list[tuple[ConnectionPhase, float]]]:
+        patience = ClientTimeouts(LIMITS)
+        clients = {phase: Client(phase) for phase in ConnectionPhase}
+        for client in clients.values():
+            patience.watch(client)
+        await asyncio.sleep(100)
+        return {phase: client.ended for phase, client in clients.items()}
+
+    ended = run(story())
+
+    assert ended[ConnectionPhase.ANSWER] == []
+    for phase, limit in LIMITS.items():
+        (told, at) = ended[phase][0]
+        assert told is phase
+        assert limit <= at <= limit + SLACK_S
+
+
+def test_who_moves_is_waited_for() -> None:
+    """A step, another phase or bytes taken begin the time anew."""
+
+    async def story() -> list[tuple[ConnectionPhase, float]]:
+        patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
+        patience.watch(client)
+        for move in (
+            {"steps": 1},
+            {"unsent_bytes": 500},
+            {"phase": ConnectionPhase.BODY},
+            {"phase": ConnectionPhase.HEAD, "steps": 2},
+        ):
+            await asyncio.sleep(LIMITS[ConnectionPhase.HEAD] - SLACK_S)
+            client.moves(**move)
+        await asyncio.sleep(LIMITS[ConnectionPhase.HEAD] - SLACK_S)
+        return client.ended
+
+    assert run(story()) == []
+
+
+def test_who_is_gone_is_forgotten() -> None:
+    """A connection that is gone is not ended, and nothing ticks when all are."""
+
+    async def story() -> tuple[list[tuple[ConnectionPhase, float]], bool]:
+        patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
+        patience.watch(client)
+        patience.forget(client)
+        await asyncio.sleep(LIMITS[ConnectionPhase.HEAD] * 3)
+        return client.ended, patience._read_connection
+
+    assert run(story()) == ([], False)
+
+
+def test_a_long_body_goes_on_by_mebibytes() -> None:
+    """Each mebibyte of a body is a step of its connection, so who sends one after the other is not slow; less is none."""
+    connection = AdmissionProtocol.__new__(AdmissionProtocol)
+    connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
+    steps = []
+
+    for _ in range(4):
+        connection.on_body(bytes(STEP_BYTES // 2))
+        steps.append(connection._steps)
+
+    assert steps == [0, 1, 1, 2]

@@ -1,0 +1,222 @@
+"""The door by itself: which heads are let in, and what the others are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.head_admission import FIELDS_MAX, HeadAdmission
+from limnos.model.errors import BadRequest, HeadTooLarge, LimnosError, MisdirectedRequest, PermissionDenied
+
+LOCAL = "10.1.2.3"
+
+
+def told(
+    door: HeadAdmission, *fields: tuple[str, str], url: str = "/", version: str = "1.1", method: str = "POST"
+) -> type[LimnosError] | None:
+    """What a head meets: None is let in. Asked twice, for what is remembered must not let in more."""
+    raw = [(name.encode(), value.encode()) for name, value in fields]
+
+    def once() -> type[LimnosError] | None:
+        headers = dict(raw)
+        if door.knows(raw, headers, url.encode()):
+            return None
+        try:
+            door.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)
+        except LimnosError as error:
+            return type(error)
+        return None
+
+    first, second = once(), once()
+    assert first is second
+    return first
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LocalHost:8090", "127.0.0.1:8090", "127.9.9.9", "[::1]:8090", "localhost.", LOCAL, f"{LOCAL}:80"],
+)
+def test_own_names_are_let_in(host: str) -> None:
+    """Names of loopback and the address of the connection, with and without port."""
+    assert told(HeadAdmission(), ("host", host)) is None
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example.com", "10.1.2.4", "[2001:db8::1]", "localhost.evil.com", "127.0.0.1.nip.io"]
+)
+def test_other_names_are_refused(host: str) -> None:
+    """A name that nobody listed is misdirected, whatever it leads to."""
+    assert told(HeadAdmission(), ("host", host)) is MisdirectedRequest
+
+
+@pytest.mark.parametrize(
+    "host", ["a b", "user@localhost", "localhost:", "localhost:port", "local\x00host", "[::1", "é"]
+)
+def test_what_is_no_host(host: str) -> None:
+    """A Host that is none is a bad request."""
+    assert told(HeadAdmission(), ("host", host)) is BadRequest
+
+
+def test_names_of_the_settings() -> None:
+    """Exact names, endings and the star let in what they say."""
+    door = HeadAdmission(hosts=["Lake.example.com", "*.corp.example"], listens_on=["lakehost"])
+
+    let_in = ["lake.example.com:443", "LAKE.EXAMPLE.COM", "a.corp.example", "b.a.corp.example", "lakehost:8090"]
+    refused = ["xlake.example.com", "corp.example", "evilcorp.example", "lake.example.com.evil.org"]
+
+    assert {told(door, ("host", host)) for host in let_in} == {None}
+    assert {told(door, ("host", host)) for host in refused} == {MisdirectedRequest}
+    assert told(HeadAdmission(hosts=["*"]), ("host", "anything.example")) is None
+
+
+def test_the_refusal_names_the_setting() -> None:
+    """Who meets it at first use learns what to do."""
+    with pytest.raises(MisdirectedRequest, match=r"server\.hosts.*--host-name lake\.example\.com"):
+        HeadAdmission().check(
+            [(b"host", b"lake.example.com")], {b"host": b"lake.example.com"}, method="GET", url=b"/", version="1.1", local=None
+        )  # fmt: skip
+
+
+def test_a_request_has_one_host() -> None:
+    """None and two are refused; only HTTP/1.0 may leave it out."""
+    assert told(HeadAdmission()) is BadRequest
+    assert told(HeadAdmission(), ("host", "")) is BadRequest
+    assert told(HeadAdmission(), version="1.0") is None
+    assert told(HeadAdmission(), ("host", "localhost"), ("host", "localhost")) is BadRequest
+    assert told(HeadAdmission(), ("host", "localhost"), ("host", "evil.example.com")) is BadRequest
+
+
+@pytest.mark.parametrize(
+    "name", ["authorization", "content-type", "content-length", "origin", "sec-fetch-site", "sec-fetch-mode"]
+)
+def test_what_is_sent_once(name: str) -> None:
+    """Of two, somebody on the way may have read the other; other fields may come twice."""
+    door = HeadAdmission()
+    assert told(door, ("host", "localhost")) is None
+
+    assert told(door, ("host", "localhost"), (name, "1"), (name, "2")) is BadRequest
+    assert told(door, ("host", "localhost"), ("host", "localhost")) is BadRequest
+    assert told(door, ("host", "localhost"), ("accept", "a"), ("accept", "b")) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example.com", "null", "", "http://localhost:3000", "http://localhost", "https://localhost:80901"],
+)
+def test_pages_of_other_sites_are_refused(origin: str) -> None:
+    """Another host, another port, and the origin of a sandbox are foreign."""
+    assert told(HeadAdmission(), ("host", "localhost:8090"), ("origin", origin)) is PermissionDenied
+
+
+@pytest.mark.parametrize(
+    "host, origin",
+    [
+        ("localhost:8090", "http://localhost:8090"),
+        ("LocalHost:8090", "http://localhost:8090"),
+        ("lake.example.com", "http://lake.example.com"),
+        ("lake.example.com:80", "http://lake.example.com"),
+        ("a.corp.example:8443", "http://a.corp.example:8443"),
+    ],
+)
+def test_own_pages_are_let_in(host: str, origin: str) -> None:
+    """A page of the server's own origin: its scheme, and the host and port that the client wrote."""
+    door = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
+
+    assert told(door, ("host", host), ("origin", origin)) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://lake.example.com",
+        "http://lake.example.com:8090",
+        "https://evil.corp.example",
+        "http://evil.corp.example",
+        "http://x.org",
+        "lake.example.com",
+        "http://lake.example.com/",
+    ],
+)
+def test_names_of_the_server_are_no_origins(origin: str) -> None:
+    """That the server answers to a name lets no page in which has that name with another scheme or port, nor its siblings."""
+    door = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
+
+    assert told(door, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
+
+
+def test_scheme_of_a_server_with_tls() -> None:
+    """A server that speaks TLS itself has pages under https alone."""
+    door = HeadAdmission(hosts=["lake.example.com"], is_tls=True)
+
+    assert told(door, ("host", "lake.example.com"), ("origin", "https://lake.example.com")) is None
+    assert told(door, ("host", "lake.example.com:443"), ("origin", "https://lake.example.com")) is None
+    assert told(door, ("host", "lake.example.com"), ("origin", "http://lake.example.com")) is PermissionDenied
+
+
+def test_named_origins() -> None:
+    """The origins of the settings are let in exactly, in any case and with the port that is implied; their neighbours are not."""
+    door = HeadAdmission(
+        hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"]
+    )
+    let_in = ["https://console.example.com", "https://CONSOLE.example.com:443", "http://127.0.0.1:3000"]
+    refused = [
+        "http://console.example.com",
+        "https://console.example.com:8443",
+        "https://a.console.example.com",
+        "http://127.0.0.1",
+        "null",
+    ]
+
+    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in let_in} == {None}
+    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in refused} == {PermissionDenied}
+
+
+def test_the_refusal_of_a_page_names_the_setting() -> None:
+    """Who meets it learns which page asked, and where to name its origin."""
+    fields = {b"host": b"localhost", b"origin": b"http://127.0.0.1:3000"}
+
+    with pytest.raises(PermissionDenied, match=r"http://127\.0\.0\.1:3000.*server\.origins"):
+        HeadAdmission().check(list(fields.items()), fields, method="GET", url=b"/", version="1.1", local=None)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
+def test_requests_of_other_sites_without_origin(site: str) -> None:
+    """A browser that says so is refused, but for a person who follows a link; with a named origin the origin decides."""
+    fields = (("host", "localhost"), ("sec-fetch-site", site))
+    door = HeadAdmission(origins=["https://console.example.com"])
+
+    assert told(door, *fields) is PermissionDenied
+    assert told(door, *fields, method="GET") is PermissionDenied
+    assert told(door, *fields, ("sec-fetch-mode", "no-cors"), method="GET") is PermissionDenied
+    assert told(door, *fields, ("sec-fetch-mode", "navigate")) is PermissionDenied
+    assert told(door, *fields, ("sec-fetch-mode", "navigate"), method="GET") is None
+    assert told(door, *fields, ("origin", "https://console.example.com")) is None
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_requests_of_own_pages(site: str) -> None:
+    """The server's own pages, and what a person typed, are let in."""
+    assert told(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
+
+
+def test_an_address_that_names_a_host() -> None:
+    """A request as proxies get them is refused for the host in its address, too."""
+    assert told(HeadAdmission(), ("host", "localhost"), url="http://localhost/x") is None
+    assert told(HeadAdmission(), ("host", "localhost"), url="http://evil.example.com/x") is MisdirectedRequest
+    assert told(HeadAdmission(), ("host", "localhost"), url="*") is None
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-host", "forwarded", "x-forwarded-for"])
+def test_headers_of_proxies_are_not_believed(header: str) -> None:
+    """Whatever they say, the name is that of Host."""
+    assert told(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
+    assert told(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
+
+
+def test_number_of_fields() -> None:
+    """As many as there may be are let in, one more is not, also when the host is known already."""
+    door = HeadAdmission()
+    assert told(door, ("host", "localhost")) is None
+    fields = [("host", "localhost"), *((f"x-{number}", "") for number in range(FIELDS_MAX - 1))]
+
+    assert told(door, *fields) is None
+    assert told(door, *fields, ("x", "")) is HeadTooLarge

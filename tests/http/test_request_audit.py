@@ -1,0 +1,71 @@
+"""The audit hears of every operation of every protocol: whoever asks, and whatever comes of it, a line is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.access.authentication import Credential
+from limnos.config.audit import AuditSection
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.asterix.protocol import AsterixProtocol
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
+from limnos.model.audit import AuditRecord
+from limnos.services.activity.audit import audit_read
+from limnos.services.request.context import Context
+from limnos.store.audit import AuditFilter
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.http.test_coverage import OPERATIONS, Operation, ask, prepare
+
+WHOLE = AuditSection(reads="whole", refusals="whole", refusals_per_s_max=1_000_000)
+PROTOCOLS = (AdminProtocol, AsterixProtocol, GravitinoProtocol, IcebergProtocol, LanceProtocol)
+OPEN = frozenset().union(*(each().anonymous for each in PROTOCOLS))
+"""Operations that look at no credential: what they answer is told to everybody, and only their refusals are told."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """A node whose audit keeps everything."""
+    with wire.node_over(tmp_path_factory.mktemp("audited"), audit=WHOLE) as found:
+        prepare(found)
+        yield found
+
+
+def told(node: DriverNode) -> dict[str, list[AuditRecord]]:
+    """Every line of the server, by its request."""
+    ctx, found, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
+    while lines := node.runner.run(audit_read(ctx, None, wanted=AuditFilter(after=after), limit=1000)).lines:
+        after = lines[-1].id
+        for line in lines:
+            found.setdefault(line.request_id, []).append(line)
+    return found
+
+
+def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
+    """Ask for everything; returns each status and the request's id."""
+    found = {}
+    for operation in OPERATIONS:
+        answer = ask(node, operation, {"user": user})
+        found[operation] = (answer.status, answer.headers["x-request-id"])
+    return found
+
+
+@pytest.mark.parametrize("user", ["stranger", "member", "admin"])
+def test_every_operation_leaves_a_line(node: DriverNode, user: str) -> None:
+    """Done, refused or failed: the line has the operation's name, its protocol, and who asked."""
+    answers = asked(node, user)
+    lines = told(node)
+
+    for operation, (status, request) in answers.items():
+        if operation.name in OPEN and status < 400:
+            continue
+        own, who = lines.get(request, []), "anonymous" if operation.name in OPEN else user
+        assert {(each.protocol, each.operation, each.user) for each in own} == {
+            (operation.protocol, operation.name, who)
+        }, (operation, status, own)
+        refused = {each.outcome for each in own} == {"refused"}
+        assert refused == (status in (401, 403)) or status == 404, (operation, status, own)

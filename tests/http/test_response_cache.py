@@ -1,0 +1,601 @@
+"""Answers that are kept whole: what is sent again is what would be found afresh, whatever was committed, by whom, and where.
+
+Two nodes over one store, and a third that keeps nothing: it says what is true. The bugs that are planted at the end take one
+care each out of the keeping, and a story must then fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from limnos.http import response_cache
+from limnos.http.response_cache import SENT_AGAIN, CacheableRequest, CachedResponse, ResponseCache
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.request.cache_validity import CacheDependencies
+from limnos.telemetry.metrics import request_seconds, requests
+from limnos.view.freshness_gate import GATE_READS
+from tests.backends import Database, PostgresServer
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
+from tests.http.iceberg.wire import ROOT, SCHEMA, SPACES, make_space, make_table, space_path, table_path
+from tests.http.sockets import ServedNode, SocketWire
+from tests.http.sockets import SocketAnswer as WireAnswer
+from tests.http.sockets import request as wire_request
+
+Fresh = Callable[[str], Path]
+Patch = pytest.MonkeyPatch
+TABLE = table_path("a", "t")
+BECAUSE = (("quiet",), ("stands",))
+
+
+class Town(NamedTuple):
+    """Two nodes that keep answers and one that does not, over one store."""
+
+    one: DriverNode
+    two: DriverNode
+    plain: DriverNode
+
+
+@contextmanager
+def town_over(data: Path, url: str | None) -> Iterator[Town]:
+    """Found a town: table `a.t`, which ana may select."""
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
+        plain = stack.enter_context(node_at(data, database=url, kept_bytes_max=0))
+        make_table(one, "a", "t")
+        grant(one, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+        yield Town(one, two, plain)
+
+
+@pytest.fixture
+def town(fresh: Fresh) -> Iterator[Town]:
+    """A town over SQLite."""
+    with town_over(fresh("data"), None) as found:
+        yield found
+
+
+@pytest.fixture
+def any_town(fresh: Fresh, database: Database) -> Iterator[Town]:
+    """A town over each backend."""
+    with town_over(fresh("data"), None if database.kind == "sqlite" else database.address) as found:
+        yield found
+
+
+def again() -> int:
+    """How many answers were sent again."""
+    return int(sum(SENT_AGAIN[because] for because in BECAUSE))
+
+
+def shown(answer: DriverAnswer) -> tuple[object, ...]:
+    """What an answer says but for whose it is."""
+    told = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
+    body = answer.body.replace(answer.headers["x-request-id"].encode(), b"")
+    return answer.status, tuple(told.items()), body
+
+
+def compare(town: Town, method: str, target: str, *, user: str | None = "ana", **headers: str) -> DriverAnswer:
+    """Ask both nodes, and the one that keeps nothing: all three say the same."""
+    true = town.plain.ask(method, target, user=user, **headers)
+    for node in (town.one, town.two):
+        assert shown(node.ask(method, target, user=user, **headers)) == shown(true), f"{method} {target} for {user}"
+    return true
+
+
+def gravitino(target: str) -> str:
+    """The address of the same table over Gravitino REST."""
+    *_, space, _, name = target.split("/")
+    return f"{API}/lake/catalogs/main/schemas/{space}/tables/{name}"
+
+
+def look(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
+    """Ask for a table in every way; returns the status of the load."""
+    statuses = [
+        compare(town, method, f"{target}{query}", user=user, **headers).status
+        for method in ("GET", "HEAD")
+        for query in ("", "?snapshots=refs")
+    ]
+    for other in (target, gravitino(target)):
+        compare(town, "GET", other.rpartition("/")[0], user=user, **headers)
+    compare(town, "GET", gravitino(target), user=user, **headers)
+    return statuses[0]
+
+
+def settle(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
+    """Ask until every answer is one that is kept."""
+    for _ in range(2):
+        look(town, target, user=user, **headers)
+    before = again()
+    status = look(town, target, user=user, **headers)
+    assert again() - before >= 10
+    return status
+
+
+def commit(node: DriverNode, target: str = TABLE, **properties: str) -> None:
+    """Set properties of a table."""
+    node.done("POST", target, {"requirements": [], "updates": [{"action": "set-properties", "updates": properties}]})
+
+
+# ------------------------------------------------------------------------------------------------- the stories
+
+
+def story_of_a_commit(town: Town) -> None:
+    """A commit through either node is seen by the next request on both, and the etag of before brings no 304."""
+    assert settle(town) == 200
+    etag = town.one.get(TABLE, user="ana").headers["etag"]
+    assert settle(town, if_none_match=etag) == 304
+    for node in (town.one, town.two, town.plain):
+        commit(node, who=str(id(node)))
+
+        assert look(town, if_none_match=etag) == 200
+        assert settle(town) == 200
+
+
+def story_of_a_grant(town: Town) -> None:
+    """A right that goes is gone at the next request, and one that comes is there."""
+    settle(town)
+    role = grant(town.two, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert settle(town, user="bob") == 200
+
+    town.two.done("PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": [role]})
+
+    assert look(town, user="bob") == 403
+    assert look(town) == 200
+
+
+def story_of_a_disabled_user(town: Town) -> None:
+    """A user who is disabled gets nothing that was kept."""
+    assert settle(town) == 200
+
+    town.two.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+
+    assert look(town) == 403
+
+
+def story_of_a_token(town: Town) -> None:
+    """A token that is revoked is worth nothing at the next request; one that expires, at its hour."""
+    made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "first"})
+    bearer = {"authorization": f"Bearer {made['token']}"}
+    assert settle(town, user=None, **bearer) == 200
+    town.two.ask("DELETE", f"{OWN}/tokens/{made['id']}")
+
+    assert look(town, user=None, **bearer) == 401
+
+
+def story_of_an_hour(town: Town) -> None:
+    """A token's hour comes though nothing is committed."""
+    made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "short", "expires_in_s": 3600})
+    bearer = {"authorization": f"Bearer {made['token']}"}
+    assert settle(town, user=None, **bearer) == 200
+
+    with Patch.context() as patch:
+        for node in town:
+            time = node.built.services.store.time
+            later = time.now_ms() + 3_601_000
+            patch.setattr(time, "now_ms", lambda later=later: later, raising=True)
+        assert look(town, user=None, **bearer) == 401
+
+
+def story_of_two_people(town: Town) -> None:
+    """What is kept for one who may is not for one who may not, nor for nobody."""
+    assert settle(town) == 200
+    town.one.done("POST", f"{API}/lake/users", {"name": "eve"})
+
+    assert settle(town) == 200
+    assert look(town, user="eve") == 403
+    assert look(town, user=None) == 401
+
+
+def story_of_other_commits(town: Town) -> None:
+    """While others commit to the same catalog, an answer is sent again only after the gate was asked."""
+    make_table(town.one, "a", "other")
+    settle(town)
+    for number in range(5):
+        commit(town.two, table_path("a", "other"), number=str(number))
+        asked, before = GATE_READS["arrival",], SENT_AGAIN["stands",]
+        for node in (town.one, town.two):
+            assert node.ask("HEAD", TABLE, user="ana").status == 204
+
+        assert GATE_READS["arrival",] - asked == 2
+        assert SENT_AGAIN["stands",] - before == 2
+
+
+def story_of_names(town: Town) -> None:
+    """A table that moves, goes, or comes back as another one; a namespace and a catalog that are renamed."""
+    make_space(town.one, "b")
+    settle(town)
+    for source, target in ((["a"], ["b"]), (["b"], ["a"])):
+        body = {"source": {"namespace": source, "name": "t"}, "destination": {"namespace": target, "name": "t"}}
+        town.two.ask("POST", f"{ROOT}/tables/rename", body)
+        look(town)
+        settle(town, table_path(*target, "t"))
+    town.two.ask("DELETE", TABLE)
+    assert look(town) == 404
+    make_table(town.two, "a", "t")
+    assert settle(town) == 200
+    town.two.done("PUT", f"{API}/lake/catalogs/main", {"updates": [{"@type": "rename", "newName": "other"}]})
+    assert look(town) in (403, 404)
+
+
+def story_of_a_file(town: Town) -> None:
+    """A metadata file that vanished is noticed at the next load, though nothing was committed; and when it is back."""
+    assert settle(town) == 200
+    location = str(town.one.get(TABLE, user="ana")["metadata-location"]).removeprefix("file://")
+    file = Path(location)
+    data = file.read_bytes()
+    file.unlink()
+
+    assert look(town) == 404
+    file.write_bytes(data)
+    assert settle(town) == 200
+
+
+def story_of_a_catalog(town: Town) -> None:
+    """A catalog that is disabled answers nothing that was kept."""
+    assert settle(town) == 200
+    town.two.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
+    assert look(town) not in (200, 204)
+    town.two.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": True})
+    assert settle(town) == 200
+
+
+def story_of_a_fresh_view(town: Town) -> None:
+    """When the view began afresh, the moment alone says nothing about an answer of before."""
+    settle(town)
+    view = town.one.built.services.view
+    view.reset(view.epoch)
+    before = again()
+
+    assert town.one.ask("HEAD", TABLE, user="ana").status == 204
+    assert again() == before
+
+
+def story_of_lists(town: Town) -> None:
+    """A list shows what was made and lacks what was dropped, at the next request."""
+    settle(town)
+    for number in range(3):
+        make_table(town.two, "a", f"t{number}")
+        assert len(compare(town, "GET", f"{space_path('a')}/tables").json()["identifiers"]) == number + 2
+    town.one.ask("DELETE", table_path("a", "t1"))
+    assert len(compare(town, "GET", f"{space_path('a')}/tables").json()["identifiers"]) == 3
+
+
+def story_of_chance(town: Town) -> None:
+    """Whatever happens in whichever order, what is kept is what is true."""
+    dice = random.Random(20)
+    names = [("a", "t"), ("a", "u"), ("b", "t")]
+    for space in ("b",):
+        make_space(town.one, space)
+    roles = [
+        grant(town.one, user, what, kind=kind, on=on)
+        for user, what, kind, on in (
+            ("bob", "use_catalog", "CATALOG", "main"),
+            ("bob", "use_schema select_table", "SCHEMA", "main.a"),
+            ("eve", "use_catalog use_schema modify_table", "CATALOG", "main"),
+        )
+    ]
+
+    def mutate(node: DriverNode) -> None:
+        name, other = dice.choice(names), dice.choice(names)
+        role, user = dice.choice(roles), dice.choice(("ana", "bob", "eve"))
+        match dice.randrange(9):
+            case 0 | 1:
+                node.ask(
+                    "POST", f"{space_path(name[0])}/tables",
+                    {"name": name[1], "schema": {"type": "struct", "fields": []}},
+                )  # fmt: skip
+            case 2 | 3 | 4:
+                update = {"action": "set-properties", "updates": {"n": str(dice.random())}}
+                node.ask("POST", table_path(*name), {"requirements": [], "updates": [update]})
+            case 5:
+                node.ask("DELETE", table_path(*name))
+            case 6:
+                sides = [{"namespace": [each[0]], "name": each[1]} for each in (name, other)]
+                node.ask("POST", f"{ROOT}/tables/rename", {"source": sides[0], "destination": sides[1]})
+            case 7:
+                how = dice.choice(("grant", "revoke"))
+                node.ask("PUT", f"{API}/lake/permissions/users/{user}/{how}", {"roleNames": [role]})
+            case _:
+                node.ask("PATCH", f"{OWN}/metalakes/lake/users/{user}", {"enabled": dice.random() < 0.7})
+
+    for _ in range(60):
+        if dice.random() < 0.5:
+            mutate(dice.choice(town))
+        name, user = dice.choice(names), dice.choice(("ana", "bob", "eve"))
+        for _ in range(2):
+            compare(town, dice.choice(("GET", "HEAD")), table_path(*name), user=user)
+            compare(town, "GET", f"{space_path(name[0])}/tables", user=user)
+            compare(town, "GET", gravitino(table_path(*name)), user=user)
+
+
+STORIES = {
+    name.removeprefix("story_of_").removeprefix("a_"): story
+    for name, story in globals().items()
+    if name.startswith("story_of_")
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
+    """In each story, what is sent again is what a node says that keeps nothing."""
+    STORIES[name](any_town)
+
+
+# --------------------------------------------------------------------------------------------- the planted bugs
+
+
+def _without(*fields: str) -> Callable[[Patch], None]:
+    """Plant: these parts of a ground are not looked at."""
+
+    def bug(patch: Patch) -> None:
+        real = CacheDependencies.stands
+
+        def stands(self: CacheDependencies, view: object) -> bool:
+            zones = [view.zones[zone] for zone in self.zones]  # type: ignore[attr-defined]
+            now = {
+                "settled": view.scopes.get(self.scope),  # type: ignore[attr-defined]
+                "token": zones[0].memo.get(self.credential) if self.token is not None else None,
+                "standing": zones[1].memo.get(self.standing_key),
+                "decision": zones[2].memo.get(self.decision_key),
+                "path": zones[2].paths.get(self.path_key),
+                "facts": tuple((key, view.get(key)) for key, _ in self.facts),  # type: ignore[attr-defined]
+            }
+            return real(self._replace(**{field: now[field] for field in fields}), view)  # type: ignore[arg-type]
+
+        patch.setattr(CacheDependencies, "stands", stands)
+
+    return bug
+
+
+def _no_gate(patch: Patch) -> None:
+    """The gate is not asked."""
+    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self._lasts(answer.lasting))
+
+
+def _no_gate_before_ground(patch: Patch) -> None:
+    """The ground is looked at as the view knew it before this request."""
+    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self.holds_after_gate(answer))
+
+
+def _moment_after(patch: Patch) -> None:
+    """An answer is kept with the moment that the store is at when it is kept, and asked about when that has passed."""
+    real = ResponseCache.holds_now
+
+    def holds_now(self: ResponseCache, answer: object) -> bool:
+        answer.moment = self._moment()  # type: ignore[attr-defined]
+        return real(self, answer)  # type: ignore[arg-type]
+
+    patch.setattr(ResponseCache, "holds_now", holds_now)
+
+
+def _for_ever(patch: Patch) -> None:
+    """A token's hour is not looked at."""
+    patch.setattr(
+        ResponseCache, "_lasts", lambda self, lasting: lasting.file is None or self._exists(lasting.file)
+    )  # fmt: skip
+
+
+def _file_not_asked(patch: Patch) -> None:
+    """The metadata file is not looked for."""
+    patch.setattr(
+        ResponseCache, "_lasts",
+        lambda self, lasting: lasting.expires_ms is None or lasting.expires_ms > self._time.now_ms(),
+    )  # fmt: skip
+
+
+def _across_users(patch: Patch) -> None:
+    """What was kept for one user is for all."""
+    patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"if-none-match"),))
+
+
+def _across_etags(patch: Patch) -> None:
+    """What was kept for one If-None-Match is for all."""
+    patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"authorization"),))
+
+
+def _across_methods(patch: Patch) -> None:
+    """What was kept for HEAD is for GET."""
+    patch.setattr("limnos.http.application.key_of", lambda method, url, depends: ("GET", url, depends))
+
+
+def _without_generation(patch: Patch) -> None:
+    """That the view began afresh meanwhile is not looked at."""
+    real = ResponseCache.holds_now
+
+    def holds_now(self: ResponseCache, answer: CachedResponse) -> bool:
+        answer.generation = self._view.generation
+        return real(self, answer)
+
+    patch.setattr(ResponseCache, "holds_now", holds_now)
+
+
+_RIGHTS = ("decision", "standing")
+"""What moves access makes the view forget these, so they tell of much that another part of a ground tells of, too."""
+BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "kept without asking the gate": (_no_gate, "commit"),
+    "the view of before this request": (_no_gate_before_ground, "commit"),
+    "kept with a later moment": (_moment_after, "commit"),
+    "kept without the generation": (_without_generation, "fresh_view"),
+    "kept beyond expiry": (_for_ever, "an_hour"),
+    "file not asked for": (_file_not_asked, "file"),
+    "kept across users": (_across_users, "two_people"),
+    "kept across etags": (_across_etags, "commit"),
+    "kept across methods": (_across_methods, "commit"),
+    "document not compared": (_without("facts"), "commit"),
+    "names not compared": (_without("path", "facts", *_RIGHTS), "names"),
+    "scope not compared": (_without("settled", *_RIGHTS), "catalog"),
+    "rights not compared": (_without(*_RIGHTS), "grant"),
+    "rights of the disabled not compared": (_without(*_RIGHTS), "disabled_user"),
+    "token not compared": (_without("token", *_RIGHTS), "token"),
+}
+"""Each with the story that tells of it."""
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_story_fails_under(town: Town, name: str) -> None:
+    """With this care taken out, its story tells something else than what is true."""
+    bug, story = BUGS[name]
+    with Patch.context() as patch:
+        bug(patch)
+        with pytest.raises(AssertionError):
+            STORIES[story](town)
+
+
+# ------------------------------------------------------------------------------------------- the rest of it
+
+
+def test_kept_answers_are_counted_and_logged(town: Town) -> None:
+    """An answer that is sent again has an id of its own, and is counted and told to the log like any other."""
+    settle(town)
+    lines: list[tuple[object, ...]] = []
+    log = type("Log", (), {"add": staticmethod(lines.append)})()
+    key = ("iceberg", "load-table", 200)
+    counted, observed = requests[key], sum(request_seconds.rows[key[:2]][:-1])
+    with Patch.context() as patch:
+        patch.setattr(town.one.built.application, "request_log", log)
+        before = again()
+        answers = [town.one.get(TABLE, user="ana") for _ in range(2)]
+        assert again() - before == 2
+    assert requests[key] - counted == 2
+    assert sum(request_seconds.rows[key[:2]][:-1]) - observed == 2
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 2
+    assert [line[2] for line in lines] == [answer.headers["x-request-id"] for answer in answers]
+    assert [line[3:9] for line in lines] == [("GET", TABLE.encode(), "load-table", 200, "ana", "")] * 2
+    assert [line[9] for line in lines] == [len(answers[0].body)] * 2
+
+
+def test_budget(town: Town) -> None:
+    """What is kept stays within its bytes; what is too large for it is not kept; nothing is where the budget is nothing."""
+    answers = town.one.built.application.kept
+    for number in range(30):
+        make_table(town.one, "a", f"n{number}")
+    answers.bytes_max = 40_000
+    for _ in range(2):
+        for number in range(30):
+            assert town.one.get(table_path("a", f"n{number}"), user="ana").status == 200
+
+    assert 0 < answers._young_bytes + answers._old_bytes <= 60_000
+    assert len(answers) <= 30
+    answers.bytes_max = 100
+    size = len(answers)
+    assert town.one.get(table_path("a", "t"), user="ana").status == 200
+    assert len(answers) <= size
+    assert not town.plain.built.application.kept.is_on
+    assert len(town.plain.built.application.kept) == 0
+
+
+def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
+    """Who is refused what was kept for them costs one look at the store a request, not one for what is kept and one more."""
+    node, application = any_town.one, any_town.one.built.application
+    assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
+    there = len(application.kept)
+    node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+    assert node.get(TABLE, user="ana").status == 403
+    before = node.built.services.store.statements
+
+    assert node.get(TABLE, user="ana").status == 403
+
+    assert node.built.services.store.statements - before <= 1
+    assert len(application.kept) == there - 1
+
+
+def test_plus_in_an_address_is_not_kept(town: Town) -> None:
+    """What a plus means is the client's affair, which no key holds."""
+    make_table(town.one, "a", "x y")
+    for agent in ("GoIceberg/0.1", "Java") * 2:
+        compare(town, "HEAD", f"{space_path('a')}/tables/x+y", user_agent=agent)
+
+    assert response_cache.key_of("GET", b"/a+b", ()) is None
+    assert response_cache.key_of("POST", b"/a", ()) is None
+
+
+def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
+    """Where no moment can be told, a list is not kept, and a table only behind the gate."""
+    answers = town.one.built.application.kept
+    with Patch.context() as patch:
+        patch.setattr(answers, "_moment", lambda: None)
+        before = again()
+        for _ in range(3):
+            town.one.get(f"{space_path('a')}/tables", user="ana")
+        assert again() == before
+        for _ in range(3):
+            town.one.ask("HEAD", TABLE, user="ana")
+        assert SENT_AGAIN["stands",] > 0
+        assert again() - before == 2
+    assert answers.keeping(("GET", b"/", ())) == CacheableRequest(
+        ("GET", b"/", ()), answers._moment(), answers._view.generation
+    )
+
+
+# ------------------------------------------------------------------------------- behind a gate that must be awaited
+
+
+@pytest.fixture
+def served(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[ServedNode]:
+    """A node over PostgreSQL on real sockets, with `a.t`."""
+    node = ServedNode(tmp_path, lane=True, database=postgres_server.fresh_database().address, request_timeout_s=2.0)
+    for path, body in ((SPACES, {"namespace": ["a"]}), (f"{SPACES}/a/tables", {"name": "t", "schema": SCHEMA})):
+        assert asked(node, "POST", path, body).status == 200
+    yield node
+    node.stop()
+
+
+def asked(node: ServedNode, method: str, path: str, body: object = None) -> WireAnswer:
+    """Ask once, on a connection of its own."""
+    with closing(SocketWire(node.port)) as wire:
+        wire.send(wire_request(method, path, None if body is None else json.dumps(body).encode()))
+        return wire.answer(bodiless=method == "HEAD")
+
+
+@pytest.mark.integration
+def test_lane_waits_for_the_gate(served: ServedNode) -> None:
+    """Over PostgreSQL a kept answer is sent once the gate has been asked; after a commit it is another one."""
+    first = asked(served, "GET", TABLE)
+    before = SENT_AGAIN["stands",]
+    for _ in range(3):
+        again = asked(served, "GET", TABLE)
+        assert (again.status, again.body) == (200, first.body)
+        assert again.headers["x-request-id"] != first.headers["x-request-id"]
+    assert SENT_AGAIN["stands",] - before == 3
+
+    update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
+    assert asked(served, "POST", TABLE, update).status == 200
+
+    after = asked(served, "GET", TABLE)
+    assert b'"k":"v"' in after.body
+    assert after.headers["etag"] != first.headers["etag"]
+    assert SENT_AGAIN["stands",] - before == 3
+
+
+@pytest.mark.integration
+def test_lane_waits_no_longer_than_a_request_may(served: ServedNode) -> None:
+    """A gate that fails is met again by who answers afresh; one that says nothing ends with 503 in time."""
+    asked(served, "GET", TABLE)
+    store = served.built.services.store
+    real = store.gate_async  # type: ignore[union-attr]
+    calls: list[int] = []
+
+    async def fails_once(*given: object) -> object:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ServiceUnavailable("no answer", retry_after_s=1)
+        return await real(*given)
+
+    async def silent(*_: object) -> object:
+        return await asyncio.Event().wait()
+
+    with Patch.context() as patch:
+        patch.setattr(store, "gate_async", fails_once)
+        assert asked(served, "GET", TABLE).status == 200
+        assert len(calls) == 2
+        patch.setattr(store, "gate_async", silent)
+        late = asked(served, "GET", TABLE)
+        assert late.status == 503
+        assert late.headers["retry-after"] == "5"
+    assert not served.built.application.deadlines._late

@@ -1,0 +1,259 @@
+"""Routes that wait, that have a deadline of their own, and that answer in pieces: asked by real sockets, in both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
+
+import pytest
+
+from limnos.http.admin.errors import error_response
+from limnos.http.request import Request
+from limnos.http.response import Response, stream_response
+from limnos.http.routing import Route, Router
+from limnos.model.errors import LimnosError
+from limnos.services.request.context import Context
+from limnos.telemetry.metrics import requests
+from tests.http.sockets import WAIT_S, ServedNode, SocketWire, request
+
+pytestmark = pytest.mark.integration
+
+LIMIT_S = 0.4
+LONG_S = 1000.0
+PIECES = 50
+PIECE = b"0123456789" * 1_000
+
+
+class Slow:
+    """A protocol whose routes take their time."""
+
+    name = "slow"
+    anonymous = frozenset({"wait", "wait-short", "wait-long", "pieces", "endless", "broken", "stuck"})
+
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+        self.made = 0
+        self.router: Router[object] = Router(
+            "/slow",
+            [
+                Route("GET", "/wait", self.wait, "wait"),
+                Route("POST", "/wait", self.wait, "wait"),
+                Route("GET", "/short", self.wait, "wait-short", deadline_s=LIMIT_S / 4),
+                Route("GET", "/long", self.nap, "wait-long", deadline_s=LONG_S),
+                Route("GET", "/pieces", self.pieces, "pieces"),
+                Route("GET", "/endless", self.endless, "endless", deadline_s=LONG_S),
+                Route("GET", "/broken", self.broken, "broken"),
+                Route("GET", "/stuck", self.stuck, "stuck"),
+            ],
+        )
+
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
+        """As the own API."""
+        return error_response(error, request_id=request_id)
+
+    async def wait(self, _request: Request, _ctx: Context) -> Response:
+        """Never done."""
+        try:
+            await asyncio.sleep(LONG_S)
+        finally:
+            self.closed.append("wait")
+        return Response(200)
+
+    async def nap(self, _request: Request, _ctx: Context) -> Response:
+        """Done after the time that others have."""
+        await asyncio.sleep(LIMIT_S * 1.5)
+        return Response(200, b"rested")
+
+    async def pieces(self, _request: Request, _ctx: Context) -> Response:
+        """Many pieces, some of them empty, with and without a wait between them."""
+
+        async def source() -> AsyncGenerator[bytes, None]:
+            for number in range(PIECES):
+                yield PIECE
+                yield b""
+                if number % 10 == 0:
+                    await asyncio.sleep(0.001)
+
+        return stream_response(source())
+
+    async def endless(self, _request: Request, _ctx: Context) -> Response:
+        """Pieces until the client is gone."""
+
+        async def source() -> AsyncGenerator[bytes, None]:
+            try:
+                while True:
+                    self.made += 1
+                    yield PIECE
+            finally:
+                self.closed.append("endless")
+
+        return stream_response(source())
+
+    async def broken(self, _request: Request, _ctx: Context) -> Response:
+        """Fails after the first piece."""
+
+        async def source() -> AsyncGenerator[bytes, None]:
+            yield PIECE
+            raise RuntimeError("broken")
+
+        return stream_response(source())
+
+    async def stuck(self, _request: Request, _ctx: Context) -> Response:
+        """The second piece never comes."""
+
+        async def source() -> AsyncGenerator[bytes, None]:
+            yield PIECE
+            await asyncio.sleep(LONG_S)
+            yield PIECE
+
+        return stream_response(source())
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
+def lane(request: pytest.FixtureRequest) -> bool:
+    """Both ways of a request through the server must answer alike."""
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def slow() -> Slow:
+    """The protocol."""
+    return Slow()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, lane: bool, slow: Slow) -> Iterator[ServedNode]:
+    """A node on SQLite with the slow protocol beside the others, and little time for a request."""
+    node = ServedNode(tmp_path_factory.mktemp("pieces"), lane=lane, request_timeout_s=LIMIT_S)
+    node.built.application.protocols.insert(0, slow)
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def wire(served: ServedNode) -> Iterator[SocketWire]:
+    """A fresh connection."""
+    with closing(SocketWire(served.port)) as connection:
+        yield connection
+
+
+def chunks(wire: SocketWire) -> tuple[bytes, bool]:
+    """Read a body that comes in chunks: what there was of it, and whether it was complete."""
+    _, headers = wire.head()
+    assert headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in headers
+    data, body = wire.held, b""
+    wire.held = b""
+    while True:
+        while b"\r\n" not in data:
+            more = wire.socket.recv(1 << 16)
+            if not more:
+                return body, False
+            data += more
+        line, _, data = data.partition(b"\r\n")
+        size = int(line, 16)
+        while len(data) < size + 2:
+            more = wire.socket.recv(1 << 16)
+            if not more:
+                return body + data, False
+            data += more
+        body, data = body + data[:size], data[size + 2 :]
+        if size == 0:
+            wire.held = data
+            return body, True
+
+
+def until(done: object) -> bool:
+    """Wait until something holds."""
+    ends = time.monotonic() + WAIT_S
+    while not done():  # type: ignore[operator]
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
+def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -> None:
+    """Reads and writes have their deadline on SQLite, too; the handler is ended, and the connection goes on."""
+    slow.closed.clear()
+    wire.send(request(method, "/slow/wait") + request("GET", "/health/live"))
+
+    answer, after = wire.answer(bodiless=method == "HEAD"), wire.answer()
+
+    assert (answer.status, after.status) == (503, 200)
+    assert answer.headers["retry-after"] == "5"
+    assert slow.closed == ["wait"]
+
+
+def test_a_deadline_of_its_own(wire: SocketWire) -> None:
+    """A route may have less time than others, or more."""
+    wire.send(request("GET", "/slow/short") + request("GET", "/slow/long"))
+
+    short, long = wire.answer(), wire.answer()
+
+    assert short.status == 503
+    assert b"within 0.1 s" in short.body
+    assert (long.status, long.body) == (200, b"rested")
+
+
+def test_pieces_arrive(wire: SocketWire) -> None:
+    """A body in pieces comes whole, counted once, and the connection carries the next request, also one that was pipelined."""
+    wire.send(request("GET", "/slow/pieces") + request("GET", "/health/live"))
+    first, complete = chunks(wire)
+    pipelined = wire.answer()
+    before = requests["slow", "pieces", 200]
+    wire.send(request("GET", "/slow/pieces"))
+    second, again = chunks(wire)
+    wire.send(request("HEAD", "/slow/pieces") + request("GET", "/health/live"))
+    head, after = wire.answer(bodiless=True), wire.answer()
+
+    assert (complete, again) == (True, True)
+    assert first == second == PIECE * PIECES
+    assert (pipelined.status, head.status, after.status) == (200, 200, 200)
+    assert requests["slow", "pieces", 200] == before + 2
+
+
+def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
+    """Nobody makes pieces for a client that is gone."""
+    slow.closed.clear()
+    with closing(SocketWire(served.port)) as gone:
+        gone.send(request("GET", "/slow/endless"))
+        gone.socket.recv(1 << 16)
+
+    assert until(lambda: slow.closed == ["endless"])
+
+
+def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
+    """What a client does not take is not made: memory holds a bounded part of an endless answer."""
+    slow.made = 0
+    with closing(SocketWire(served.port, receive_bytes=4096)) as slothful:
+        slothful.send(request("GET", "/slow/endless"))
+        time.sleep(0.3)
+        made = slow.made
+        time.sleep(0.3)
+
+        assert slow.made == made < 2_000
+
+
+@pytest.mark.parametrize("path", ["/slow/broken", "/slow/stuck"])
+def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, path: str) -> None:
+    """A piece that fails or is late ends the connection before the last one: nobody takes it for the whole."""
+    wire.send(request("GET", path))
+
+    assert chunks(wire) == (PIECE, False)
+    with closing(SocketWire(served.port)) as other:
+        other.send(request("GET", "/health/live"))
+        assert other.answer().status == 200
+
+
+def test_who_asks_to_close(wire: SocketWire) -> None:
+    """The whole body, then the end."""
+    wire.send(request("GET", "/slow/pieces", connection="close"))
+
+    body, complete = chunks(wire)
+
+    assert (len(body), complete) == (PIECES * len(PIECE), True)
+    assert wire.ended()

@@ -1,0 +1,372 @@
+"""A table that is altered at random: a model of its columns and rows that is pure, and the alters as Gravitino and as PyIceberg spell them.
+
+The model knows the rules of the two specifications and nothing of the server: fields keep their ids, new ones get the next, types are only widened.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+Json = dict[str, object]
+Path = tuple[str, ...]
+ICEBERG = {
+    "integer": "int", "long": "long", "float": "float", "double": "double", "string": "string", "boolean": "boolean", "date": "date",
+    "decimal(9,2)": "decimal(9, 2)", "decimal(18,2)": "decimal(18, 2)", "varchar(20)": "string", "varchar(40)": "string",
+}  # fmt: skip
+WIDER = {
+    "integer": ("long",), "float": ("double",), "decimal(9,2)": ("decimal(18,2)",), "string": ("varchar(20)", "varchar(40)"),
+    "varchar(20)": ("varchar(40)", "string"), "varchar(40)": ("string", "varchar(20)"),
+}  # fmt: skip
+NARROWER = {"long": "integer", "double": "float", "string": "date", "boolean": "string"}
+PYICEBERG: dict[str, IcebergType] = {
+    "integer": IntegerType(), "long": LongType(), "float": FloatType(), "double": DoubleType(), "string": StringType(),
+    "boolean": BooleanType(), "date": DateType(), "decimal(9,2)": DecimalType(9, 2), "decimal(18,2)": DecimalType(18, 2),
+}  # fmt: skip
+NESTED = ("struct", "list", "map")
+SLOTS = {"list": 1, "map": 2}
+"""Ids that a type takes beside its column's: of what is in it."""
+NEW_TYPES = (*ICEBERG, *NESTED)
+PARTS = ("a", "b")
+"""Parts of a struct when it is new; the first is never deleted, or nobody could tell a null from a struct of nulls."""
+KEY = "n"
+"""The column that numbers the rows, which stays."""
+
+
+@dataclass
+class ModelColumn:
+    """A column or a part of one."""
+
+    id: int
+    name: str
+    kind: str
+    nullable: bool = True
+    comment: str | None = None
+    parts: list[ModelColumn] = field(default_factory=list)
+
+    def gravitino(self) -> Json:
+        """Tell it as Gravitino does."""
+        told: Json = {"name": self.name, "type": self._word(), "nullable": self.nullable}
+        return told if self.comment is None else told | {"comment": self.comment}
+
+    def _word(self) -> object:
+        if self.kind == "struct":
+            return {"type": "struct", "fields": [part.gravitino() for part in self.parts]}
+        if self.kind == "list":
+            return {"type": "list", "containsNull": True, "elementType": "integer"}
+        if self.kind == "map":
+            return {"type": "map", "valueContainsNull": True, "keyType": "string", "valueType": "long"}
+        return self.kind
+
+    def iceberg(self) -> Json:
+        """Tell it as Iceberg's metadata does."""
+        told: Json = {"id": self.id, "name": self.name, "required": not self.nullable, "type": self._stored()}
+        return told if self.comment is None else told | {"doc": self.comment}
+
+    def _stored(self) -> object:
+        if self.kind == "struct":
+            return {"type": "struct", "fields": [part.iceberg() for part in self.parts]}
+        if self.kind == "list":
+            return {"type": "list", "element-id": self.id + 1, "element-required": False, "element": "int"}
+        if self.kind == "map":
+            keyed = {"type": "map", "key-id": self.id + 1, "key": "string"}
+            return keyed | {"value-id": self.id + 2, "value-required": False, "value": "long"}
+        return ICEBERG[self.kind]
+
+    def value(self, number: int) -> object:
+        """Make what a row of this number holds."""
+        if self.kind == "struct":
+            return {part.id: part.value(number) for part in self.parts}
+        values = {
+            "boolean": number % 2 == 0, "date": date(2026, 1, 1) + timedelta(number), "list": [number, None], "map": {"k": number},
+            "float": number / 2, "double": number / 2, "integer": number, "long": number,
+        }  # fmt: skip
+        if self.kind.startswith("decimal"):
+            return Decimal(number).quantize(Decimal("0.01"))
+        return values.get(self.kind, f"v{number}")
+
+    def read(self, row: dict[int, object]) -> object:
+        """Tell what a reader finds in a row that was written by ids."""
+        found = row.get(self.id)
+        if self.kind == "struct" and isinstance(found, dict):
+            return {part.name: part.read(found) for part in self.parts}
+        return found
+
+
+class Alter(NamedTuple):
+    """One change of a table: what it does, to which column, and how."""
+
+    does: str
+    path: Path = ()
+    word: str = ""
+    after: str | None = None
+    """The column to come after; `first` for the front, None for where it is, or the end."""
+
+
+class AlterRefused(Exception):
+    """The table can't be altered so."""
+
+
+class TableModel:
+    """What the table must be."""
+
+    def __init__(self) -> None:
+        self.columns = [
+            ModelColumn(1, KEY, "long", nullable=False),
+            ModelColumn(2, "c2", "integer", nullable=False),
+            ModelColumn(3, "c3", "varchar(20)"),
+        ]
+        self.last_id = 3
+        self.properties: dict[str, str] = {}
+        self.comment: str | None = None
+        self.rows: list[dict[int, object]] = []
+
+    def write(self) -> Json:
+        """Add a row; returns it by the names that columns have now."""
+        number = len(self.rows) + 1
+        row = {column.id: column.value(number) for column in self.columns}
+        self.rows.append(row)
+        return {column.name: column.read(row) for column in self.columns}
+
+    def read(self) -> list[Json]:
+        """Tell all rows, in their order, by the names that columns have now."""
+        return [{column.name: column.read(row) for column in self.columns} for row in self.rows]
+
+    # -- what is there -------------------------------------------------------------------------------------------
+
+    def beside(self, path: Path) -> list[ModelColumn]:
+        """The columns among which a path ends."""
+        found = self.columns
+        for name in path[:-1]:
+            found = next(each for each in found if each.name == name).parts
+        return found
+
+    def find(self, path: Path) -> ModelColumn:
+        """The column of a path. Raises Refused."""
+        for each in self.beside(path):
+            if each.name == path[-1]:
+                return each
+        raise AlterRefused(path)
+
+    def paths(self) -> Iterator[Path]:
+        """The paths of all columns and parts."""
+        for column in self.columns:
+            yield (column.name,)
+            yield from ((column.name, part.name) for part in column.parts)
+
+    # -- what is changed -----------------------------------------------------------------------------------------
+
+    def apply(self, alter: Alter) -> None:
+        """Alter the table. Raises Refused, and then nothing may be left of the change."""
+        getattr(self, f"_{alter.does}")(alter)
+
+    def settle(self, before: int) -> None:
+        """End changes that are made at once: an id that no column has kept was never given."""
+        there = [each.id + SLOTS.get(each.kind, 0) for column in self.columns for each in (column, *column.parts)]
+        self.last_id = max(before, *there)
+
+    def _next(self) -> int:
+        self.last_id += 1
+        return self.last_id
+
+    def _add(self, alter: Alter) -> None:
+        beside = self.beside(alter.path)
+        if any(each.name == alter.path[-1] for each in beside):
+            raise AlterRefused(alter)
+        column = ModelColumn(self._next(), alter.path[-1], alter.word)
+        if alter.word == "struct":
+            column.parts = [ModelColumn(self._next(), name, "integer") for name in PARTS]
+        self.last_id += SLOTS.get(alter.word, 0)
+        beside.append(column)
+        self._put(beside, column, after=alter.after)
+
+    def _put(self, beside: list[ModelColumn], column: ModelColumn, *, after: str | None) -> None:
+        if after is not None:
+            beside.remove(column)
+            places = {each.name: index + 1 for index, each in enumerate(beside)} | {"first": 0}
+            beside.insert(places[after], column)
+
+    def _rename(self, alter: Alter) -> None:
+        column = self.find(alter.path)
+        if any(each.name == alter.word for each in self.beside(alter.path) if each is not column):
+            raise AlterRefused(alter)
+        column.name = alter.word
+
+    def _retype(self, alter: Alter) -> None:
+        column = self.find(alter.path)
+        if alter.word not in WIDER.get(column.kind, ()):
+            raise AlterRefused(alter)
+        column.kind = alter.word
+
+    def _comment(self, alter: Alter) -> None:
+        self.find(alter.path).comment = alter.word
+
+    def _loosen(self, alter: Alter) -> None:
+        self.find(alter.path).nullable = True
+
+    def _tighten(self, alter: Alter) -> None:
+        if self.find(alter.path).nullable:
+            raise AlterRefused(alter)
+
+    def _move(self, alter: Alter) -> None:
+        self._put(self.beside(alter.path), self.find(alter.path), after=alter.after)
+
+    def _delete(self, alter: Alter) -> None:
+        self.beside(alter.path).remove(self.find(alter.path))
+
+    def _property(self, alter: Alter) -> None:
+        self.properties[alter.path[0]] = alter.word
+
+    def _forget(self, alter: Alter) -> None:
+        self.properties.pop(alter.path[0], None)
+
+    def _about(self, alter: Alter) -> None:
+        self.comment = alter.word
+
+
+# ---------------------------------------------------------------------------------------------- what may be done
+
+
+def drawn(model: TableModel, dice: random.Random, *, over_gravitino: bool) -> Alter:
+    """Draw a change that is allowed."""
+    does = dice.choice(("add", "add", "add", "part", "rename", "rename", "retype", "comment", "loosen", "move", "delete", "property", "forget", "about"))  # fmt: skip
+    serial, paths = dice.randrange(10**6), list(model.paths())
+    path = dice.choice(paths)
+    structs = [column.name for column in model.columns if column.kind == "struct"]
+    if does == "part" and structs:
+        return Alter("add", (dice.choice(structs), f"p{serial}"), dice.choice(("integer", "string", "date")))
+    if does in ("add", "part"):
+        known = NEW_TYPES if over_gravitino else (*PYICEBERG, *NESTED)
+        return Alter("add", (f"c{serial}",), dice.choice(known), _place(model, (f"c{serial}",), dice))
+    if does == "retype":
+        known = {p: _wider(model.find(p).kind, over_gravitino=over_gravitino) for p in paths}
+        path = dice.choice([p for p in paths if known[p]] or [()])
+        return Alter("retype", path, dice.choice(known[path])) if path else Alter("property", ("k0",), "v")
+    if does == "rename":
+        return (
+            Alter("rename", path, f"r{serial}")
+            if path[-1] not in (KEY, *PARTS[:1])
+            else Alter("comment", path, f"{serial}")
+        )
+    if does == "move":
+        return Alter("move", path, after=_place(model, path, dice) or "first")
+    if does == "delete" and path[-1] not in (KEY, *PARTS[:1]):
+        return Alter("delete", path)
+    if does in ("property", "forget"):
+        return Alter(does, (f"k{serial % 3}",), f"v{serial}")
+    if does in ("about", "delete"):
+        return Alter("about", word=f"about {serial}")
+    return Alter(does, path, f"says {serial}")
+
+
+def _wider(kind: str, *, over_gravitino: bool) -> list[str]:
+    """The types that a column can get; to Iceberg a varchar is a string, and to become one no change."""
+    return [
+        word for word in WIDER.get(kind, ()) if over_gravitino or (word in PYICEBERG and ICEBERG[word] != ICEBERG[kind])
+    ]
+
+
+def _place(model: TableModel, path: Path, dice: random.Random) -> str | None:
+    """Draw where a column is put: the front, behind another one, or no place at all."""
+    others = [each.name for each in model.beside(path) if each.name != path[-1]]
+    return dice.choice(("first", None, *others))
+
+
+def wrong(model: TableModel, dice: random.Random) -> Alter:
+    """Draw a change that is not allowed."""
+    narrow = [path for path in model.paths() if model.find(path).kind in NARROWER]
+    nullable = [path for path in model.paths() if model.find(path).nullable]
+    taken = [column.name for column in model.columns if column.name != KEY]
+    found = [Alter("add", (KEY,), "long"), Alter("rename", ("nowhere",), "x"), Alter("delete", ("nowhere",))]
+    found += [Alter("retype", path, NARROWER[model.find(path).kind]) for path in narrow[:1]]
+    found += [Alter("tighten", path) for path in nullable[:1]] + [Alter("rename", (KEY,), name) for name in taken[:1]]
+    return dice.choice(found)
+
+
+# ---------------------------------------------------------------------------------------------- how it is spelled
+
+
+def _position(after: str | None) -> object:
+    return after if after in (None, "first") else {"after": after}
+
+
+def for_gravitino(alter: Alter) -> Json:
+    """Spell a change as one of an update of Gravitino's."""
+    path = list(alter.path)
+    if alter.does == "add":
+        kind = ModelColumn(0, "", alter.word, parts=[ModelColumn(0, name, "integer") for name in PARTS]).gravitino()[
+            "type"
+        ]
+        return {
+            "@type": "addColumn",
+            "fieldName": path,
+            "type": kind,
+            "position": _position(alter.after),
+            "nullable": True,
+        }
+    made: dict[str, Json] = {
+        "rename": {"@type": "renameColumn", "oldFieldName": path, "newFieldName": alter.word},
+        "retype": {"@type": "updateColumnType", "fieldName": path, "newType": alter.word},
+        "comment": {"@type": "updateColumnComment", "fieldName": path, "newComment": alter.word},
+        "loosen": {"@type": "updateColumnNullability", "fieldName": path, "nullable": True},
+        "tighten": {"@type": "updateColumnNullability", "fieldName": path, "nullable": False},
+        "move": {"@type": "updateColumnPosition", "fieldName": path, "newPosition": _position(alter.after)},
+        "delete": {"@type": "deleteColumn", "fieldName": path, "ifExists": False},
+        "property": {"@type": "setProperty", "property": "".join(path), "value": alter.word},
+        "forget": {"@type": "removeProperty", "property": "".join(path)},
+        "about": {"@type": "updateComment", "newComment": alter.word},
+    }  # fmt: skip
+    return made[alter.does]
+
+
+def _new_type(word: str) -> IcebergType:
+    if word == "struct":
+        return StructType(*(NestedField(number, name, IntegerType()) for number, name in enumerate(PARTS, 1)))
+    if word == "list":
+        return ListType(1, IntegerType(), element_required=False)
+    if word == "map":
+        return MapType(1, StringType(), 2, LongType(), value_required=False)
+    return PYICEBERG[word]
+
+
+def for_pyiceberg(alter: Alter, update: UpdateSchema) -> None:
+    """Carry out a change of columns as PyIceberg does."""
+    path = alter.path
+    if alter.does == "add":
+        update.add_column(path, _new_type(alter.word))
+    if alter.does == "rename":
+        update.rename_column(path, alter.word)
+    if alter.does == "retype":
+        update.update_column(path, field_type=PYICEBERG[alter.word])
+    if alter.does == "comment":
+        update.update_column(path, doc=alter.word)
+    if alter.does == "loosen":
+        update.make_column_optional(path)
+    if alter.does == "delete":
+        update.delete_column(path)
+    if alter.does in ("add", "move") and alter.after is not None:
+        if alter.after == "first":
+            update.move_first(path)
+        else:
+            update.move_after(path, (*path[:-1], alter.after))

@@ -1,0 +1,253 @@
+"""What may change on one node, and what the next request on the other must then be told: one endless story per kind.
+
+Each story prepares what it needs, then yields turns: a mutation, and the requests that come right after it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
+    PREFIX,
+    Wire,
+    namespace_path,
+    properties_body,
+    rename_body,
+    rights_body,
+    rights_path,
+    table_body,
+    table_path,
+)
+from tests.nodes.world import NodesWorld
+
+
+class FollowUpRequest(NamedTuple):
+    """One request right after a mutation, and the status that is right."""
+
+    who: str
+    status: int
+    method: str
+    path: str
+    body: object = None
+
+
+class ChangeTurn(NamedTuple):
+    """A mutation by the admin of one node, and the requests that follow on the other."""
+
+    does: str
+    mutate: Callable[[Wire], object]
+    asks: tuple[FollowUpRequest, ...]
+
+
+def privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Revoke a privilege on a table, and grant it again."""
+    world.namespace("rights")
+    world.table("rights", "t")
+    user = world.reader("ana", schema="rights", selects=False)
+    world.grant("ana_role", "table", "main.rights.t", "select_table")
+    revoke, grant = (rights_path("ana_role", "table", "main.rights.t", verb) for verb in ("revoke", "grant"))
+    load = ("GET", table_path("rights", "t"))
+    body = rights_body("select_table")
+    while True:
+        yield ChangeTurn(
+            "revoke privilege", lambda admin: admin.do("PUT", revoke, body), (FollowUpRequest(user, 403, *load),)
+        )
+        yield ChangeTurn(
+            "grant privilege", lambda admin: admin.do("PUT", grant, body), (FollowUpRequest(user, 200, *load),)
+        )
+
+
+def roles(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Take a role from a user, and give it back."""
+    world.namespace("roles")
+    world.table("roles", "t")
+    user = world.reader("bea", schema="roles")
+    path = f"{GRAVITINO}/permissions/users/bea"
+    load, body = ("GET", table_path("roles", "t")), {"roleNames": ["bea_role"]}
+    while True:
+        yield ChangeTurn(
+            "take role", lambda admin: admin.do("PUT", f"{path}/revoke", body), (FollowUpRequest(user, 403, *load),)
+        )
+        yield ChangeTurn(
+            "give role", lambda admin: admin.do("PUT", f"{path}/grant", body), (FollowUpRequest(user, 200, *load),)
+        )
+
+
+def members(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Remove a member from the group that has the rights, and add them again."""
+    world.namespace("members")
+    world.table("members", "t")
+    user = world.user("cyd")
+    world.role("crew_role")
+    world.grant("crew_role", "catalog", "main", "use_catalog")
+    world.grant("crew_role", "schema", "main.members", "use_schema", "select_table")
+    world.admin().do("POST", f"{GRAVITINO}/groups", {"name": "crew"})
+    world.admin().do("PUT", f"{GRAVITINO}/permissions/groups/crew/grant", {"roleNames": ["crew_role"]})
+    path, load = f"{OWN}/metalakes/lake/groups/crew/members", ("GET", table_path("members", "t"))
+    while True:
+        yield ChangeTurn(
+            "add member", lambda admin: admin.do("POST", path, {"users": ["cyd"]}), (FollowUpRequest(user, 200, *load),)
+        )
+        yield ChangeTurn(
+            "remove member", lambda admin: admin.do("DELETE", f"{path}/cyd"), (FollowUpRequest(user, 403, *load),)
+        )
+
+
+def users(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Disable a user, and enable them again."""
+    world.namespace("users")
+    world.table("users", "t")
+    user = world.reader("dot", schema="users")
+    path, load = f"{OWN}/metalakes/lake/users/dot", ("GET", table_path("users", "t"))
+    while True:
+        yield ChangeTurn(
+            "disable user",
+            lambda admin: admin.do("PATCH", path, {"enabled": False}),
+            (FollowUpRequest(user, 403, *load),),
+        )
+        yield ChangeTurn(
+            "enable user",
+            lambda admin: admin.do("PATCH", path, {"enabled": True}),
+            (FollowUpRequest(user, 200, *load),),
+        )
+
+
+def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Make a token for a user, and revoke it."""
+    world.namespace("tokens")
+    world.table("tokens", "t")
+    world.reader("eve", schema="tokens")
+    load = ("GET", table_path("tokens", "t"))
+    while True:
+        made = world.admin().do("POST", f"{OWN}/tokens", {"user": "eve", "name": "short-lived"}).body
+        text, path = str(made["token"]), f"{OWN}/tokens/{made['id']}"
+        yield ChangeTurn("make token", lambda admin: None, (FollowUpRequest(text, 200, *load),))
+        yield ChangeTurn(
+            "revoke token", lambda admin, path=path: admin.do("DELETE", path), (FollowUpRequest(text, 401, *load),)
+        )
+
+
+def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Hand a table from one user to another and back: reading and committing go with it."""
+    world.namespace("owners")
+    world.table("owners", "t")
+    fay, gus = (world.reader(name, schema="owners", selects=False) for name in ("fay", "gus"))
+    path, table = f"{GRAVITINO}/owners/table/main.owners.t", table_path("owners", "t")
+    while True:
+        for new, old in ((fay, gus), (gus, fay)):
+            yield ChangeTurn(
+                f"make {new} the owner",
+                lambda admin, new=new: admin.do("PUT", path, {"name": new, "type": "USER"}),
+                (
+                    FollowUpRequest(old, 403, "POST", table, properties_body(by=old)),
+                    FollowUpRequest(new, 200, "POST", table, properties_body(by=new)),
+                    FollowUpRequest(old, 403, "GET", table),
+                    FollowUpRequest(new, 200, "GET", table),
+                ),
+            )
+
+
+def renames(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Rename a table, and back: the old name is gone and the new one there."""
+    world.namespace("renames")
+    world.table("renames", "a")
+    user = world.reader("hal", schema="renames")
+    while True:
+        for old, new in (("a", "b"), ("b", "a")):
+            body = rename_body(("renames", old), ("renames", new))
+            asks = (
+                FollowUpRequest(user, 404, "GET", table_path("renames", old)),
+                FollowUpRequest(user, 200, "GET", table_path("renames", new)),
+            )
+            yield ChangeTurn(
+                f"rename {old} to {new}",
+                lambda admin, body=body: admin.do("POST", f"{PREFIX}/tables/rename", body),
+                asks if old == "a" else asks[::-1],
+            )
+
+
+def moves(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Move a namespace from where a user may read to where they may not, and back."""
+    for levels in (("open",), ("shut",), ("open", "box")):
+        world.namespace(*levels)
+    world.table("open", "box", "t")
+    user = world.reader("ida", schema="open")
+    path = f"{OWN}/metalakes/lake/catalogs/main/move"
+    while True:
+        for old, new, status in (("open", "shut", 403), ("shut", "open", 200)):
+            body = {"kind": "namespace", "source": [old, "box"], "target": [new, "box"]}
+            yield ChangeTurn(
+                f"move {old}.box to {new}.box",
+                lambda admin, body=body: admin.do("POST", path, body),
+                (
+                    FollowUpRequest(user, status, "GET", table_path(new, "box", "t")),
+                    FollowUpRequest("admin", 404, "GET", table_path(old, "box", "t")),
+                    FollowUpRequest("admin", 200, "GET", table_path(new, "box", "t")),
+                ),
+            )
+
+
+def drops(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Make a table, and drop it."""
+    world.namespace("drops")
+    user = world.reader("jon", schema="drops")
+    tables, table = f"{namespace_path('drops')}/tables", table_path("drops", "t")
+    while True:
+        yield ChangeTurn(
+            "create table",
+            lambda admin: admin.do("POST", tables, table_body("t")),
+            (FollowUpRequest(user, 200, "GET", table),),
+        )
+        yield ChangeTurn(
+            "drop table", lambda admin: admin.do("DELETE", table), (FollowUpRequest(user, 404, "GET", table),)
+        )
+
+
+def successors(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Drop a table on which a user has a right, and make another of its name: the new one inherits nothing."""
+    world.namespace("heirs")
+    world.table("heirs", "t")
+    user = world.reader("kim", schema="heirs", selects=False)
+    world.grant("kim_role", "table", "main.heirs.t", "select_table")
+    grant = rights_path("kim_role", "table", "main.heirs.t", "grant")
+    tables, table = f"{namespace_path('heirs')}/tables", table_path("heirs", "t")
+
+    def recreate(admin: Wire) -> None:
+        admin.do("DELETE", table)
+        admin.do("POST", tables, table_body("t"))
+
+    while True:
+        yield ChangeTurn("drop and recreate", recreate, (FollowUpRequest(user, 403, "GET", table),))
+        yield ChangeTurn(
+            "grant on the new one",
+            lambda admin: admin.do("PUT", grant, rights_body("select_table")),
+            (FollowUpRequest(user, 200, "GET", table),),
+        )
+
+
+STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, drops, successors)
+
+
+def follow(
+    world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]], rounds: int
+) -> tuple[int, list[str]]:
+    """Play so many turns of a story, each on one node with the next request on the other; the nodes change places.
+
+    Returns how many requests were decided, and what was decided wrong.
+    """
+    asked, wrong = 0, []
+    for number, turn in zip(range(rounds), story(world), strict=False):
+        here = number // 2 % 2
+        turn.mutate(world.admin(here))
+        for ask in turn.asks:
+            answer = world.wire(1 - here, ask.who).ask(ask.method, ask.path, ask.body)
+            asked += 1
+            if answer.status != ask.status:
+                wrong.append(
+                    f"round {number}: after '{turn.does}' on node {here}, {ask.method} {ask.path} by {ask.who} on node "
+                    f"{1 - here} was answered {answer.status}, not {ask.status}: {answer.message}"
+                )
+    return asked, wrong

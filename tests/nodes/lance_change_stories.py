@@ -1,0 +1,189 @@
+"""The same endless stories of Lance tables: what changes on one node, and what the next request on the other must be told.
+
+Each story has a namespace of its own in catalog `lance`, as `turns` has in `main`. Tables are declared: what is asked rests on the store alone, but for versions,
+whose manifests are a few bytes that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from tests.http.lance.wire import stage
+from tests.nodes.change_stories import ChangeTurn, FollowUpRequest
+from tests.nodes.wire import GRAVITINO, OWN, Wire, rights_body, rights_path
+from tests.nodes.world import NodesWorld
+
+ROOT = "/lance/v1"
+READER = ("use_catalog", "use_schema")
+
+
+def table(*path: str) -> str:
+    """The address of a table in the catalog."""
+    return f"{ROOT}/table/{quote('$'.join(('lance', *path)), safe='')}"
+
+
+def space(world: NodesWorld, *path: str) -> None:
+    """Make a namespace."""
+    name = quote("$".join(("lance", *path)), safe="")
+    world.admin().do("POST", f"{ROOT}/namespace/{name}/create", {})
+
+
+def declare(world: NodesWorld, *path: str, **properties: str) -> Path:
+    """Make a table without data; returns where it lies."""
+    made = world.admin().do("POST", f"{table(*path)}/declare", {"properties": properties}).body
+    return Path(str(made["location"]).removeprefix("file://"))
+
+
+def reader(world: NodesWorld, name: str, *more: str) -> str:
+    """Make a user who may use the catalog and its schemas, and what else is said."""
+    world.role(f"{name}_role", to=world.user(name))
+    world.grant(f"{name}_role", "catalog", "lance", *READER, *more)
+    return name
+
+
+def described(who: str, status: int, *path: str) -> FollowUpRequest:
+    """Somebody asks for a table."""
+    return FollowUpRequest(who, status, "POST", f"{table(*path)}/describe", {"load_detailed_metadata": False})
+
+
+def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Revoke the right to read a table, and grant it again: describes, counts and queries go with it."""
+    space(world, "rights")
+    declare(world, "rights", "t")
+    user = reader(world, "lana")
+    world.grant("lana_role", "table", "lance.rights.t", "select_table")
+    revoke, grant = (rights_path("lana_role", "table", "lance.rights.t", verb) for verb in ("revoke", "grant"))
+    body = rights_body("select_table")
+    counts = ("POST", f"{table('rights', 't')}/count_rows", {})
+    while True:
+        yield ChangeTurn(
+            "revoke privilege",
+            lambda admin: admin.do("PUT", revoke, body),
+            (described(user, 403, "rights", "t"), FollowUpRequest(user, 403, *counts)),
+        )
+        yield ChangeTurn(
+            "grant privilege",
+            lambda admin: admin.do("PUT", grant, body),
+            (
+                described(user, 200, "rights", "t"),
+                FollowUpRequest(user, 404, *counts),
+            ),  # declared: there are no rows to count
+        )
+
+
+def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Hand a table from one user to another and back: reading goes with it."""
+    space(world, "owners")
+    declare(world, "owners", "t")
+    lea, lou = (reader(world, name) for name in ("lea", "lou"))
+    path = f"{GRAVITINO}/owners/table/lance.owners.t"
+    while True:
+        for new, old in ((lea, lou), (lou, lea)):
+            yield ChangeTurn(
+                f"make {new} the owner",
+                lambda admin, new=new: admin.do("PUT", path, {"name": new, "type": "USER"}),
+                (described(old, 403, "owners", "t"), described(new, 200, "owners", "t")),
+            )
+
+
+def lance_renames(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Rename a table, and back: the old name is gone and the new one there."""
+    space(world, "renames")
+    declare(world, "renames", "a")
+    user = reader(world, "lil", "select_table", "modify_table")
+    while True:
+        for old, new in (("a", "b"), ("b", "a")):
+            path = f"{table('renames', old)}/rename"
+            yield ChangeTurn(
+                f"rename {old} to {new}",
+                lambda admin, path=path, new=new: admin.do("POST", path, {"new_table_name": new}),
+                (described(user, 404, "renames", old), described(user, 200, "renames", new)),
+            )
+
+
+def lance_moves(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Move a namespace from where a user may read to where they may not, and back."""
+    for path in (("open",), ("shut",), ("open", "box")):
+        space(world, *path)
+    declare(world, "open", "box", "t")
+    user = reader(world, "luz")
+    world.grant("luz_role", "schema", "lance.open", "select_table")
+    everywhere = reader(world, "lev", "select_table")
+    address = f"{OWN}/metalakes/lake/catalogs/lance/move"
+    while True:
+        for old, new, status in (("open", "shut", 403), ("shut", "open", 200)):
+            body = {"kind": "namespace", "source": [old, "box"], "target": [new, "box"]}
+            yield ChangeTurn(
+                f"move {old}.box to {new}.box",
+                lambda admin, body=body: admin.do("POST", address, body),
+                (described(user, status, new, "box", "t"), described(everywhere, 404, old, "box", "t")),
+            )
+
+
+def lance_drops(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Make a table and drop it, make it and forget it."""
+    space(world, "drops")
+    user = reader(world, "lyn", "select_table", "modify_table")
+    path = table("drops", "t")
+    while True:
+        for end in ("drop", "deregister"):
+            yield ChangeTurn(
+                "declare",
+                lambda admin: admin.do("POST", f"{path}/declare", {}),
+                (described(user, 200, "drops", "t"), FollowUpRequest(user, 200, "POST", f"{path}/exists", {})),
+            )
+            yield ChangeTurn(
+                end,
+                lambda admin, end=end: admin.do("POST", f"{path}/{end}", {}),
+                (described(user, 404, "drops", "t"), FollowUpRequest(user, 404, "POST", f"{path}/exists", {})),
+            )
+
+
+def lance_successors(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Drop a table on which a user has a right, and declare another of its name: the new one inherits nothing."""
+    space(world, "heirs")
+    declare(world, "heirs", "t")
+    user = reader(world, "lux")
+    world.grant("lux_role", "table", "lance.heirs.t", "select_table")
+    grant = rights_path("lux_role", "table", "lance.heirs.t", "grant")
+    path = table("heirs", "t")
+
+    def recreate(admin: Wire) -> None:
+        admin.do("POST", f"{path}/drop", {})
+        admin.do("POST", f"{path}/declare", {})
+
+    while True:
+        yield ChangeTurn("drop and recreate", recreate, (described(user, 403, "heirs", "t"),))
+        yield ChangeTurn(
+            "grant on the new one",
+            lambda admin: admin.do("PUT", grant, rights_body("select_table")),
+            (described(user, 200, "heirs", "t"),),
+        )
+
+
+def lance_versions(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Commit versions of a table that the server keeps: each is known at once, and made once."""
+    space(world, "kept")
+    place = declare(world, "kept", "t", managed_versioning="true")
+    user, path = reader(world, "lois", "select_table", "modify_table"), table("kept", "t")
+    version = 0
+    while True:
+        version += 1
+        body = {"version": version, "manifest_path": stage(place, version, mark=f"v{version}")}
+        again = {"version": version, "manifest_path": stage(place, version, text=b"others", mark="late")}
+        yield ChangeTurn(
+            f"commit version {version}",
+            lambda admin, body=body: admin.do("POST", f"{path}/version/create", body),
+            (
+                FollowUpRequest(user, 200, "POST", f"{path}/version/describe", {"version": version}),
+                FollowUpRequest(user, 404, "POST", f"{path}/version/describe", {"version": version + 1}),
+                FollowUpRequest(user, 409, "POST", f"{path}/version/create", again),
+            ),
+        )
+
+
+LANCE_STORIES = (
+    lance_privileges, lance_owners, lance_renames, lance_moves, lance_drops, lance_successors, lance_versions,
+)  # fmt: skip

@@ -1,0 +1,83 @@
+"""Tables with files of their own behind a live node: several manifests, so that a plan has parts, and rows that can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.manifests import data_file, entry, listed, manifest, manifest_list
+from tests.nodes.wire import OWN, Wire, WireAnswer, namespace_body, namespace_path, table_body, table_path
+
+TOLD_FILES = 1_000_000
+"""What each manifest's list says that it holds: a plan of two is told in parts, whatever the node's settings."""
+PARTS = 3
+_FIELD = pa.field("id", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "1"})
+
+
+def table_with_parts(admin: Wire, tag: str) -> str:
+    """Make table `TAG.t` of `PARTS` manifests with a file of ten rows each: the column `id` counts from 0. Returns its address."""
+    admin.do("POST", f"{namespace_path(tag).rpartition('/')[0]}", namespace_body(tag))
+    admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    path = table_path(tag, "t")
+    metadata = cast("dict[str, str]", admin.do("GET", path).body["metadata"])
+    place = metadata["location"]
+    told = [_manifest(place, number) for number in range(PARTS)]
+    at = _written(place, "metadata/snap-1.avro", manifest_list(told, version=2))
+    snapshot = {
+        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": int(metadata["last-updated-ms"]) + 1, "manifest-list": at,
+        "summary": {"operation": "append"}, "schema-id": 0,
+    }  # fmt: skip
+    point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}
+    admin.do("POST", path, {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": snapshot}, point]})
+    return path
+
+
+def _manifest(place: str, number: int) -> dict[str, object]:
+    name = f"data/{number}.parquet"
+    at = _written(place, name, b"")
+    rows = pa.array(range(number * 10, number * 10 + 10), pa.int64())
+    pq.write_table(pa.table([rows], schema=pa.schema([_FIELD])), _local(at))
+    raw = manifest([entry(data_file(at, file_size_in_bytes=_local(at).stat().st_size))])
+    made = listed(_written(place, f"metadata/m{number}.avro", raw), raw)
+    return {**made, "added_files_count": TOLD_FILES}
+
+
+def _written(place: str, name: str, data: bytes) -> str:
+    at = f"{place}/{name}"
+    _local(at).parent.mkdir(parents=True, exist_ok=True)
+    _local(at).write_bytes(data)
+    return at
+
+
+def _local(location: str) -> Path:
+    return Path(unquote(urlsplit(location).path))
+
+
+def plan(wire: Wire, path: str, **asked: object) -> WireAnswer:
+    """Ask for a plan, and come back for it until it is there: the processes that plan take a while to start on a busy machine."""
+    begun = answer = wire.do("POST", f"{path}/plan", asked)
+    while answer.body["status"] == "submitted":
+        answer = wire.do("GET", f"{path}/plan/{begun.body['plan-id']}")
+    return WireAnswer(answer.status, {**answer.body, "plan-id": begun.body["plan-id"]}, answer.headers)
+
+
+def tasks_of(answer: WireAnswer) -> list[str]:
+    """The tasks that a plan is told in."""
+    return cast("list[str]", answer.body.get("plan-tasks", []))
+
+
+def files_of(answer: WireAnswer) -> list[str]:
+    """The data files that an answer names."""
+    return [
+        each["data-file"]["file-path"]
+        for each in cast("list[dict[str, dict[str, str]]]", answer.body["file-scan-tasks"])
+    ]
+
+
+def restriction_path(tag: str, name: str = "r") -> str:
+    """The address of a restriction of the table."""
+    return f"{OWN}/metalakes/lake/objects/TABLE/main.{tag}.t/restrictions/{name}"

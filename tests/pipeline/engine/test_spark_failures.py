@@ -1,0 +1,41 @@
+"""What is raised, as a failure that a runner knows."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from limnos.pipeline.engine.spark_failures import failure_of
+from limnos.pipeline.failures import StepAway, StepFailed
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Could not write file file:///w/t/metadata/1.json: No space left on device. Free space there, then try again.",
+        "Could not write file file:///w/t/metadata/1.json: Disk quota exceeded. Free space there, then try again.",
+        "The database has no room left (could not extend file); nothing was changed",
+        "The disk of the database has no room left, or can't be written. Nothing was changed; try again",
+    ],
+)
+def test_a_server_without_space_is_not_away(said: str) -> None:
+    """A refusal for want of space fails the step with its words, though it has the status of a server that is away."""
+    java = "org.apache.iceberg.exceptions.ServiceUnavailableException: Service unavailable: "
+
+    full = failure_of(PySparkException(f"{java}{said}"))
+    away = failure_of(PySparkException(f"{java}The database does not answer: try again"))
+
+    assert isinstance(full, StepFailed)
+    assert said in full.message
+    assert isinstance(away, StepAway)
+
+
+def test_held_rows_that_are_gone_are_made_again() -> None:
+    """A step whose staged rows died with their executors is run again; another failure of Spark is not."""
+    gone = failure_of(PySparkException("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_0 not found!"))
+    other = failure_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero."))
+
+    assert isinstance(gone, StepAway)
+    assert isinstance(other, StepFailed)

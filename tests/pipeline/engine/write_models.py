@@ -1,0 +1,179 @@
+"""What the modes of writing come to, in plain Python: tables are lists of tuples, and nothing is fast."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from limnos.pipeline.declaration import WriteDeclaration, WriteMode
+
+Row = tuple[object, ...]
+START = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - as Spark gives timestamps back, in its session's zone
+
+
+@dataclass(frozen=True)
+class WriteModeCase:
+    """A mode, the columns of its source, rows by chance, and what becomes of a table."""
+
+    write: WriteDeclaration
+    schema: str
+    rows: Callable[[random.Random, int], list[Row]]
+    after: Callable[[Sequence[Row], Sequence[Row], dt.datetime], list[Row]]
+    partition: tuple[str, ...] = ()
+
+
+def instant(minute: int) -> dt.datetime:
+    """A moment of the stories."""
+    return START + dt.timedelta(minutes=minute)
+
+
+def value(chance: random.Random) -> str | None:
+    """A value of which there are few, NULL among them."""
+    return chance.choice([None, "a", "b", "c"])
+
+
+def some_rows(chance: random.Random, turn: int) -> list[Row]:
+    """Rows (id, v, p), doubles among them."""
+    return [(chance.randrange(4), value(chance), chance.randrange(3)) for _ in range(chance.randrange(5))]
+
+
+def keyed_rows(chance: random.Random, turn: int) -> list[Row]:
+    """Rows (id, v, gone), each key once."""
+    keys = chance.sample(range(6), chance.randrange(6))
+    return [(key, value(chance), chance.choice([None, False, False, True])) for key in keys]
+
+
+def timed_rows(chance: random.Random, turn: int) -> list[Row]:
+    """Rows (id, v, w, at, gone): several moments of a key, early and late, each once."""
+    moments = [(key, minute) for key in range(3) for minute in range(8)]
+    chosen = chance.sample(moments, chance.randrange(7))
+    return [(key, value(chance), value(chance), instant(minute), chance.random() < 0.2) for key, minute in chosen]
+
+
+def replaced(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`replace`."""
+    return list(source)
+
+
+def appended(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`append`."""
+    return [*table, *source]
+
+
+def partitioned(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`partitions`, by the third column."""
+    fresh = {row[2] for row in source}
+    return [*(row for row in table if row[2] not in fresh), *source]
+
+
+def merged(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`merge` by the first column; rows whose last column is true go."""
+    found = {row[0]: row for row in table}
+    for row in source:
+        if row[-1]:
+            found.pop(row[0], None)
+        else:
+            found[row[0]] = row
+    return list(found.values())
+
+
+def merged_exactly(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`merge` with `delete_missing`."""
+    keys = {row[0] for row in source}
+    return merged([row for row in table if row[0] in keys], source, now)
+
+
+def kept(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`history` of (id, v, w, at, gone) by `at`, following v: rows end in start, end, is current."""
+    return _timelines(table, {(row[0], row[3]): row for row in source}, width=5, tracked=1)
+
+
+def kept_from_now(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+    """`history` of (id, v, gone) from the run's time, following all but the key, `delete_missing`."""
+    events: dict[tuple[object, dt.datetime], Row] = {}
+    for row in source:
+        known = [moment for old in table if old[0] == row[0] for moment in old[3:5] if moment is not None]
+        events[row[0], max([now, *known])] = row
+    for old in table:
+        if old[5] and old[0] not in {row[0] for row in source}:
+            events[old[0], max(now, old[3])] = (*old[:2], True)
+    return _timelines(table, events, width=3, tracked=None)
+
+
+def _timelines(
+    table: Sequence[Row], events: dict[tuple[object, dt.datetime], Row], *, width: int, tracked: int | None
+) -> list[Row]:
+    touched = {key for key, _ in events}
+    lines: dict[object, dict[dt.datetime, Row | None]] = {key: {} for key in touched}
+    for row in table:
+        if row[0] in touched and row[width + 1] is not None:
+            lines[row[0]].setdefault(row[width + 1], None)
+    for row in table:
+        if row[0] in touched:
+            lines[row[0]][row[width]] = row[:width]
+    for (key, moment), row in events.items():
+        lines[key][moment] = None if row[-1] else row
+    result = [row for row in table if row[0] not in touched]
+    for line in lines.values():
+        result += _intervals(line, tracked=tracked)
+    return result
+
+
+def _intervals(line: dict[dt.datetime, Row | None], *, tracked: int | None) -> list[Row]:
+    groups: list[tuple[dt.datetime, Row | None]] = []
+    for moment in sorted(line):
+        state = line[moment]
+        before = groups[-1][1] if groups else None
+        same = groups and (
+            (state is None and before is None)
+            or (state is not None and before is not None and _followed(state, tracked) == _followed(before, tracked))
+        )
+        if same:
+            groups[-1] = (groups[-1][0], state)
+        else:
+            groups.append((moment, state))
+    ends = [moment for moment, _ in groups[1:]] + [None]
+    return [
+        (*state, start, end, end is None) for (start, state), end in zip(groups, ends, strict=True) if state is not None
+    ]
+
+
+def _followed(row: Row, tracked: int | None) -> object:
+    return row[1:] if tracked is None else row[tracked]
+
+
+CASES = {
+    "replace": WriteModeCase(WriteDeclaration(), "id int, v string, p int", some_rows, replaced),
+    "append": WriteModeCase(WriteDeclaration(mode=WriteMode.APPEND), "id int, v string, p int", some_rows, appended),
+    "partitions": WriteModeCase(
+        WriteDeclaration(mode=WriteMode.PARTITIONS), "id int, v string, p int", some_rows, partitioned, ("p",)
+    ),
+    "merge": WriteModeCase(
+        WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_when="gone"),
+        "id int, v string, gone boolean",
+        keyed_rows,
+        merged,
+    ),
+    "merge-exactly": WriteModeCase(
+        WriteDeclaration(mode=WriteMode.MERGE, keys=("ID",), delete_when="gone", delete_missing=True),
+        "id int, v string, gone boolean",
+        keyed_rows,
+        merged_exactly,
+    ),
+    "history": WriteModeCase(
+        WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="gone"),
+        "id int, v string, w string, at timestamp, gone boolean",
+        timed_rows,
+        kept,
+    ),
+    "history-now": WriteModeCase(
+        WriteDeclaration(
+            mode=WriteMode.HISTORY, keys=("id",), delete_when="gone", delete_missing=True, valid_from="since"
+        ),
+        "id int, v string, gone boolean",
+        keyed_rows,
+        kept_from_now,
+    ),
+}

@@ -1,0 +1,66 @@
+"""Events as lines for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.pipeline.run.event_text import json_lines, plain_lines
+from limnos.pipeline.run.events import RunEvent
+from limnos.pipeline.run.result import EXIT_CODES, EndReason, RunFailed, RunResult
+
+DONE = RunEvent(run="r", step="a.t", state="done", rows=1200, bytes=3 << 20, seconds=1.26)
+UNDER_WAY = RunEvent(run="r", step="a.t", state="running", tasks_done=3, tasks=4, left_s=2.0)
+
+
+def test_each_event_is_one_line_of_json() -> None:
+    """What is not known is left out, and further facts stand beside the others."""
+    lines: list[str] = []
+    hear = json_lines(lines.append)
+
+    hear(DONE)
+    hear(RunEvent(run="r", state="published", further={"exit_code": 0}))
+
+    assert [json.loads(line) for line in lines] == [
+        {"run": "r", "step": "a.t", "state": "done", "rows": 1200, "bytes": 3145728, "seconds": 1.26},
+        {"run": "r", "state": "published", "exit_code": 0},
+    ]
+
+
+def test_a_broken_rule_is_told_once() -> None:
+    """The message of a step that its rules end has each of them; a warning stands below it."""
+    lines: list[str] = []
+    told = ["price > 0: 1 of 561 rows (0.2%) break it", "id: 2 of 561 rows (0.4%) break it", "name: 3 of 561 rows"]
+    findings = tuple({"held": False, "message": each} for each in told)
+
+    plain_lines(lines.append)(
+        RunEvent(run="r", step="b", state="failed", message="; ".join(told[:2]), findings=findings)
+    )
+
+    assert lines == [f"FAILED  b\n        {told[0]}; {told[1]}\n        {told[2]}"]
+
+
+def test_plain_lines_leave_out_how_far_spark_is() -> None:
+    """A log has a line per change; broken rules stand below their step."""
+    lines: list[str] = []
+    hear = plain_lines(lines.append)
+
+    hear(UNDER_WAY)
+    hear(DONE)
+    hear(RunEvent(run="r", step="b", state="failed", message="no", findings=({"held": False, "message": "2 of 3"},)))
+
+    assert lines == ["done    a.t  1,200 rows  3.0 MiB  1.3 s", "FAILED  b\n        no\n        2 of 3"]
+
+
+def test_every_end_has_a_code_and_only_one_is_good() -> None:
+    """Schedulers that know exceptions only get one unless the run did what was asked."""
+    assert set(EXIT_CODES) == set(EndReason)
+    for why in EndReason:
+        ended = RunResult(run="r", pipeline="p", attempt=1, state="s", why=why, message="words")
+        if why is EndReason.DONE:
+            assert (ended.require(), ended.exit_code) == (ended, 0)
+        else:
+            assert ended.exit_code > 0
+            with pytest.raises(RunFailed, match="words"):
+                ended.require()

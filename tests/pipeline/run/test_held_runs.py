@@ -1,0 +1,125 @@
+"""What a run's record says is its user's word: who publishes or discards it does not lend it their rights."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from limnos.client import Client
+from limnos.model.errors import CommitConflict
+from limnos.pipeline.context import MADE_BY, branch_name, branches_prefix
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.run.held_runs import discard, publish_held
+from limnos.pipeline.run.refs import heads_of
+from tests.integration.live import LiveServer
+from tests.pipeline.run.conftest import SCHEMA, commit
+
+pytestmark = pytest.mark.integration
+
+
+def make(client: Client, table: Parts, **properties: str) -> None:
+    """Make an empty table."""
+    create = {"do": "create-table", "path": list(table[1:]), "schema": SCHEMA, "properties": properties}
+    client.transactions.run(table[0], [create])
+
+
+def claimed(client: Client, *outputs: dict[str, object], new: tuple[Parts, ...] = (), run: str = "") -> str:
+    """Start a run, tell outputs of it that nobody has made, and hold it."""
+    run = run or str(uuid.uuid4())
+    client.pipelines.put("claims", {"steps": []})
+    client.runs.start("claims", run, holder="host:1", steps=[{"name": "s"}], options={"new": new, "tables": new})
+    client.runs.step_put(run, "s", attempt=1, state="done", outputs=list(outputs))
+    client.runs.finish(run, 1, state="held")
+    return run
+
+
+def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
+    """An output as a runner tells it, true but for `more`."""
+    heads = heads_of(client, table)
+    assert heads is not None
+    told = {
+        "table": list(table),
+        "branch": "main",
+        "base": heads.main,
+        "head": heads.main,
+        "uuid": heads.uuid,
+        "schema_id": 0,
+    }
+    return told | more
+
+
+@pytest.fixture
+def table(client: Client, space: str) -> Parts:
+    """Somebody's table: `main` has two snapshots, the tag-like branch `old` stands at the first."""
+    found = ("main", space, "theirs")
+    make(client, found)
+    first = commit(client, found, ref="main", parent=None)
+    commit(client, found, ref="main", parent=first)
+    commit(client, found, ref="old", parent=first)
+    return found
+
+
+@pytest.mark.parametrize("ref", ["main", "old"])
+def test_another_ref_than_the_runs_own_is_not_published(client: Client, table: Parts, ref: str) -> None:
+    """A record that names a branch which anybody could name moves nothing, and no ref goes."""
+    before = heads_of(client, table)
+    assert before is not None
+    run = claimed(client, output(client, table, branch=ref, head=before.refs[ref]))
+
+    with pytest.raises(CommitConflict, match="no branch that it can have made"):
+        publish_held(client, run)
+
+    after = heads_of(client, table)
+    assert after is not None
+    assert after.refs == before.refs
+
+
+def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) -> None:
+    """A branch that is not there proves nothing, so a record that names one loses no columns of an empty table."""
+    found = ("main", space, "empty")
+    make(client, found)
+    run = str(uuid.uuid4())
+    claimed(client, output(client, found, branch=branch_name(run, 1), columns_to_drop=["x"]), run=run)
+
+    with pytest.raises(CommitConflict, match="no branch that it can have made"):
+        publish_held(client, run)
+
+    assert client.tables.load(found).metadata["current-schema-id"] == 0
+
+
+def test_a_held_run_without_outputs_is_told(client: Client) -> None:
+    """There is nothing to publish, and that is said."""
+    with pytest.raises(CommitConflict, match="names no tables"):
+        publish_held(client, claimed(client))
+
+
+def test_an_empty_table_goes_only_if_the_run_made_it(client: Client, space: str) -> None:
+    """A record that calls somebody's empty table its own does not take it away; one that bears the run's mark goes."""
+    theirs, own = ("main", space, "theirs"), ("main", space, "own")
+    make(client, theirs)
+    run = claimed(client, new=(theirs, own))
+    make(client, own, **{MADE_BY: branches_prefix(run).rstrip("_")})
+
+    _, left = discard(client, run)
+
+    assert left.tables == (".".join(own),)
+    assert client.tables.exists(theirs)
+
+
+def test_a_table_is_dropped_in_its_own_catalog(client: Client, server: LiveServer, space: str) -> None:
+    """A record that names tables of two catalogs takes away those that it names, not their namesakes."""
+    other = f"other{space}"
+    client.catalogs.create(other)
+    client.namespaces.create(f"{other}.{space}")
+    first, second, namesake = ("main", space, "first"), (other, space, "t"), ("main", space, "t")
+    run = claimed(client, new=(first, second))
+    for each in (first, second):
+        make(client, each, **{MADE_BY: branches_prefix(run).rstrip("_")})
+    make(client, namesake)
+
+    _, left = discard(client, run)
+
+    assert left.tables == (".".join(first), ".".join(second))
+    assert client.tables.exists(namesake)
+    assert not client.tables.exists(second)

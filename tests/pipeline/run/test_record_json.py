@@ -1,0 +1,91 @@
+"""What the record keeps of a declaration, of pins and outcomes, and what comes back from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.run import record_json
+from limnos.pipeline.run.commit import key_of
+
+STEP = StepDeclaration(
+    table=("main", "a", "t.u"),
+    body=Sql(text="SELECT 1 AS x"),
+    write=WriteDeclaration(mode=WriteMode.MERGE, keys=("x",)),
+)
+PIPELINE = Pipeline(name="p", catalog="main", steps=(STEP,))
+BRANCH = StepBranch(
+    table=("main", "a", "t.u"),
+    name="run_1",
+    uuid="u",
+    schema_id=3,
+    base=None,
+    head=7,
+    is_new=True,
+    columns_to_drop=("y",),
+)
+
+
+def test_a_declaration_is_json_without_what_goes_without_saying() -> None:
+    """Defaults and places are left out; a body says of which kind it is."""
+    found = record_json.encode_declaration(PIPELINE)
+
+    assert json.loads(json.dumps(found)) == {
+        "name": "p",
+        "catalog": "main",
+        "steps": [
+            {
+                "table": ["main", "a", "t.u"],
+                "body": {"kind": "sql", "text": "SELECT 1 AS x"},
+                "write": {"mode": "merge", "keys": ["x"]},
+            }
+        ],
+    }
+
+
+def test_a_step_that_is_declared_otherwise_has_another_digest() -> None:
+    """What the step does counts, not where it is written."""
+    other = replace(STEP, body=Sql(text="SELECT 2 AS x"))
+
+    assert record_json.step_digest(PIPELINE, STEP) == record_json.step_digest(PIPELINE, replace(STEP))
+    assert record_json.step_digest(PIPELINE, STEP) != record_json.step_digest(PIPELINE, other)
+
+
+def test_pins_come_back() -> None:
+    """Tables with their snapshots, views with what they meant."""
+    pins = {
+        ("main", "a"): ReadPin(name="main.a", table=("main", "a"), snapshot=5),
+        ("main", "v"): ReadPin(name="main.v", table=("main", "v"), fingerprint="view:1"),
+    }
+
+    assert record_json.pins_of(json.loads(json.dumps(record_json.encode_pins(pins)))) == pins
+
+
+def test_an_outcome_comes_back_as_far_as_others_need_it() -> None:
+    """Branches and pins are the same; findings stay with the record."""
+    finding = ExpectationFinding(
+        rule="r", kind="row", action="warn", broken=1, checked=2, tolerated=0.0, held=False, message="1 of 2"
+    )
+    pins = (
+        ReadPin(name="main.a", table=("main", "a"), snapshot=5, whole_because="new"),
+        ReadPin(name="days", fingerprint="f"),
+    )
+    outcome = StepOutcome(branches=(BRANCH,), pins=pins, findings=(finding,), rows=3, bytes=9, seconds=1.0)
+
+    kept = json.loads(json.dumps(record_json.encode_outcome(outcome)))
+
+    assert "sample" not in kept["findings"][0]
+    again = record_json.outcome_of(
+        outputs=kept["outputs"], inputs=kept["inputs"], rows=kept["rows"], size=kept["bytes"]
+    )
+    assert (again.branches, again.pins, again.rows, again.bytes) == (outcome.branches, outcome.pins, 3, 9)
+
+
+def test_the_same_try_has_the_same_key() -> None:
+    """A transaction that is sent again is the same one; another try is another."""
+    assert key_of("r", 1, again=0) == key_of("r", 1, again=0)
+    assert (
+        len({key_of("r", 1, again=0), key_of("r", 1, again=1), key_of("r", 2, again=0), key_of("s", 1, again=0)}) == 4
+    )

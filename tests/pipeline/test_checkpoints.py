@@ -1,0 +1,34 @@
+"""Marks of published snapshots: found from the head back, and read as what anybody may have written."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.pipeline.checkpoints import INPUTS, head_of, inputs_of, mark_of
+
+FOUND: dict[str, object] = {
+    "current-snapshot-id": 3,
+    "snapshots": [
+        {"snapshot-id": 1, "summary": {INPUTS: "old"}},
+        {"snapshot-id": 2, "parent-snapshot-id": 1, "summary": {INPUTS: "new"}},
+        {"snapshot-id": 3, "parent-snapshot-id": 2, "summary": {"operation": "replace"}},
+        {"snapshot-id": 4, "parent-snapshot-id": 3, "summary": {INPUTS: "of a branch"}},
+    ],
+}
+
+
+def test_the_newest_mark_of_main_counts() -> None:
+    """Maintenance on top is passed over; what stands on a branch alone is not looked at; no table says nothing."""
+    assert (head_of(FOUND), mark_of(FOUND, INPUTS)) == (3, "new")
+    assert (head_of(None), mark_of(None, INPUTS)) == (None, None)
+
+
+@pytest.mark.parametrize("told", [None, "", "no json", "[1]", "7", "null"])
+def test_what_no_step_writes_says_nothing(told: str | None) -> None:
+    """A text of another form is no mark."""
+    assert inputs_of(told) is None
+
+
+def test_a_mark_is_read_state_by_state() -> None:
+    """A snapshot, a definition or nothing; a state of another type is left out, also true, which Python counts as 1."""
+    assert inputs_of('{"a": 1, "b": "x", "c": null, "d": true, "e": [2], "f": 1.5}') == {"a": 1, "b": "x", "c": None}

@@ -1,0 +1,73 @@
+"""Which tables lie beside a step's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Expectation,
+    ExpectationAction,
+    Files,
+    Load,
+    MalformedRowPolicy,
+    Pipeline,
+    PythonStep,
+    RuleKind,
+    Sql,
+    StepDeclaration,
+    Stream,
+)
+from limnos.pipeline.side_tables import tables_of
+
+TABLE = ("main", "raw", "x.y")
+
+
+@pytest.mark.parametrize(
+    "action,malformed,is_loaded,suffixes",
+    [
+        (ExpectationAction.QUARANTINE, MalformedRowPolicy.KEEP, True, ["__quarantine", "__malformed"]),
+        (ExpectationAction.QUARANTINE, MalformedRowPolicy.FAIL, False, ["__quarantine"]),
+        (ExpectationAction.DROP, MalformedRowPolicy.KEEP, True, ["__malformed"]),
+        (ExpectationAction.DROP, MalformedRowPolicy.COUNT, True, []),
+    ],
+)
+def test_what_is_kept_apart(
+    action: ExpectationAction, malformed: MalformedRowPolicy, is_loaded: bool, suffixes: list[str]
+) -> None:
+    """Rows in quarantine and texts that are kept have tables beside the step's; what is dropped or counted has none."""
+    source = DeclaredSource(name="files", kind=Files(path="x.csv", format="csv", malformed=malformed))
+    step = StepDeclaration(
+        table=TABLE,
+        body=Load(source="files") if is_loaded else Sql(text="SELECT 1"),
+        expectations=(Expectation(name="e", kind=RuleKind.ROW, action=action),),
+    )
+
+    found = tables_of(Pipeline(name="p", catalog="main", sources=(source,), steps=(step,)), step)
+
+    assert found == (TABLE, *[("main", "raw", f"x.y{suffix}") for suffix in suffixes])
+
+
+@pytest.mark.parametrize(
+    "body,sources,is_kept",
+    [
+        (Sql(text="SELECT * FROM a.t JOIN `Files` USING (id)"), None, True),
+        (Sql(text="SELECT * FROM my_files"), None, False),
+        (Sql(text="SELECT files FROM a.t"), None, True),
+        (Sql(text="SELECT files FROM a.t"), {"other"}, False),
+        (Sql(text="SELECT 1"), {"files"}, True),
+        (PythonStep(function="m:f", inputs={"x": "files"}), None, True),
+        (PythonStep(function="m:f", inputs={"files": ("a", "t")}), None, False),
+    ],
+)
+def test_texts_are_kept_apart_for_every_step_that_reads_them(
+    body: Sql | PythonStep, sources: set[str] | None, *, is_kept: bool
+) -> None:
+    """A query's sources are those that were found in it, or guessed by name; a function's are its inputs; streams of files count."""
+    files = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
+    step = StepDeclaration(table=TABLE, body=body)
+
+    for kind in (files, Stream(files=files)):
+        pipeline = Pipeline(name="p", catalog="main", sources=(DeclaredSource(name="files", kind=kind),), steps=(step,))
+        found = tables_of(pipeline, step, sources=sources)
+        assert found[1:] == ((("main", "raw", "x.y__malformed"),) if is_kept else ())

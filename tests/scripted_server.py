@@ -1,0 +1,103 @@
+"""An HTTP server that answers what a test says, and remembers what it was asked: a source that is strange, wrong or hostile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+
+class ScriptedAnswer(NamedTuple):
+    """An answer; `body` that is no bytes is JSON. `writes` sends it by itself, with head and all."""
+
+    status: int = 200
+    body: object = None
+    headers: dict[str, str] = {}  # noqa: RUF012 - never changed
+    writes: Callable[[BaseHTTPRequestHandler], None] | None = None
+
+
+class ScriptedRequest(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class ScriptedServer:
+    """`answers` by method and target (with its query, else without); what has none is 404 of no type."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, ScriptedAnswer | list[ScriptedAnswer]] = {}
+        self.asked: list[ScriptedRequest] = []
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = True
+        self.port: int = self.server.server_address[1]
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join(10)
+
+    def targets(self) -> list[str]:
+        """What was asked, but for the configuration."""
+        return [f"{each.method} {each.target}" for each in self.asked if "/v1/config" not in each.target]
+
+    def next(self, method: str, target: str) -> ScriptedAnswer:
+        """Return the answer to a request; of several the next one, and the last again and again."""
+        found = self.answers.get(f"{method} {target}") or self.answers.get(f"{method} {target.partition('?')[0]}")
+        if isinstance(found, list):
+            found = found.pop(0) if len(found) > 1 else found[0]
+        return found or ScriptedAnswer(404, {"error": {"message": "no such thing", "code": 404}})
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        script = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_one_request(self) -> None:
+                with suppress(OSError):
+                    super().handle_one_request()
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                script.asked.append(ScriptedRequest(self.command, self.path, headers, body))
+                told = script.next(self.command, self.path)
+                if told.writes is not None:
+                    self.close_connection = True
+                    told.writes(self)
+                    return
+                data = told.body if isinstance(told.body, bytes) else json.dumps(told.body).encode()
+                data = b"" if told.body is None else data
+                self.send_response(told.status)
+                for name, value in {"content-length": str(len(data)), **told.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
+
+            do_GET = do_POST = do_HEAD = do_DELETE = _answer  # noqa: N815 - http.server's names
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+@contextmanager
+def scripted() -> Iterator[ScriptedServer]:
+    """Serve for the time of the body."""
+    found = ScriptedServer()
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,26 @@
+"""Datasets are found among objects that move about meanwhile."""
+
+from __future__ import annotations
+
+from limnos.formats.openlineage import EventDataset
+from limnos.services.activity.lineage_datasets import datasets_find
+from limnos.services.lookup.visibility import UsableCatalogs, usable_catalogs_of
+from limnos.services.request.request_view import RequestScope
+from tests.inprocess import LAKE
+from tests.services.conftest import ServiceDesk
+
+
+def test_a_catalog_that_was_renamed_meanwhile(desk: ServiceDesk) -> None:
+    """What was known of the catalogs may be out of date by the time the names are looked up: they are read again."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    home = desk.run(desk.ctx().read(RequestScope(LAKE), usable_catalogs_of))
+    (catalog_id,) = home.catalogs
+    table = EventDataset("limnos://lake", "main.a.t")
+    stale = UsableCatalogs(home.metalake_id, {catalog_id + 1000: "main"})
+    found = [
+        desk.run(datasets_find(desk.ctx(), LAKE, home=each, datasets=[table], authority="h", linked=()))[table.key]
+        for each in (home, stale)
+    ]
+
+    assert [(each.catalog, each.is_seen) for each in found] == [("main", True)] * 2

@@ -1,0 +1,53 @@
+"""Plans under way on a node: how many there are of one user and of all, and that an ended one makes room."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.iceberg.running_plans import OWN_MAX, PLANS_MAX, RunningPlans
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+async def _begin(flights: RunningPlans, name: str, *, caller: str) -> None:
+    assert await flights.outcome(name, _never, caller=caller, wait_s=0) is None
+
+
+def test_plans_of_one_user_are_bounded() -> None:
+    """One user has as many plans under way as the bound says, and another one still begins one; a plan that is ended makes room."""
+
+    async def story() -> None:
+        flights = RunningPlans()
+        for number in range(OWN_MAX):
+            await _begin(flights, f"a{number}", caller="ann")
+        with pytest.raises(ServiceUnavailable, match="Too many scans"):
+            await _begin(flights, "one more", caller="ann")
+        await _begin(flights, "b", caller="bob")
+        await _begin(flights, "a0", caller="ann")  # under way already
+        flights.end("a0")
+        await _begin(flights, "one more", caller="ann")
+
+        assert len(flights) == OWN_MAX + 1
+        flights.close()
+        assert len(flights) == 0
+
+    asyncio.run(story())
+
+
+def test_plans_of_all_are_bounded() -> None:
+    """All users together have as many plans under way as the bound says."""
+
+    async def story() -> None:
+        flights = RunningPlans()
+        for number in range(PLANS_MAX):
+            await _begin(flights, str(number), caller=f"user {number}")
+        with pytest.raises(ServiceUnavailable, match="Too many scans"):
+            await _begin(flights, "one more", caller="another")
+        flights.close()
+
+    asyncio.run(story())

@@ -1,0 +1,163 @@
+"""Signing in by a token of an outside issuer: users come to be, memberships follow the newest token, nobody gets more."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.authentication import Authenticator, Credential
+from limnos.model.errors import AuthenticationFailed, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.principals import IssuerIdentity, TokenTrust
+from limnos.services.identity.groups import members_add
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.issuer_sign_in import sign_in
+from limnos.services.identity.tokens import token_create
+from limnos.services.identity.users import principal_add, principal_remove, user_enable
+from limnos.services.request.request_view import RequestScope
+from tests.inprocess import LAKE
+from tests.services.conftest import ServiceDesk
+
+FAR_MS = 1 << 42
+
+
+class Vouching:
+    """An issuer whose tokens are written `user/issued_ms/groups`, checked as far as that."""
+
+    metalakes = (LAKE, "nowhere")
+    remember_s = 60.0
+
+    def __init__(self) -> None:
+        self.checked = 0
+
+    async def identity(self, text: str) -> IssuerIdentity:
+        """Take a token apart."""
+        self.checked += 1
+        user, issued, told = text.encode("latin-1").decode("unicode_escape").split("/")
+        groups = None if told == "-" else tuple(sorted(filter(None, told.split("+"))))
+        return IssuerIdentity(user.removesuffix(".."), int(issued), FAR_MS, groups)
+
+
+@pytest.fixture
+def vouched(desk: ServiceDesk) -> ServiceDesk:
+    """A lake with the groups `crew` and `guests`, and an issuer."""
+    for group in ("crew", "guests"):
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
+    desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
+    ISSUER.put(desk.node.services, Vouching())
+    return desk
+
+
+def enter(desk: ServiceDesk, user: str, issued_ms: int, groups: str) -> Credential:
+    """Sign in."""
+    return desk.run(sign_in(desk.node.services, f"Bearer {user}../{issued_ms}/{groups}".encode(), request_id="r"))
+
+
+def groups_of(desk: ServiceDesk, user: str) -> tuple[str, ...]:
+    """The groups that decisions see."""
+    return desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: request_view.subject_of(user))).group_names
+
+
+def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
+    """Who is vouched for is a user of the metalakes that the settings name, in the groups there that the token tells."""
+    credential = enter(vouched, "cleo", 10, "crew+unknown")
+
+    assert credential == Credential("cleo", expires_ms=FAR_MS)
+    assert groups_of(vouched, "cleo") == ("crew",)
+    assert vouched.run(
+        vouched.node.ctx(credential).read(RequestScope(LAKE), lambda request_view: request_view.subject.member)
+    )
+
+
+def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
+    """A newer token ends and begins memberships at once; an older one that comes late changes nothing."""
+    enter(vouched, "ana", 20, "crew")
+    enter(vouched, "ana", 30, "guests")
+    assert groups_of(vouched, "ana") == ("guests",)
+
+    enter(vouched, "ana", 25, "crew+guests")
+    assert groups_of(vouched, "ana") == ("guests",)
+    enter(vouched, "ana", 40, "")
+    assert groups_of(vouched, "ana") == ()
+
+
+def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
+    """A membership that somebody gave here is no issuer's to end, also when its tokens told the same for a while."""
+    vouched.run(members_add(vouched.ctx(), metalake=LAKE, group="crew", users=("ana",)))
+
+    enter(vouched, "ana", 10, "crew+guests")
+    assert groups_of(vouched, "ana") == ("crew", "guests")
+    enter(vouched, "ana", 20, "")
+    assert groups_of(vouched, "ana") == ("crew",)
+
+
+def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
+    """Where no claim tells groups, users are added and memberships left alone."""
+    enter(vouched, "ana", 10, "crew")
+    enter(vouched, "ana", 20, "-")
+
+    assert groups_of(vouched, "ana") == ("crew",)
+    assert groups_of(vouched, "ben") == ()
+    enter(vouched, "dora", 10, "-")
+    assert vouched.rows("SELECT count(*) FROM principal WHERE name = 'dora'") == [(1,)]
+
+
+def test_token_is_checked_once(vouched: ServiceDesk) -> None:
+    """A token that was found right is known by its bytes; another one is not."""
+    issuer = ISSUER.of(vouched.node.services)
+    assert isinstance(issuer, Vouching)
+    enter(vouched, "ana", 10, "crew")
+    enter(vouched, "ana", 10, "crew")
+    assert issuer.checked == 1
+
+    assert vouched.node.services.authenticator.credential(b"Bearer ana../11/crew") is None
+    enter(vouched, "ana", 11, "crew")
+    assert issuer.checked == 2
+
+
+def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
+    """A newer token that says the same changes no right, so no node has to read anything again."""
+    enter(vouched, "ana", 10, "crew")
+    before = vouched.rows("SELECT zone, access_revision FROM clock ORDER BY zone")
+
+    enter(vouched, "ana", 20, "crew")
+
+    assert vouched.rows("SELECT zone, access_revision FROM clock ORDER BY zone") == before
+
+
+def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
+    """Whom an administrator disabled is refused at the next request, and a new token neither enables nor changes them."""
+    credential = enter(vouched, "ana", 10, "crew")
+    vouched.run(user_enable(vouched.ctx(), metalake=LAKE, name="ana", enabled=False))
+
+    for who in (credential, enter(vouched, "ana", 20, "guests")):
+        with pytest.raises(PermissionDenied, match="disabled"):
+            vouched.run(vouched.node.ctx(who).read(RequestScope(LAKE), lambda request_view: request_view.user))
+    assert groups_of(vouched, "ana") == ("crew",)
+
+
+def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
+    """Who was removed and signs in again is a new user: in the groups that the issuer tells, with none of the old roles."""
+    enter(vouched, "ana", 10, "crew")
+    vouched.run(principal_remove(vouched.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
+
+    enter(vouched, "ana", 20, "guests")
+
+    assert groups_of(vouched, "ana") == ("guests",)
+
+
+def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
+    """An API token that somebody makes who was vouched for is worth as much; one by a believed name is not."""
+    credential = enter(vouched, "ana", 10, "-")
+
+    proven, _ = vouched.run(token_create(vouched.node.ctx(credential), user=None, name="t", expires_in_s=None))
+    believed, _ = vouched.run(token_create(vouched.ctx("ana"), user=None, name="t", expires_in_s=None))
+
+    assert (proven.trust, believed.trust) == (TokenTrust.PROVEN, TokenTrust.BELIEVED)
+
+
+def test_token_ends(vouched: ServiceDesk) -> None:
+    """A token that was found right is refused once its time is over."""
+    late = Credential("ana", expires_ms=1)
+
+    with pytest.raises(AuthenticationFailed, match="has expired"):
+        vouched.run(vouched.node.ctx(late).read(RequestScope(LAKE), lambda request_view: request_view.user))

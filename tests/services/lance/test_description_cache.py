@@ -1,0 +1,154 @@
+"""Descriptions that are kept: when a directory is trusted, and how many there are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+import pytest
+
+from limnos.files import FileIdentity
+from limnos.formats.lance_manifests import V1, V2, manifest_name
+from limnos.model.lance import LanceVersion
+from limnos.services.lance.description_cache import ENTRY_BYTES, SETTLED_NS, DescriptionCache
+from limnos.sources.lance.questions import LanceDescription
+
+if TYPE_CHECKING:
+    from limnos.services.lance.tables import LanceTable
+
+NOW = 100 * SETTLED_NS
+LONG_AGO = NOW - 2 * SETTLED_NS
+FOUND = LanceDescription(1, msgspec.Raw(b"[]"), msgspec.Raw(b"[]"), {}, {}, {})
+
+
+class Disk:
+    """What is on a disk, as far as it is looked at."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, FileIdentity] = {}
+
+    def lay(self, table: str, *, version: int = 1, scheme: int = V2, at_ns: int = LONG_AGO) -> None:
+        """Lay a version's manifest."""
+        self.marks[f"/{table}/_versions"] = FileIdentity(1, 2, 0o040755, 10, at_ns, at_ns)
+        self.marks[f"/{table}/_versions/{manifest_name(version, scheme)}"] = FileIdentity(
+            1, 3, 0o100644, 10, at_ns, at_ns
+        )
+
+
+def table(name: str) -> LanceTable:
+    """A table, as far as it is looked at."""
+    return cast("LanceTable", SimpleNamespace(location=f"/{name}", place=SimpleNamespace(roots=("/",))))
+
+
+def top(version: int, staged: str = "s", *, settled: bool = False) -> LanceVersion:
+    """A managed table's newest version."""
+    return LanceVersion("", version, V2, staged, 1, None, "{}", 0, settled=settled)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    """A disk with nothing on it."""
+    return Disk()
+
+
+def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersion | None = None) -> DescriptionCache:
+    """Descriptions of tables, asked for at NOW."""
+    made = DescriptionCache(disk.marks.get, bytes_max=bytes_max, now_ns=lambda: NOW)
+    for each in tables:
+        directory_snapshot = made.directory_snapshot(table(each))
+        assert directory_snapshot is not None
+        made.keep(directory_snapshot, FOUND, top=newest)
+    return made
+
+
+def found(made: DescriptionCache, name: str = "t", newest: LanceVersion | None = None) -> bool:
+    """Say whether a description is told again."""
+    directory_snapshot = made.directory_snapshot(table(name))
+    return directory_snapshot is not None and made.find(directory_snapshot, top=newest) is FOUND
+
+
+@pytest.mark.parametrize("scheme", [V1, V2])
+def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> None:
+    """Under either scheme of names."""
+    disk.lay("t", scheme=scheme)
+
+    assert found(kept(disk, "t"))
+
+
+@pytest.mark.parametrize("at_ns", [NOW - SETTLED_NS, NOW, NOW + SETTLED_NS], ids=["just now", "now", "later than now"])
+def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
+    """The next change could have the same time; so could one under a clock that goes ahead of ours."""
+    disk.lay("t", at_ns=at_ns)
+
+    assert not found(kept(disk, "t"))
+
+
+def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
+    """What differs in anything is another one; what was forgotten stays so."""
+    disk.lay("t")
+    for name in tuple(disk.marks):
+        made, before = kept(disk, "t"), disk.marks[name]
+        for more in ({"inode": 9}, {"changed_ns": 9}, {"modified_ns": 9}, {"size": 9}, {"device": 9}):
+            disk.marks[name] = before._replace(**more)
+            assert not found(made)
+            disk.marks[name] = before
+            assert not found(made)
+            made = kept(disk, "t")
+
+
+def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) -> None:
+    """Who read an older state and looks at the newer one must not keep the older."""
+    disk.lay("t")
+    made = kept(disk)
+    directory_snapshot = made.directory_snapshot(table("t"))
+    assert directory_snapshot is not None
+    disk.lay("t", version=2, at_ns=LONG_AGO + 1)
+
+    made.keep(directory_snapshot, FOUND, top=None)
+
+    assert not found(made)
+
+
+def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
+    """A link in place of directory or manifest is none, and an object store is not looked at."""
+    disk.lay("t")
+    at = "/t/_versions"
+    for name, mode in ((at, 0o120777), (f"{at}/{manifest_name(1, V2)}", 0o120777)):
+        before = disk.marks[name]
+        disk.marks[name] = before._replace(mode=mode)
+        made = DescriptionCache(disk.marks.get, now_ns=lambda: NOW)
+        directory_snapshot = made.directory_snapshot(table("t"))
+        if directory_snapshot is not None:
+            made.keep(directory_snapshot, FOUND, top=None)
+        disk.marks[name] = before
+        assert not found(made)
+    remote = cast("LanceTable", SimpleNamespace(location="s3://b/t", place=SimpleNamespace(roots=("s3://b",))))
+    assert made.directory_snapshot(remote) is None
+
+
+def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Disk) -> None:
+    """Another row is another state; that its manifest was settled is not. Without a row nothing is told."""
+    disk.lay("t")
+    for newest, stands in (
+        (top(1), True),
+        (top(1, settled=True), True),
+        (top(2), False),
+        (top(1, "o"), False),
+        (None, False),
+    ):
+        assert found(kept(disk, "t", newest=top(1)), newest=newest) is stands
+
+
+def test_there_are_so_many_bytes_of_them(disk: Disk) -> None:
+    """Those that were not asked for go first."""
+    for each in "abc":
+        disk.lay(each)
+    made = kept(disk, "a", "b", bytes_max=3 * ENTRY_BYTES)
+    assert found(made, "a")
+
+    directory_snapshot = made.directory_snapshot(table("c"))
+    assert directory_snapshot is not None
+    made.keep(directory_snapshot, FOUND, top=None)
+
+    assert [found(made, each) for each in "abc"] == [True, False, True]

@@ -1,0 +1,204 @@
+"""Rows of a directory that is served as it lies: what is asked of processes, what becomes of a name, and what callers are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from limnos.formats.lance import DirectoryLayout
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitConflict,
+    InvalidTable,
+    NotFound,
+    ServiceUnavailable,
+    StateUnknown,
+)
+from limnos.services.lance.directory_tables import FolderLimits, FolderTables
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.workers import WorkerTask
+from limnos.sources.lance.directories import LanceDirectory
+from limnos.sources.lance.questions import Count, Delete, LanceWriteResult, Merge, Query, Write
+from tests.services.lance_workers import DONE, FakeLanceWorkers, lay
+
+
+def folders(
+    root: Path, workers: FakeLanceWorkers, *, seconds: float = 60.0, layout: DirectoryLayout = DirectoryLayout.V2
+) -> FolderTables:
+    """A directory's tables."""
+    return FolderTables(LanceDirectory(str(root), layout=layout), workers, limits=FolderLimits(1000, 0, seconds))
+
+
+async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]:
+    """What a request brings."""
+    for piece in pieces:
+        yield piece
+    if cut:
+        raise BadRequest("The client went away")
+
+
+def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
+    """With its place, the state that is meant, and without one where nothing was written yet; wrong states are told before."""
+    place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
+    found = folders(tmp_path, workers, layout=DirectoryLayout.V1)
+    rows = found.table(("t",))
+
+    told = asyncio.run(
+        rows.told(Count("", {}, predicate="id > 1"), at=VersionReference(2, branch="dev"), shape=int, reads=True)
+    )
+
+    assert told == 3
+    assert workers.asked == [
+        {"name": "Count", "location": str(place), "options": {}, "version": 2, "tag": None, "branch": "dev", "kept": None, "predicate": "id > 1"}
+    ]  # fmt: skip
+    for at, kind in ((VersionReference(0), NotFound), (VersionReference(branch="../x"), BadRequest)):
+        with pytest.raises(kind):
+            asyncio.run(rows.told(Count("", {}), at=at, shape=int))
+    with pytest.raises(NotFound):
+        asyncio.run(
+            found.table(("none",)).changed(
+                Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
+            )
+        )
+    found.directory.declare(("new",))
+    with pytest.raises(NotFound, match="holds no data yet"):
+        asyncio.run(found.table(("new",)).told(Count("", {}), at=VersionReference(), shape=int))
+    with pytest.raises(BadRequest, match="key columns"):
+        asyncio.run(rows.feed(Merge("", {}, on=[], batch_bytes_max=1), branch=None, body=body()))
+    assert len(workers.asked) == 1
+
+
+def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
+    """The query inside has the table's place and version, too: it is what is opened."""
+    place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
+    rows = folders(tmp_path, workers, layout=DirectoryLayout.V1).table(("t",))
+    with suppress(msgspec.ValidationError):  # the answer is no text here
+        asyncio.run(rows.explain(Query("", {}, limit=1), at=VersionReference(7), runs=True))
+
+    (asked,) = workers.asked
+    query = asked["query"]
+    assert isinstance(query, dict)
+    assert (asked["runs"], query["location"], query["version"]) == (True, str(place), 7)
+
+
+def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
+    """Its name is taken first, and given back when the body was cut; modes mean what they mean to a server."""
+    workers = FakeLanceWorkers()
+    found = folders(tmp_path, workers)
+
+    async def make(mode: str, *, cut: bool = False) -> object:
+        made = await found.create(("t",), mode=mode, properties={"k": "v"}, body=body(b"rows", cut=cut))
+        return made.written
+
+    with pytest.raises(BadRequest):
+        asyncio.run(make("create", cut=True))
+    assert found.directory.all_tables() == []
+    assert asyncio.run(make("create")) == DONE
+    assert found.directory.find(("t",)).properties == {"k": "v"}
+    with pytest.raises(AlreadyExists):
+        asyncio.run(make("create"))
+    assert asyncio.run(make("existok")) is None
+    assert asyncio.run(make("overwrite")) == DONE
+    assert [(each["name"], each["mode"]) for each in workers.asked] == [("Write", "create"), ("Write", "overwrite")]
+    with pytest.raises(BadRequest):
+        asyncio.run(make("overwrite", cut=True))
+    assert found.directory.find(("t",)).properties == {"k": "v"}
+
+
+def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> None:
+    """Its name was somebody's before: it is not given back; a folder that is no table is told."""
+    found = folders(tmp_path, FakeLanceWorkers())
+    found.directory.declare(("t",))
+    with pytest.raises(BadRequest):
+        asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows", cut=True)))
+    assert asyncio.run(found.lying(("t",))).is_declared
+
+    made = asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows")))
+
+    assert made.written == DONE
+    (tmp_path / "foreign.lance").mkdir()
+    with pytest.raises(InvalidTable):
+        asyncio.run(found.create(("foreign",), mode="create", properties={}, body=body(b"rows")))
+    with pytest.raises(NotFound):
+        asyncio.run(found.create(("nowhere", "t"), mode="create", properties={}, body=body(b"rows")))
+
+
+def test_many_who_make_the_same_table(tmp_path: Path) -> None:
+    """One has it and the others are told; those whose bodies are cut before take nothing from it."""
+    found = folders(tmp_path, FakeLanceWorkers())
+
+    async def all_of_them() -> list[object]:
+        make = [
+            found.create(("t",), mode="create", properties={}, body=body(b"rows", cut=number < 4))
+            for number in range(8)
+        ]
+        return list(await asyncio.gather(*make, return_exceptions=True))
+
+    told = asyncio.run(all_of_them())
+
+    assert [type(each).__name__ for each in told] == [*["BadRequest"] * 4, "Made", *["AlreadyExists"] * 3]
+    assert not asyncio.run(found.lying(("t",))).is_declared
+
+
+def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> None:
+    """Where it lay when the body began is not where it lies at its end."""
+    found = folders(tmp_path, FakeLanceWorkers())
+    found.directory.create_namespace(("a",), {})
+    lay(tmp_path, found.directory.declare(("a", "t")).folder)
+
+    async def replaced() -> AsyncGenerator[bytes, None]:
+        yield b"rows"
+        await asyncio.to_thread(found.directory.drop, ("a", "t"))
+        await asyncio.to_thread(found.directory.declare, ("a", "t"))
+
+    question = Write("", {}, mode="append", batch_bytes_max=1)
+    with pytest.raises(CommitConflict):
+        asyncio.run(found.table(("a", "t")).feed(question, branch=None, body=replaced()))
+
+
+async def late(_errand: WorkerTask) -> None:
+    """The time is over at this moment."""
+    raise TimeoutError
+
+
+def test_time_is_limited(tmp_path: Path) -> None:
+    """Who was only reading is told that nothing was changed, who wrote that nobody knows; a table that may be there keeps its name."""
+
+    async def hang(_errand: WorkerTask) -> None:
+        await asyncio.Event().wait()
+
+    lay(tmp_path, "t.lance")
+    short, found = folders(tmp_path, FakeLanceWorkers(hang), seconds=0.01), folders(tmp_path, FakeLanceWorkers(late))
+
+    with pytest.raises(ServiceUnavailable, match="nothing was changed"):
+        asyncio.run(short.table(("t",)).told(Count("", {}), at=VersionReference(), shape=int))
+    with pytest.raises(StateUnknown, match="look before"):
+        asyncio.run(
+            found.table(("t",)).changed(Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult)
+        )
+    with pytest.raises(StateUnknown):
+        asyncio.run(found.create(("u",), mode="create", properties={}, body=body(b"rows")))
+    assert asyncio.run(found.lying(("u",))).is_declared
+
+
+def test_pieces_come_within_the_time(tmp_path: Path) -> None:
+    """Each of an answer's pieces has it, not the whole."""
+    lay(tmp_path, "t.lance")
+    seen: list[bytes] = []
+
+    async def read() -> None:
+        pieces = (
+            await folders(tmp_path, FakeLanceWorkers(late)).table(("t",)).query(Query("", {}), at=VersionReference())
+        )
+        async for piece in pieces:
+            seen.append(piece)  # noqa: PERF401 - what came before it failed is looked at
+
+    with pytest.raises(ServiceUnavailable):
+        asyncio.run(read())
+    assert seen == [b"one", b"two"]

@@ -1,0 +1,98 @@
+"""Securable objects by full name: names that hold dots, several readings, back-quotes."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.services.lookup.securables import SecurableTarget, codec_of, parse_kind, scope_for, target_find
+from tests.inprocess import LAKE
+from tests.services.conftest import ServiceDesk
+
+
+def find(desk: ServiceDesk, kind: Kind, full_name: str) -> SecurableTarget:
+    """Find an object as the admin."""
+    return desk.run(
+        desk.ctx().read(
+            scope_for(LAKE, kind, full_name),
+            lambda request_view: target_find(request_view, kind, full_name, codec_of(request_view)),
+        )
+    )
+
+
+def named(target: SecurableTarget) -> tuple[str, str | None]:
+    """The target's name and its parent's."""
+    assert target.node is not None
+    return target.node.name, target.parent.name if target.parent else None
+
+
+def test_only_live_reading_wins(desk: ServiceDesk) -> None:
+    """A full name with dots inside names means whatever reading is live."""
+    desk.namespace("a.b")
+    desk.table("a.b", "c.d")
+
+    assert named(find(desk, Kind.TABLE, "main.a.b.c.d")) == ("c.d", "a.b")
+    assert named(find(desk, Kind.NAMESPACE, "main.a.b")) == ("a.b", "main")
+
+
+def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
+    """Two live readings are refused, and the message spells each so that it has one reading."""
+    desk.namespace("a")
+    desk.namespace("a.b")
+    desk.table("a", "b.c")
+    desk.table("a.b", "c")
+
+    with pytest.raises(InvalidName, match="fits 2 objects") as refused:
+        find(desk, Kind.TABLE, "main.a.b.c")
+
+    assert "main.a.`b.c`" in str(refused.value)
+    assert "main.`a.b`.c" in str(refused.value)
+    assert named(find(desk, Kind.TABLE, "main.a.`b.c`")) == ("b.c", "a")
+    assert named(find(desk, Kind.TABLE, "main.`a.b`.c")) == ("c", "a.b")
+
+
+def test_drop_ends_the_ambiguity(desk: ServiceDesk) -> None:
+    """When one of two readings is dropped, the other is meant at the next request."""
+    from limnos.services.catalog.tables import table_drop
+    from tests.inprocess import MAIN
+
+    desk.namespace("a")
+    desk.namespace("a.b")
+    desk.table("a", "b.c")
+    desk.table("a.b", "c")
+    desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="b.c", purge=False))
+
+    assert named(find(desk, Kind.TABLE, "main.a.b.c")) == ("c", "a.b")
+
+
+def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> None:
+    """A nested namespace is spelled with the separator, and its parent is the one above."""
+    desk.namespace("a", "b", "c")
+    desk.table("a", "b", "c", "t")
+
+    assert named(find(desk, Kind.NAMESPACE, "main.a:b:c")) == ("c", "b")
+    assert named(find(desk, Kind.TABLE, "main.a:b:c.t")) == ("t", "c")
+
+
+@pytest.mark.parametrize("kind,name,error", [
+    (Kind.NAMESPACE, "main.nothing", NotFound), (Kind.TABLE, "main.a.nothing", NotFound),
+    (Kind.CATALOG, "nothing", NotFound), (Kind.METALAKE, "nothing", NotFound), (Kind.ROLE, "nothing", NotFound),
+    (Kind.TABLE, "main.t", InvalidName), (Kind.TABLE, "main.`a.t", InvalidName), (Kind.CATALOG, "main.a", InvalidName),
+    (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
+])  # fmt: skip
+def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]) -> None:
+    """Missing objects are not found; names of the wrong form are refused as such."""
+    desk.namespace("a")
+
+    with pytest.raises(error):
+        find(desk, kind, name)
+
+
+def test_kinds_are_read_in_any_case() -> None:
+    """Gravitino's word schema is a namespace; an unknown word is refused with those that are known."""
+    assert parse_kind("SCHEMA") is Kind.NAMESPACE
+    assert parse_kind("Table") is Kind.TABLE
+    with pytest.raises(BadRequest, match="catalog"):
+        parse_kind("gadget")

@@ -1,0 +1,116 @@
+"""Waiting for commits: one look for all, and none while nothing is committed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.request import commit_watcher as watching
+from limnos.services.request.commit_watcher import CommitWatcher
+from tests.backends import StoreLab
+from tests.inprocess import MAIN, Node, fill
+
+CROWD = 300
+
+
+def zone_of(lab: StoreLab) -> int:
+    """The zone of catalog `main`."""
+    found: int = lab.database.sql("SELECT id FROM node WHERE name = 'main'")[0][0]
+    return found
+
+
+def test_a_crowd_costs_what_one_costs(lab: StoreLab) -> None:
+    """Hundreds who wait are woken by one commit, after a few looks that were made for all of them."""
+    node = Node(lab.store)
+    lab.run(fill(node.ctx()))
+    zone, watch = zone_of(lab), node.services.watch
+
+    async def story() -> int:
+        crowd = [asyncio.create_task(watch.wait({zone: 0}, 60)) for _ in range(CROWD)]
+        while watch.waiting < CROWD:  # noqa: ASYNC110 - the watch has no event for it
+            await asyncio.sleep(0)
+        looks = watch.looks
+        await namespace_create(node.ctx(), MAIN, levels=("a",), properties={})
+        await asyncio.wait_for(asyncio.gather(*crowd), 50)
+        return watch.looks - looks
+
+    assert lab.run(story()) < CROWD / 10
+    assert watch.waiting == 0
+
+
+def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None:
+    """On an SQLite file whose index can be read, who waits makes one look, however long it lasts."""
+    node = Node(file_lab.store)
+    file_lab.run(fill(node.ctx()))
+    watch = node.services.watch
+
+    file_lab.run(watch.wait({zone_of(file_lab): 0}, 3 * watching.EVERY_S))
+
+    assert watch.looks == 1
+
+
+def test_other_zones_wake_nobody(lab: StoreLab) -> None:
+    """Who waits for one zone is left alone when another one moves."""
+    node = Node(lab.store)
+    lab.run(fill(node.ctx()))
+    watch, zone = node.services.watch, zone_of(lab)
+    lake = lab.database.sql("SELECT parent_id FROM node WHERE id = ?", zone)[0][0]
+
+    async def story() -> bool:
+        waiting = asyncio.create_task(watch.wait({lake: lab.clock(lake)[0]}, 60))
+        await asyncio.sleep(0)
+        looks = watch.looks
+        await namespace_create(node.ctx(), MAIN, levels=("a",), properties={})
+        while watch.looks < looks + 2:
+            await asyncio.sleep(0.01)
+            watch._anew = True
+        woken = waiting.done()
+        watch.close()
+        await waiting
+        return woken
+
+    assert lab.run(story()) is False
+
+
+def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
+    """A commit between the reading and the waiting is not slept over."""
+    node = Node(lab.store)
+    lab.run(fill(node.ctx()))
+    lab.run(namespace_create(node.ctx(), MAIN, levels=("a",), properties={}))
+
+    lab.run(asyncio.wait_for(node.services.watch.wait({zone_of(lab): 0}, 60), 50))
+
+
+def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a node takes are told to come again, but for whom there is always room."""
+    monkeypatch.setattr(watching, "WAITERS_MAX", 1)
+    node = Node(lab.store)
+    watch = CommitWatcher(node.gate, lab.store)
+
+    async def story() -> None:
+        first = asyncio.create_task(watch.wait({0: 0}, 60))
+        await asyncio.sleep(0)
+        try:
+            await watch.wait({0: 0}, 0.01, always=True)
+            await watch.wait({0: 0}, 60)
+        finally:
+            watch.close()
+            await first
+
+    with pytest.raises(ServiceUnavailable):
+        lab.run(story())
+
+
+def test_trouble_of_the_store_is_met_by_who_waits(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nobody can look, everybody is woken, and meets the trouble in a question of their own."""
+    node = Node(file_lab.store)
+
+    async def gone(_: object) -> None:
+        raise ServiceUnavailable("gone")
+
+    monkeypatch.setattr(node.gate, "look_up", gone)
+
+    file_lab.run(asyncio.wait_for(node.services.watch.wait({0: 0}, 60), 50))

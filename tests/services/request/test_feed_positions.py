@@ -1,0 +1,45 @@
+"""Positions as texts: what was given out comes back, anything else is refused."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.model.errors import BadRequest
+from limnos.services.request.feed_positions import NUMBER_MAX, FeedPosition, position_of
+
+NUMBERS = st.integers(0, NUMBER_MAX)
+
+
+@given(NUMBERS, NUMBERS, st.dictionaries(st.integers(1, NUMBER_MAX), NUMBERS))
+def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None:
+    """A position is what its text says, and the text can stand in an address."""
+    position = FeedPosition(epoch, home, zones)
+
+    text = position.text()
+
+    assert position_of(text) == position
+    assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+@given(st.text(max_size=40) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))
+def test_other_texts_are_refused_or_read(text: str) -> None:
+    """Whatever is sent is a position with sound numbers, or a mistake of the caller's."""
+    try:
+        found = position_of(text)
+    except BadRequest:
+        return
+    assert all(0 < zone <= NUMBER_MAX and 0 <= at <= NUMBER_MAX for zone, at in found.zones.items())
+
+
+@pytest.mark.parametrize("zones", [{0: 1}, {-1: 1}, {1: -1}, {2**60: 1}, {1: 2**60}], ids=str)
+def test_numbers_out_of_bounds(zones: dict[int, int]) -> None:
+    """No zone is the server's, and no number is beyond what a store has."""
+    data = msgspec.msgpack.encode([1, 1, zones])
+
+    with pytest.raises(BadRequest):
+        position_of(base64.urlsafe_b64encode(data).rstrip(b"=").decode())

@@ -1,0 +1,170 @@
+"""The rules of places, walked whole: every kind beside every kind, in every relation, for every pair of owners, against a table of its own."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from limnos.model.storage_locations import OF_CATALOGS, LocationClaim, LocationKind, LocationState
+from limnos.services.request.location_rules import (
+    ClaimVerdict,
+    LocationRelation,
+    find_conflicting_claims,
+    judge_claim,
+    may_meet,
+    relation_of,
+)
+
+# Columns: what the row's place may be to the column's one (= same, a above, b below), the two of different owners.
+# First in one catalog, then in two catalogs of one metalake. In two metalakes nothing meets.
+KINDS = ["TABLE", "DATA_PATH", "VIEW", "LANCE_TABLE", "FILESET", "STAGED_TABLE", "EXTERNAL_FILESET", "RESTRICTED_READS"]
+ONE_CATALOG = {("EXTERNAL_FILESET", "EXTERNAL_FILESET"): "=ab", ("RESTRICTED_READS", "RESTRICTED_READS"): "=ab"}
+TWO_CATALOGS = {("RESTRICTED_READS", "RESTRICTED_READS"): "=ab"}
+for kind in KINDS:
+    for cells in (ONE_CATALOG, TWO_CATALOGS):
+        cells[kind, "WAREHOUSE"] = "b"
+        cells["WAREHOUSE", kind] = "a"
+    ONE_CATALOG[kind, "ALLOWED_LOCATION"] = ONE_CATALOG["ALLOWED_LOCATION", kind] = "=ab"
+    ONE_CATALOG[kind, "LANCE_DIRECTORY"] = ONE_CATALOG["LANCE_DIRECTORY", kind] = "=ab"
+    TWO_CATALOGS[kind, "ALLOWED_LOCATION"] = "=b" if kind == "EXTERNAL_FILESET" else "b"
+    TWO_CATALOGS["ALLOWED_LOCATION", kind] = "=a" if kind == "EXTERNAL_FILESET" else "a"
+for root, other in product(("WAREHOUSE", "ALLOWED_LOCATION"), repeat=2):
+    ONE_CATALOG[root, other] = TWO_CATALOGS[root, other] = "=ab"
+for root in ("WAREHOUSE", "ALLOWED_LOCATION"):
+    ONE_CATALOG[root, "LANCE_DIRECTORY"] = ONE_CATALOG["LANCE_DIRECTORY", root] = "=ab"
+for cells in (ONE_CATALOG, TWO_CATALOGS):
+    cells["LANCE_DIRECTORY", "LANCE_DIRECTORY"] = "=ab"
+TWO_CATALOGS["LANCE_DIRECTORY", "ALLOWED_LOCATION"] = "b"
+TWO_CATALOGS["ALLOWED_LOCATION", "LANCE_DIRECTORY"] = "a"
+SIGNS = {LocationRelation.SAME: "=", LocationRelation.ABOVE: "a", LocationRelation.BELOW: "b"}
+WHOSE = {"own": {}, "one catalog": ONE_CATALOG, "two catalogs": TWO_CATALOGS, "two metalakes": {}}
+METALAKE, CATALOG, OTHER_CATALOG, OTHER_METALAKE = 1, 10, 11, 2
+
+
+def pair(
+    kind: LocationKind, other: LocationKind, *, whose: str, state: LocationState = LocationState.LIVE
+) -> tuple[LocationClaim, LocationClaim]:
+    """Two places; what a catalog owns has the catalog's id as owner, unless two owners are wanted in one catalog."""
+    first = LocationClaim(kind, CATALOG if kind in OF_CATALOGS else 100, CATALOG, METALAKE)
+    if whose == "own":
+        return first, first._replace(kind=other, state=state)
+    catalog, metalake = {
+        "one catalog": (CATALOG, METALAKE),
+        "two catalogs": (OTHER_CATALOG, METALAKE),
+        "two metalakes": (20, OTHER_METALAKE),
+    }[whose]
+    return first, LocationClaim(other, 200 + catalog, catalog, metalake, state)
+
+
+CELLS = [
+    pytest.param(kind, other, relation, whose, id=f"{kind.name} {relation.name} {other.name} of {whose}")
+    for kind, other, relation, whose in product(LocationKind, LocationKind, LocationRelation, WHOSE)
+]
+
+
+def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str) -> bool:
+    """What the tables above say."""
+    return whose == "own" or SIGNS[relation] in WHOSE[whose].get((kind.name, other.name), "")
+
+
+@pytest.mark.parametrize("kind, other, relation, whose", CELLS)
+def test_every_pair_meets_as_the_table_says(
+    kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str
+) -> None:
+    """A new place beside another one is allowed or refused as an independent table of all pairs says, from either side."""
+    new, rival = pair(kind, other, whose=whose)
+
+    allowed = expected(kind, other, relation, whose)
+    assert may_meet(new, rival, relation=relation) is allowed
+    assert may_meet(rival, new, relation=relation.inverse) is allowed
+    assert judge_claim(new, rival, relation=relation, is_own=False) is (
+        ClaimVerdict.ALLOWED if allowed else ClaimVerdict.REFUSED
+    )
+
+
+@pytest.mark.parametrize("state", LocationState)
+@pytest.mark.parametrize("whose", WHOSE)
+def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, whose: str) -> None:
+    """Only an object at the very same place, in the same metalake, takes the place of the caller's own dropped one."""
+    for kind, other, relation, is_own in product(LocationKind, LocationKind, LocationRelation, (True, False)):
+        new, rival = pair(kind, other, whose=whose, state=state)
+        verdict = judge_claim(new, rival, relation=relation, is_own=is_own)
+        if expected(kind, other, relation, whose):
+            assert verdict is ClaimVerdict.ALLOWED
+            continue
+        if state is LocationState.DELETING:
+            assert verdict is ClaimVerdict.WAIT
+            continue
+        is_object = kind.name in KINDS
+        makes_way = is_own and is_object and relation is LocationRelation.SAME and whose != "two metalakes"
+        makes_way = makes_way and (state is not LocationState.LIVE or other is LocationKind.STAGED_TABLE)
+        assert verdict is (ClaimVerdict.REPLACES if makes_way else ClaimVerdict.REFUSED)
+
+
+def test_a_conflicting_place_keeps_no_object_out() -> None:
+    """What breaks a rule since before the rules were kept refuses no new object, and still refuses roots and directories."""
+    for kind, other, relation in product(LocationKind, LocationKind, LocationRelation):
+        new, rival = pair(kind, other, whose="two catalogs")
+        if may_meet(new, rival, relation=relation):
+            continue
+        wanted = ClaimVerdict.ALLOWED if kind.name in KINDS else ClaimVerdict.REFUSED
+        assert judge_claim(new, rival._replace(is_conflicting=True), relation=relation, is_own=False) is wanted
+
+
+def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
+    """Every stored pair that breaks a rule has a marked place, the same whichever is looked at first; no other pair has."""
+    for kind, other, relation, whose in product(LocationKind, LocationKind, LocationRelation, WHOSE):
+        one, two = pair(kind, other, whose=whose)
+        marked = find_conflicting_claims(one, two, relation=relation)
+        assert set(marked) == set(find_conflicting_claims(two, one, relation=relation.inverse))
+        assert bool(marked) is not may_meet(one, two, relation=relation)
+        assert not find_conflicting_claims(one._replace(is_conflicting=True), two, relation=relation)
+
+
+@pytest.mark.parametrize(
+    "one, other, relation, marked",
+    [
+        ("TABLE", "EXTERNAL_FILESET", LocationRelation.SAME, "EXTERNAL_FILESET"),
+        ("EXTERNAL_FILESET", "TABLE", LocationRelation.ABOVE, "EXTERNAL_FILESET"),
+        ("FILESET", "TABLE", LocationRelation.SAME, "TABLE"),
+        ("TABLE", "WAREHOUSE", LocationRelation.SAME, "TABLE"),
+        ("TABLE", "WAREHOUSE", LocationRelation.ABOVE, "TABLE"),
+        ("LANCE_DIRECTORY", "TABLE", LocationRelation.ABOVE, "LANCE_DIRECTORY"),
+        ("WAREHOUSE", "LANCE_DIRECTORY", LocationRelation.ABOVE, "LANCE_DIRECTORY"),
+    ],
+)
+def test_who_is_marked(one: str, other: str, relation: LocationRelation, marked: str) -> None:
+    """A directory, what contains a root, an external fileset, and else the younger place yields."""
+    pair_of = pair(LocationKind[one], LocationKind[other], whose="two catalogs")
+
+    assert [each.kind.name for each in find_conflicting_claims(*pair_of, relation=relation)] == [marked]
+
+
+def test_roots_of_two_metalakes_are_both_marked() -> None:
+    """Two roots that overlap are both marked, and a root over another metalake's table is."""
+    roots = pair(LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, whose="two metalakes")
+    over = pair(LocationKind.WAREHOUSE, LocationKind.TABLE, whose="two metalakes")
+
+    assert find_conflicting_claims(*roots, relation=LocationRelation.ABOVE) == roots
+    assert find_conflicting_claims(*over, relation=LocationRelation.ABOVE) == over[:1]
+    assert find_conflicting_claims(over[1], over[0], relation=LocationRelation.BELOW) == over[:1]
+
+
+@pytest.mark.parametrize(
+    "location, other, relation",
+    [
+        ("s3://b/x", "s3://b/x", LocationRelation.SAME),
+        ("s3://b", "s3://b/x", LocationRelation.ABOVE),
+        ("s3://b/x/y/z", "s3://b/x", LocationRelation.BELOW),
+        ("s3://b/x", "s3://b/x-1", None),
+        ("s3://b/x.y", "s3://b/x", None),
+        ("s3://b", "s3://bb", None),
+        ("file:///", "file:///a", LocationRelation.ABOVE),
+        ("file:///a", "file:///", LocationRelation.BELOW),
+    ],
+)
+def test_relation_of(location: str, other: str, relation: LocationRelation | None) -> None:
+    """One location contains another by whole segments, never by the beginning of a name."""
+    assert relation_of(location, other) is relation
+    assert relation_of(other, location) is (None if relation is None else relation.inverse)

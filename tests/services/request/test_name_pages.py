@@ -1,0 +1,217 @@
+"""Pages of listings: complete and in order whatever the block size, good while others change things, and bounded in what they read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from limnos.model.entities import Listing
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.namespaces import namespaces_list
+from limnos.services.catalog.tables import table_drop, tables_list
+from limnos.services.request import name_pages
+from limnos.services.request.context import Context
+from limnos.services.request.name_pages import NamePage, PageRequest
+from limnos.view import listings
+from limnos.view.freshness_gate import COLD_READS
+from limnos.view.view import StoreView
+from tests.inprocess import MAIN, Node
+from tests.services.conftest import ServiceDesk
+
+NAMES = [f"t{number:03}" for number in range(60)]
+
+
+@pytest.fixture
+def full(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> ServiceDesk:
+    """A desk with a namespace of sixty tables, in blocks of four."""
+    monkeypatch.setattr(listings, "BLOCK", 4)
+    monkeypatch.setattr(name_pages, "READ_MAX", 16)
+    desk.namespace("a")
+    for name in NAMES:
+        desk.table("a", name)
+    return desk
+
+
+def page(desk: ServiceDesk, asked: PageRequest = name_pages.ALL_NAMES, *, ctx: Context | None = None) -> NamePage:
+    """Ask for a page of the tables."""
+    return desk.run((ctx or desk.ctx()).read(MAIN, lambda request_view: tables_list(request_view, ("a",), asked)))
+
+
+def walk(desk: ServiceDesk, size: int, *, ctx: Context | None = None) -> list[str]:
+    """Go through all pages."""
+    found: list[str] = []
+    after = ""
+    while True:
+        part = page(desk, PageRequest(after, size), ctx=ctx)
+        assert len(part.names) <= size
+        found += part.texts()
+        if part.last is None:
+            return found
+        assert part.last == found[-1]
+        after = part.last
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 17, 59, 60, 61])
+def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
+    """Page after page, in any size, cold or warm, gives every name once and in order."""
+    fresh = Node(full.lab.open())
+
+    assert walk(full, size, ctx=fresh.ctx()) == NAMES
+    assert walk(full, size, ctx=fresh.ctx()) == NAMES
+    assert page(full, ctx=fresh.ctx()).texts() == NAMES
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, None])
+def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) -> None:
+    """What the caller may not see takes no place in a page, and the last page says that it is the last."""
+    full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    seen = NAMES[2::9]
+    for name in seen:
+        full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)
+    fresh = Node(full.lab.open())
+
+    for _ in ("cold", "warm"):
+        asked = page(full, ctx=fresh.ctx("ana")).texts() if size is None else walk(full, size, ctx=fresh.ctx("ana"))
+        assert asked == seen
+
+
+def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
+    """Of a list without pages the very parts of last time come again, until one changes; of a cut page nothing says so."""
+    full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for name in NAMES[:30:2]:
+        full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)
+    ctx = full.ctx("ana")
+    first = page(full, ctx=ctx)
+
+    again = page(full, ctx=ctx)
+    full.table("a", "t0005")
+    after = page(full, ctx=ctx)
+    cut = page(full, PageRequest("", 3), ctx=ctx)
+
+    assert first.whole
+    assert all(one is other for one, other in zip(first.parts, again.parts, strict=True))
+    assert after.texts() == NAMES[:30:2]
+    assert sum(one is not other for one, other in zip(first.parts, after.parts, strict=True)) == 1
+    assert cut.texts() == NAMES[:6:2]
+    assert not cut.whole
+
+
+def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What callers see of blocks is remembered up to a number of names; what was asked for lately stays."""
+    monkeypatch.setattr(name_pages, "VISIBLE_NAMES_MAX", 20 * (name_pages.VISIBLE_NAMES_OVERHEAD + 1))
+    sights = name_pages.VisibleNamesCache()
+    blocks = [Listing((str(number),), (number,), (None,), (b'"%d"' % number,)) for number in range(100)]
+
+    for number, block in enumerate(blocks):
+        sights.put(number, name_pages.visible_names_all(block))
+        assert sights.get(0) is not None
+    assert sights.get(99) is not None
+    assert sum(sights.get(number) is not None for number in range(1, 70)) == 0
+
+
+def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
+    """Changes elsewhere in the catalog, and names that come and go, leave what is held of a listing in use."""
+    ctx = full.ctx()
+    walk(full, 10, ctx=ctx)
+    full.namespace("b")
+    full.table("b", "other")
+    before = COLD_READS[()]
+
+    full.table("a", "t0005")
+    full.run(table_drop(full.ctx(), MAIN, namespace=("a",), name="t059", purge=False))
+    found = walk(full, 10, ctx=ctx)
+
+    assert found == sorted({*NAMES, "t0005"} - {"t059"})
+    assert COLD_READS[()] - before <= 4, "creating and dropping read a little; the pages nothing"
+
+
+def test_walk_while_names_change(full: ServiceDesk) -> None:
+    """Who walks on while names come and go sees every name that was there all the time, once."""
+    found, after, number = list[str](), "", 0
+    fresh = Node(full.lab.open())
+    while True:
+        part = page(full, PageRequest(after, 5), ctx=fresh.ctx())
+        found += part.texts()
+        full.table("a", f"t{(number * 7) % 60:03}x")
+        full.run(table_drop(full.ctx(), MAIN, namespace=("a",), name=NAMES[number * 3], purge=False))
+        number += 1
+        if part.last is None:
+            break
+        after = part.last
+
+    stayed = set(NAMES) - {NAMES[each * 3] for each in range(number)}
+    assert found == sorted(set(found))
+    assert stayed <= set(found)
+
+
+def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page in the middle reads about as many rows as it shows, not the listing."""
+    rows: list[int] = []
+    real = full.lab.store._drive  # type: ignore[union-attr]
+
+    def counted(load: Any) -> Any:  # noqa: ANN401 - as the store has it
+        found = real(load)  # type: ignore[call-arg]  # of the embedded store
+        rows.extend(len(value.names) for value in found.values() if hasattr(value, "names"))
+        return found
+
+    monkeypatch.setattr(full.lab.store, "_drive", counted)
+
+    assert page(full, PageRequest("t030", 4)).texts() == NAMES[31:35]
+    assert sum(rows) <= 4 + 1 + 4
+
+
+def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
+    """A list that takes many reads lets the loop go on between them."""
+    fresh = Node(full.lab.open())
+    turns: list[int] = []
+
+    async def story() -> NamePage:
+        async def others() -> None:
+            while True:
+                turns.append(1)
+                await asyncio.sleep(0)
+
+        busy = asyncio.create_task(others())
+        found = await fresh.ctx().read(MAIN, lambda request_view: tables_list(request_view, ("a",)))
+        busy.cancel()
+        return found
+
+    assert full.run(story()).texts() == NAMES
+    assert len(turns) >= 60 // 16
+
+
+def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
+    """A view too small for a listing answers it all the same: what a request gathers stays until it is answered."""
+    fresh = Node(full.lab.open(), bytes_max=2_000)
+
+    assert page(full, ctx=fresh.ctx()).texts() == NAMES
+    assert walk(full, 7, ctx=fresh.ctx()) == NAMES
+    fresh.view.get(("nothing",))
+    assert not fresh.view._leases
+
+
+def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
+    """Nothing is a listing too, and is remembered."""
+    desk.namespace("a")
+
+    assert page(desk).texts() == []
+    assert list(page(desk, PageRequest("x", 3)).names) == []
+    found = desk.run(desk.ctx().read(MAIN, lambda request_view: namespaces_list(request_view, ("a",))))
+    assert found.texts() == []
+
+
+def test_lease_ends_and_the_budget_holds_again() -> None:
+    """Only while a request gathers is more kept than the budget; afterwards the old generation goes."""
+    view = StoreView(bytes_max=1_000)
+    lease = view.lease()
+    for number in range(50):
+        view._put(("node", number), "x")
+    assert len(view) == 50
+    view.release(lease)
+    for number in range(50, 60):
+        view._put(("node", number), "x")
+
+    assert len(view) < 20

@@ -1,0 +1,139 @@
+"""Lines: one turn at a time in the order of arrival, and nobody who gives up keeps the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.request import per_key_queue
+from limnos.services.request.per_key_queue import PerKeyQueue
+
+
+async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7) -> list[asyncio.Task[None]]:
+    """Let callers come one after the other; each notes its turn and waits for others in it."""
+
+    async def come(name: str) -> None:
+        async with line.turn(number):
+            order.append(name)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert order[-1] == name, "somebody else had a turn meanwhile"
+
+    tasks = []
+    for name in names:
+        tasks.append(asyncio.create_task(come(name)))
+        await asyncio.sleep(0)
+    return tasks
+
+
+def test_turns_go_by_arrival() -> None:
+    """Who came first goes first, one at a time; afterwards nothing is remembered."""
+
+    async def story() -> None:
+        line, order = PerKeyQueue(), list[str]()
+        await asyncio.gather(*await queue(line, order, "abcd"))
+        assert order == list("abcd")
+        assert len(line) == 0
+
+    asyncio.run(story())
+
+
+def test_lines_do_not_wait_for_each_other() -> None:
+    """A turn in one line holds up nobody in another."""
+
+    async def story() -> None:
+        line = PerKeyQueue()
+        async with line.turn(1):
+            assert not line.is_free(1)
+            assert line.is_free(2)
+            async with line.turn(2):
+                pass
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2, 3, 4, 5])
+def test_who_gives_up_is_passed_over(moment: int) -> None:
+    """One who is cancelled while waiting, in the moment of the turn, or in it, leaves the line to the others."""
+
+    async def story() -> None:
+        line, order = PerKeyQueue(), list[str]()
+        tasks = await queue(line, order, "abcd")
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [each for each in told if each is not None and not isinstance(each, asyncio.CancelledError)] == []
+        assert [name for name in order if name != "b"] == list("acd")
+        assert len(line) == 0
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+
+
+def test_failure_in_a_turn_ends_it() -> None:
+    """Who fails leaves the line like anybody else."""
+
+    async def story() -> None:
+        line = PerKeyQueue()
+        with pytest.raises(ZeroDivisionError):
+            async with line.turn(1):
+                raise ZeroDivisionError
+        assert line.is_free(1)
+
+    asyncio.run(story())
+
+
+def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many waiters the next is told to come again."""
+    monkeypatch.setattr(per_key_queue, "WAITING_MAX", 2)
+
+    async def story() -> None:
+        line, order = PerKeyQueue(), list[str]()
+        async with line.turn(7):
+            tasks = await queue(line, order, "abc")
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(each) for each in told] == [type(None), type(None), ServiceUnavailable]
+        assert len(line) == 0
+
+    asyncio.run(story())
+
+
+def test_several_lines_are_taken_in_one_order() -> None:
+    """Callers that name the same lines in opposite orders do not wait in a circle, and leave nothing behind."""
+
+    async def story() -> None:
+        line, inside = PerKeyQueue(), list[int]()
+
+        async def come(number: int, numbers: list[int]) -> None:
+            async with line.turns(numbers):
+                inside.append(number)
+                await asyncio.sleep(0)
+                assert inside[-1] == number, "somebody else had a turn meanwhile"
+
+        orders = ([1, 2, 3], [3, 2, 1], [2, 3, 2, 1])
+        await asyncio.wait_for(asyncio.gather(*(come(each, orders[each % 3]) for each in range(9))), 10)
+        assert sorted(inside) == list(range(9))
+        assert len(line) == 0
+
+    asyncio.run(story())
+
+
+def test_who_gives_up_between_lines_leaves_all() -> None:
+    """One who is cancelled while it waits for its second line gives the first one back."""
+
+    async def story() -> None:
+        line = PerKeyQueue()
+        async with line.turn(2):
+            waiting = asyncio.create_task(line.turns([1, 2]).__aenter__())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not line.is_free(1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert line.is_free(1)
+        assert len(line) == 0
+
+    asyncio.run(story())

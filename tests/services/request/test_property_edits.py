@@ -1,0 +1,39 @@
+"""Edits: what is removed, set and left alone; comments that are cleared."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.request.property_edits import PropertyEdits
+
+STORED = {"a": "1", "b": "2"}
+
+
+@pytest.mark.parametrize(
+    "edits, found",
+    [
+        (PropertyEdits(), {"a": "1", "b": "2"}),
+        (PropertyEdits(sets={"b": "3", "c": "4"}), {"a": "1", "b": "3", "c": "4"}),
+        (PropertyEdits(removes=("a", "missing")), {"b": "2"}),
+        (PropertyEdits(sets={"a": "5"}, removes=("a",)), {"a": "5", "b": "2"}),
+    ],
+)
+def test_properties(edits: PropertyEdits, found: dict[str, str]) -> None:
+    """What is set wins over what is removed, what is not named stays, and what was stored is not touched."""
+    assert edits.over(STORED) == found
+    assert STORED == {"a": "1", "b": "2"}
+
+
+@pytest.mark.parametrize(
+    "edits, found",
+    [
+        (PropertyEdits(), "old"),
+        (PropertyEdits(comment="new"), "new"),
+        (PropertyEdits(comment=""), ""),
+        (PropertyEdits(clears_comment=True), None),
+        (PropertyEdits(comment="new", clears_comment=True), None),
+    ],
+)
+def test_comment(edits: PropertyEdits, found: str | None) -> None:
+    """A comment stays unless one is given, an empty one is one, and clearing leaves none."""
+    assert edits.edited_comment("old") == found

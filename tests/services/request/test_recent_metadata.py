@@ -1,0 +1,49 @@
+"""Metadata kept decoded: found by its very version, and no more of it than fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import MetadataDocument
+from limnos.services.request import recent_metadata
+from limnos.services.request.recent_metadata import RecentMetadata
+
+
+def document(node_id: int, version: int = 1, *, size: int = 100) -> MetadataDocument:
+    """A version of a table."""
+    return MetadataDocument(node_id, version, "uuid", "file:///t", f"file:///t/metadata/{version}.json", b"x" * size)
+
+
+def test_only_the_very_version_is_found() -> None:
+    """Another version of the table, or another table, has to be decoded."""
+    kept = RecentMetadata()
+
+    kept.put(document(1), {"version": 1})
+    kept.put(document(1, 2), {"version": 2})
+
+    assert kept.get(document(1, 2)) == {"version": 2}
+    assert kept.get(document(1)) is None
+    assert kept.get(document(2)) is None
+
+
+def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes count, not entries; a table committed to again is young again."""
+    monkeypatch.setattr(recent_metadata, "BYTES_MAX", 350)
+    kept = RecentMetadata()
+    for node_id in (1, 2, 3):
+        kept.put(document(node_id), {"id": node_id})
+    kept.put(document(1, 2), {"id": 1})
+
+    kept.put(document(4), {"id": 4})
+
+    assert kept.get(document(2)) is None
+    assert [kept.get(each) for each in (document(3), document(1, 2), document(4))] == [{"id": 3}, {"id": 1}, {"id": 4}]
+
+
+def test_long_documents_are_not_kept() -> None:
+    """Decoding them is worth a thread, keeping them is not."""
+    kept = RecentMetadata()
+
+    kept.put(document(1, size=recent_metadata.BODY_BYTES_MAX + 1), {})
+
+    assert kept.get(document(1, size=recent_metadata.BODY_BYTES_MAX + 1)) is None

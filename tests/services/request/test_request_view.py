@@ -1,0 +1,103 @@
+"""A scene: what a scope resolves to, and what whoever may not know is told of what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.model.errors import NotFound, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.users import principal_remove
+from limnos.services.request.request_view import RequestScope, RequestView
+from tests.inprocess import LAKE, MAIN, Node
+from tests.services.conftest import ServiceDesk
+
+
+def read(desk: ServiceDesk, scope: RequestScope, what: Any, *, user: str = "admin", node: Node | None = None) -> Any:  # noqa: ANN401
+    """Read something of a scene."""
+    return desk.run((node or desk.node).ctx(user).read(scope, what))
+
+
+def test_zones_of_a_scope(desk: ServiceDesk) -> None:
+    """A scope needs the clocks of all it names, the server's first; objects of a kind are on the clock of its home."""
+    lake, main = read(desk, MAIN, lambda request_view: (request_view.metalake.id, request_view.catalog.id))
+
+    assert [read(desk, scope, lambda s: s.settled.zones) for scope in (RequestScope(), RequestScope(LAKE), MAIN)] == [
+        (0,), (0, lake), (0, lake, main)
+    ]  # fmt: skip
+    kinds = (Kind.METALAKE, Kind.CATALOG, Kind.ROLE, Kind.TAG, Kind.NAMESPACE, Kind.TABLE)
+    assert read(desk, MAIN, lambda s: [s.zone_of(kind) for kind in kinds]) == [0, lake, lake, lake, main, main]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool) -> None:
+    """Who could load it learns that a catalog is missing; who could not is refused in the words for one that is there."""
+    there, gone = MAIN, RequestScope(LAKE, "mair")
+    told = []
+
+    for scope in (there, gone):
+        node = Node(desk.lab.open()) if fresh else desk.node
+        with pytest.raises(PermissionDenied) as refused:
+            read(desk, scope, lambda s: s.require(Action.NAMESPACE_LIST, s.settled.outer), user="ana", node=node)
+        told.append(str(refused.value).replace("mair", "main"))
+    with pytest.raises(NotFound, match="mair"):
+        read(desk, gone, lambda s: s.require(Action.NAMESPACE_LIST, s.settled.outer))
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("kind, name", [(Kind.NAMESPACE, ("b",)), (Kind.TABLE, ("a", "u")), (Kind.TABLE, ("b", "u"))])
+def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind, name: tuple[str, ...]) -> None:
+    """`look_up` says NotFound to whoever may do the action there, and else the very words it has for what is there."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    action = Action.TABLE_DROP if kind is Kind.TABLE else Action.NAMESPACE_DROP
+
+    with pytest.raises(NotFound):
+        read(desk, MAIN, lambda s: s.look_up(kind, name, action))
+    with pytest.raises(PermissionDenied) as refused:
+        read(desk, MAIN, lambda s: s.look_up(kind, name, action), user="ana")
+
+    assert "does not exist" not in str(refused.value)
+
+
+def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
+    """A decision is made anew when what it rests on moves: who was owner, and whose name another user has now, is not."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    give = {"metalake": LAKE, "kind": Kind.NAMESPACE, "full_name": "main.a", "owner_kind": Kind.USER}
+
+    def drops() -> bool:
+        def may(request_view: RequestView) -> bool:
+            node, chain = request_view.find(("a",), Kind.NAMESPACE)
+            assert node is not None
+            return request_view.decide(Action.NAMESPACE_DROP, chain).allowed
+
+        found: bool = read(desk, MAIN, may, user="ana")
+        return found
+
+    seen = [drops()]
+    desk.run(owner_set(desk.ctx(), owner="ana", **give))  # type: ignore[arg-type]
+    seen.append(drops())
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
+    desk.users("ana")
+    seen.append(drops())
+
+    assert seen == [False, True, False]
+
+
+def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
+    """Nobody gets a permit from a refusal, nor from no decision at all."""
+
+    def permit(request_view: RequestView) -> object:
+        return request_view.permit("command", request_view.decide(Action.CATALOG_DROP, request_view.settled.outer))
+
+    assert read(desk, MAIN, permit)
+    with pytest.raises(PermissionDenied):
+        read(desk, MAIN, permit, user="ana")
+    with pytest.raises(PermissionDenied):
+        read(desk, MAIN, lambda s: s.permit("command"))

@@ -1,0 +1,184 @@
+"""Secrets at rest: what is sealed, under which key, what opens it, and what a key that is gone means."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.files import check_usable
+from limnos.model.errors import BadRequest, CannotStart, StorageFailed
+from limnos.model.sealed_secrets import keys_of
+from limnos.services.request.catalog_properties import check_unmasked, is_secret, mask_passwords, properties_for_owner
+from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret, key_name
+
+ONE, TWO = b"1" * 32, b"2" * 32
+SECRETS = {
+    "s3.access-key-id": "AKIA1",
+    "s3.secret-access-key": "T0p",
+    "jdbc-url": "jdbc:postgresql://h/d?user=u&password=T0p",
+    "uri": "thrift://u:T0p@h:1",
+}
+PLAIN = {"warehouse": "s3://lake/main", "s3.region": "us-east-1", "s3.role-arn": "arn:aws:iam::1:role/x"}
+
+
+def keys_held(*keys: bytes) -> SealingKeys:
+    """Keys that were given."""
+    found = SealingKeys(keys)
+    found.begin()
+    return found
+
+
+def test_no_secret_is_left_and_all_come_back() -> None:
+    """What is sealed holds no secret, says its key, leaves the rest as it is, and opens to what it was."""
+    keys = keys_held(ONE)
+    sealed = keys.sealed(SECRETS | PLAIN)
+
+    assert "T0p" not in str(sealed)
+    assert "AKIA1" not in str(sealed)
+    assert {name: sealed[name] for name in PLAIN} == PLAIN
+    assert {name: keys_of(value) for name, value in sealed.items() if name in SECRETS} == {
+        key: {key_name(ONE)} for key in SECRETS
+    }
+    assert keys.opened(sealed) == SECRETS | PLAIN
+    assert keys.sealed(sealed) == sealed
+    assert not any(is_unsealed_secret(name, value) for name, value in sealed.items())
+    assert {name for name, value in (SECRETS | PLAIN).items() if is_unsealed_secret(name, value)} == set(SECRETS)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*SECRETS, *PLAIN, "token", "x"]), st.text(max_size=40) | st.just("a://b:c@d?key=e&sig=f#g")
+    )
+)
+def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
+    """Any text comes back, and a secret's text is nowhere in what is sealed."""
+    keys = keys_held(ONE)
+    sealed = keys.sealed(properties)
+
+    assert keys.opened(sealed) == properties
+    assert all(properties[name] == value or keys_of(value) for name, value in sealed.items())
+    assert all(keys_of(value) for name, value in sealed.items() if is_secret(name) and value)
+
+
+def test_a_url_keeps_its_shape() -> None:
+    """A password inside of an address is masked for readers as if it were not sealed."""
+    sealed = keys_held(ONE).sealed(SECRETS)
+
+    assert properties_for_owner(sealed) == properties_for_owner(SECRETS)
+    assert mask_passwords(sealed["uri"]) == "thrift://u:******@h:1"
+
+
+def test_the_newest_key_seals_and_older_ones_open() -> None:
+    """After a rotation what was sealed before opens still, and is put under the newest when it is written."""
+    before = keys_held(ONE).sealed(SECRETS)
+    both = keys_held(ONE, TWO)
+    after = both.sealed(before)
+
+    assert both.opened(before) == both.opened(after) == SECRETS
+    assert {key for value in after.values() for key in keys_of(value)} == {key_name(TWO)}
+    assert both.current == key_name(TWO)
+    assert keys_held(TWO).opened(after) == SECRETS
+
+
+def test_a_key_that_is_gone_is_named() -> None:
+    """What no key opens stays sealed, is never sealed again, and is refused by the key's id where it would be used."""
+    sealed = keys_held(ONE).sealed(SECRETS)
+    other = keys_held(TWO)
+
+    assert other.opened(sealed) == other.sealed(sealed) == sealed
+    with pytest.raises(StorageFailed, match=key_name(ONE)):
+        check_usable(other.opened(sealed))
+    check_usable(other.opened(other.sealed(sealed | SECRETS)))
+
+
+def test_a_secret_opens_under_its_own_name_alone() -> None:
+    """Who can write rows, and has no key, can't have one property's secret used as another's; what was altered does not open."""
+    keys = keys_held(ONE)
+    sealed = keys.sealed(SECRETS)["s3.secret-access-key"]
+
+    assert keys.opened({"s3.access-key-id": sealed}) == {"s3.access-key-id": sealed}
+    altered = f"{sealed[:-2]}{'AA' if sealed[-2:] != 'AA' else 'BB'}"
+    assert keys.opened({"s3.secret-access-key": altered}) == {"s3.secret-access-key": altered}
+
+
+def test_nobody_else_seals() -> None:
+    """A value that says it is sealed is refused: it would be opened for whoever sends it."""
+    sealed = keys_held(ONE).sealed(SECRETS)
+
+    for name, value in sealed.items():
+        with pytest.raises(BadRequest, match=f"{name} holds a secret that a server has sealed"):
+            check_unmasked({name: value})
+
+
+def test_without_keys_nothing_is_sealed() -> None:
+    """Nor lost: properties stay as they are."""
+    keys = keys_held()
+
+    assert keys.sealed(SECRETS) == SECRETS
+    assert keys.current is None
+
+
+def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
+    """The file is for its owner alone; a second process takes the same key; a renewal keeps the older one and is seen by the other."""
+    file = tmp_path / "secrets.key"
+    first, second = SealingKeys(file=file, makes=True), SealingKeys(file=file, makes=True)
+    first.begin()
+    second.begin()
+    sealed = first.sealed(SECRETS)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert second.opened(sealed) == SECRETS
+    assert first.renew()
+    assert second.current == first.current != next(iter(keys_of(sealed["uri"])))
+    assert first.opened(sealed) == SECRETS
+    assert [each.name for each in tmp_path.iterdir()] == ["secrets.key"]
+
+
+def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
+    """So is one with a line that is no key; neither's text is in the words. Later trouble leaves what is held."""
+    file = tmp_path / "keys"
+    file.write_text(f"# mine\n{base64.b64encode(ONE).decode()}\n")
+    file.chmod(0o640)
+    with pytest.raises(CannotStart) as refused:
+        keys_in(file)
+    assert "640" in refused.value.why
+    file.chmod(0o600)
+    keys = keys_in(file)
+    assert keys.current == key_name(ONE)
+    file.write_text("bm90IGEga2V5\n")
+    with pytest.raises(CannotStart) as refused:
+        keys_in(file)
+    assert "this has 9" in refused.value.why
+    assert keys.opened(keys.sealed(SECRETS)) == SECRETS
+
+
+def test_a_file_of_the_operator_is_never_written(tmp_path: Path) -> None:
+    """Where others make the keys a rotation takes what they made."""
+    file = tmp_path / "keys"
+    file.touch(0o600)
+    keys = keys_in(file)
+    assert keys.current is None
+    assert not keys.renew()
+    with file.open("a") as out:
+        out.write(base64.b64encode(TWO).decode() + "\n")
+    assert not keys.renew()
+    assert keys.current == key_name(TWO)
+
+
+def keys_in(file: Path) -> SealingKeys:
+    """Keys of an operator's file."""
+    found = SealingKeys(file=file)
+    found.begin()
+    return found
+
+
+def test_no_two_seals_are_alike() -> None:
+    """The same secret twice is not seen to be the same."""
+    keys = keys_held(os.urandom(32))
+
+    assert keys.sealed(SECRETS) != keys.sealed(SECRETS)

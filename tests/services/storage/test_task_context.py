@@ -1,0 +1,122 @@
+"""Work in a thread of its own: its task is kept while it gets on, and it is stopped when nobody waits for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.files import allow_everything
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.permits import upkeep_permit
+from limnos.services.storage.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from limnos.services.storage.task_context import Heartbeat
+    from tests.services.conftest import ServiceDesk
+
+SHORT_MS = 60
+"""A lease that a thread without a beat has lost in no time."""
+LONG_MS = 30_000
+"""One that nothing here comes near to losing."""
+GIVEN_UP_S = 30
+KEPT = "SELECT progress, leased_until FROM task WHERE progress IS NOT NULL"
+
+
+def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
+    """Leave a task, and take it up."""
+    desk.run(desk.lab.store.submit(upkeep_permit("test"), lambda tx: tx.tasks.create("purge", "{}")))
+    ((task_id,),) = desk.rows("SELECT id FROM task")
+    return TaskContext(
+        task_id, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w",
+        lease_ms=lease_ms,
+    )  # fmt: skip
+
+
+def test_what_comes_of_it(desk: ServiceDesk) -> None:
+    """The answer of the call is the answer, and its error the error."""
+    work = work_of(desk, LONG_MS)
+
+    def fail(_beat: Heartbeat) -> None:
+        raise BadRequest("no such place")
+
+    assert desk.run(work.apart(lambda _beat: threading.current_thread() is threading.main_thread())) is False
+    with pytest.raises(BadRequest, match="no such place"):
+        desk.run(work.apart(fail))
+
+
+def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
+    """While the count goes up, the task's lease is put off and how far it is can be seen."""
+    work = work_of(desk, 3 * SHORT_MS)
+    seen = threading.Event()
+
+    def count(beat: Heartbeat) -> int:
+        far = 0
+        while not seen.wait(0.001):
+            far += 1
+            beat(far)
+        return far
+
+    async def watch() -> tuple[int, list[tuple[object, ...]]]:
+        working = asyncio.create_task(work.apart(count))
+        try:
+            async with asyncio.timeout(GIVEN_UP_S):
+                while not (found := desk.rows(KEPT)):  # noqa: ASYNC110 - the row is all there is to see
+                    await asyncio.sleep(0.01)
+        finally:
+            seen.set()
+        return await working, found
+
+    far, ((progress, until),) = desk.run(watch())
+
+    assert 0 < int(str(progress)) <= far
+    assert until
+
+
+def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
+    """A call that is silent for the time of a lease is given up as something that passes, and ends at its next beat."""
+    work = work_of(desk, SHORT_MS)
+    given_up, ended = threading.Event(), threading.Event()
+
+    def hang(beat: Heartbeat) -> None:
+        assert given_up.wait(GIVEN_UP_S)
+        try:
+            beat(1)
+        except InterruptedError:
+            ended.set()
+            raise
+
+    with pytest.raises(ServiceUnavailable, match="tried again"):
+        desk.run(work.apart(hang))
+    given_up.set()
+
+    assert ended.wait(GIVEN_UP_S)
+
+
+def test_who_is_not_waited_for_is_stopped(desk: ServiceDesk) -> None:
+    """A node that stops cancels its tasks: their threads end at the next beat."""
+    work = work_of(desk, LONG_MS)
+    began, ended = threading.Event(), threading.Event()
+
+    def go_on(beat: Heartbeat) -> None:
+        far = 0
+        try:
+            while True:
+                began.set()
+                beat(far := far + 1)
+        except InterruptedError:
+            ended.set()
+            raise
+
+    async def cancel() -> None:
+        working = asyncio.create_task(work.apart(go_on))
+        await asyncio.to_thread(began.wait, GIVEN_UP_S)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+
+    desk.run(cancel())
+
+    assert ended.wait(GIVEN_UP_S)

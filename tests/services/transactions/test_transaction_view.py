@@ -1,0 +1,134 @@
+"""A scene as earlier operations leave it: names that are taken and freed, chains of what was moved, owners of what is made."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+
+from limnos.access.actions import Action
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.request import request_view as scene_module
+from limnos.services.request.request_view import RequestView
+from limnos.services.transactions.transaction_view import TransactionView, is_new
+from tests.inprocess import MAIN
+from tests.services.conftest import ServiceDesk
+
+READ_NAMES = {"name_key", "node_key", "owner_key"}
+"""Facts that an operation may alter for those after it."""
+
+
+def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: str = "admin") -> None:
+    """Tell a story on a pending scene."""
+    desk.run(desk.ctx(user).read(MAIN, lambda request_view: story(TransactionView(request_view))))
+
+
+def test_every_method_that_reads_names_is_its_own() -> None:
+    """Whatever reads a name, a node or an owner from the view is answered by what was noted first: none is left to the scene."""
+    body = ast.parse(inspect.getsource(scene_module))
+    (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "Scene"]
+    reading = {
+        method.name
+        for method in made.body
+        if isinstance(method, ast.FunctionDef)
+        and any(isinstance(word, ast.Name) and word.id in READ_NAMES for word in ast.walk(method))
+    }
+
+    assert (
+        reading - {"_walk", "_want_owners"} <= vars(TransactionView).keys()
+    )  # find has a walk of its own, decisions ask again
+
+
+def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
+    """What is moved is under its new name with its new chain, its old name is free, and what is made there is another."""
+    desk.namespace("a")
+    desk.namespace("b")
+    desk.table("a", "t")
+
+    def story(request_view: TransactionView) -> None:
+        node, _ = request_view.find(("a", "t"), Kind.TABLE)
+        into, _ = request_view.find(("b",), Kind.NAMESPACE)
+        assert node is not None
+        assert into is not None
+        request_view.note_moved(node, parent_id=into.id, name="u")
+        assert request_view.find(("a", "t"), Kind.TABLE)[0] is None
+        assert request_view.holder_of(node.parent_id, Kind.TABLE, "t") is None
+        assert not request_view.is_taken(node.parent_id, Kind.TABLE, "t")
+        found, chain = request_view.find(("b", "u"), Kind.TABLE)
+        assert found is not None
+        assert (found.id, found.parent_id, found.name) == (node.id, into.id, "u")
+        assert [link.name for link in chain] == ["u", "b", "main", "lake"]
+        made = request_view.note_made(Kind.TABLE, parent_id=node.parent_id, name="t")
+        assert is_new(made.id)
+        assert request_view.find(("a", "t"), Kind.TABLE)[0] == made
+        assert request_view.holder_of(node.parent_id, Kind.VIEW, "t") is Kind.TABLE
+        request_view.note_dropped(made)
+        assert request_view.find(("a", "t"), Kind.TABLE)[0] is None
+
+    looked(desk, story)
+
+
+def test_subtree_goes_along(desk: ServiceDesk) -> None:
+    """What lies in a namespace that is moved is found below its new name, and nowhere else."""
+    for levels in (("a",), ("a", "b"), ("c",)):
+        desk.namespace(*levels)
+    desk.table("a", "b", "t")
+
+    def story(request_view: TransactionView) -> None:
+        node, _ = request_view.find(("a",), Kind.NAMESPACE)
+        into, _ = request_view.find(("c",), Kind.NAMESPACE)
+        assert node is not None
+        assert into is not None
+        request_view.note_moved(node, parent_id=into.id, name="x")
+        assert request_view.find(("c", "x", "b", "t"), Kind.TABLE)[0] is not None
+        assert request_view.find(("a", "b", "t"), Kind.TABLE)[0] is None
+
+    looked(desk, story)
+
+
+def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
+    """A right on a namespace reaches what is moved into it, and no longer what is moved out; what one makes is one's own."""
+    for name in ("mine", "theirs"):
+        desk.namespace(name)
+        desk.table(name, "t")
+    desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    desk.allow("bob", Kind.NAMESPACE, "main.mine", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)
+
+    def story(request_view: TransactionView) -> None:
+        def may(*levels: str) -> bool:
+            return request_view.decide(Action.TABLE_COMMIT, request_view.find(levels, Kind.TABLE)[1]).allowed
+
+        assert (may("mine", "t"), may("theirs", "t")) == (True, False)
+        mine, theirs = (request_view.find((name,), Kind.NAMESPACE)[0] for name in ("mine", "theirs"))
+        tables = [request_view.find((name, "t"), Kind.TABLE)[0] for name in ("mine", "theirs")]
+        assert mine is not None
+        assert theirs is not None
+        assert tables[0] is not None
+        assert tables[1] is not None
+        request_view.note_moved(tables[0], parent_id=theirs.id, name="u")
+        request_view.note_moved(tables[1], parent_id=mine.id, name="u")
+        assert (may("theirs", "u"), may("mine", "u")) == (False, True)
+        request_view.note_made(Kind.TABLE, parent_id=theirs.id, name="own")
+        assert may("theirs", "own")
+
+    looked(desk, story, "bob")
+
+
+def test_the_moment_itself_stays_as_it_is(desk: ServiceDesk) -> None:
+    """What is noted in one transaction's scene is nobody else's: the view knows nothing of it."""
+    desk.namespace("a")
+    desk.table("a", "t")
+
+    def story(request_view: TransactionView) -> None:
+        node, _ = request_view.find(("a", "t"), Kind.TABLE)
+        assert node is not None
+        request_view.note_dropped(node)
+        request_view.decide(Action.TABLE_COMMIT, request_view.find(("a", "t"), Kind.TABLE)[1])
+
+    looked(desk, story)
+
+    def other(request_view: RequestView) -> bool:
+        return request_view.find(("a", "t"), Kind.TABLE)[0] is not None
+
+    assert desk.run(desk.ctx().read(MAIN, other))

@@ -1,0 +1,253 @@
+"""Released places: a place of a dropped object is taken while files are there, and free once a task has found none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from limnos.app.server import check
+from limnos.config.settings import DatabaseSection, ServerSection, Settings
+from limnos.config.storage import StorageSection
+from limnos.files import path_of, store_for
+from limnos.model.permits import upkeep_permit
+from limnos.services.storage.purges import PURGE
+from limnos.services.upkeep import released_locations
+from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
+from limnos.services.upkeep.trash import trash_sweep
+from limnos.store.sql import Sql
+from tests.http.driver import API, DriverNode, grant
+from tests.http.iceberg.wire import SCHEMA
+from tests.objects import objects
+from tests.store.places_story import serving
+
+
+class World(NamedTuple):
+    """A node with a catalog `c` over a directory, and how files are reached there."""
+
+    node: DriverNode
+    root: str
+    properties: dict[str, str]
+
+    def write(self, location: str) -> None:
+        """Put a file somewhere."""
+        store_for(location, self.properties).write_new(location, b"rows")
+
+    def create(self, name: str, *, user: str = "admin", location: str = "", **properties: str) -> int:
+        """Ask for a table; returns the status."""
+        body = {"name": name, "schema": SCHEMA, "properties": properties} | ({"location": location} if location else {})
+        return self.node.ask("POST", "/iceberg/v1/lake.c/namespaces/s/tables", body, user=user).status
+
+    def run(self, statement: str) -> None:
+        """Change the store behind the server's back."""
+        store = self.node.built.services.store
+        self.node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
+
+    def let_go(self, name: str) -> None:
+        """Drop a table, and let it leave the trash; its files stay."""
+        assert self.node.delete(f"/iceberg/v1/lake.c/namespaces/s/tables/{name}").status == 204
+        self.run("UPDATE trash SET expires_at = 0")
+        self.node.runner.run(self.node.built.services.store.submit(upkeep_permit("t"), trash_sweep))
+
+    def work(self) -> None:
+        """Do the tasks that are due."""
+        while self.node.runner.run(self.node.built.upkeep.run_one()):
+            pass
+
+    def round(self, *, days: bool = True) -> ReleasedLocations:
+        """Do a round of the task, a day after everything that was dropped, unless told otherwise; returns what the next one is told."""
+        if days:
+            self.run("UPDATE place SET since = 0")
+        self.run(f"DELETE FROM task WHERE kind = '{FREE_PLACES}'")
+        store, permit = self.node.built.services.store, upkeep_permit("t")
+        self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.ensure(FREE_PLACES, "{}", delay_ms=0)))
+        self.work()
+        told = self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.told(FREE_PLACES)))
+        return msgspec.json.decode(str(told), type=ReleasedLocations)
+
+
+@pytest.fixture(
+    params=[
+        "disk",
+        pytest.param("disk and postgres", marks=pytest.mark.integration),
+        pytest.param("s3", marks=pytest.mark.integration),
+    ]
+)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A node whose catalog has its files on a disk, or in an object store."""
+    (data := tmp_path / "data").mkdir(mode=0o700)
+    database = None
+    if "postgres" in request.param:
+        database = str(request.getfixturevalue("postgres_server").empty_database())
+    if request.param == "s3":
+        with objects() as store:
+            storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+            with made(data, storage, "s3://lake/c", database=database, **store.properties) as found:
+                yield found
+        return
+    root = f"file://{tmp_path}/lake"
+    with made(data, StorageSection(allowed_roots=(root,)), f"{root}/c", database=database) as found:
+        yield found
+
+
+DISK = pytest.mark.parametrize("world", ["disk"], indirect=True)
+
+
+class made:  # noqa: N801 - a context manager, used as a function
+    """Serve a node with catalog `c`, and eve who may make tables in it."""
+
+    def __init__(
+        self, data: Path, storage: StorageSection, root: str, *, database: str | None, **properties: str
+    ) -> None:
+        settings = Settings(
+            server=ServerSection(data=str(data)),
+            database=DatabaseSection.model_validate({"url": database}),
+            storage=storage,
+        )
+        self.serving, self.root, self.properties = serving(settings), root, properties
+
+    def __enter__(self) -> World:
+        node = self.serving.__enter__()
+        body = {"name": "c", "type": "relational", "provider": "lakehouse-iceberg"}
+        node.done("POST", f"{API}/lake/catalogs", body | {"properties": {"warehouse": self.root, **self.properties}})
+        node.done("POST", f"{API}/lake/catalogs/c/schemas", {"name": "s"})
+        grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="c")
+        return World(node, self.root, self.properties)
+
+    def __exit__(self, *raised: object) -> None:
+        self.serving.__exit__(None, None, None)
+
+
+def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
+    """While a file is there a round frees nothing and tells the place; when the last one has gone whoever likes may put a table there."""
+    at, file = f"{world.root}/t%20x", f"{world.root}/t%20x/data/f"
+    assert world.create("t", location=at) == 200
+    world.write(file)
+    world.let_go("t")
+    early = world.round(days=False)
+    for each in list(store_for(at, world.properties).below(f"{at}/metadata")):
+        store_for(at, world.properties).delete(each)
+    held, refused = world.round(), world.create("mine", user="eve", location=at)
+    store_for(file, world.properties).delete(file)
+    freed, taken = world.round(), world.create("mine", user="eve", location=at)
+
+    assert (early.kept, held.kept, held.kept_first, freed.kept) == (0, 1, (f"{world.root}/t x",), 0)
+    assert (refused, taken) == (400, 200)
+
+
+def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> None:
+    """Files of the table at its data path go and the place is free; a file of somebody else's there stays, and so does the place."""
+    paths = [f"{world.root}/shared/{each}" for each in ("one", "two")]
+    for number, path in enumerate(paths):
+        name = f"t{number}"
+        assert world.create(name, **{"write.data.path": path}) == 200
+        world.write(f"{path}/listed")
+        statistics = {
+            "snapshot-id": 1, "statistics-path": f"{path}/listed", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        }  # fmt: skip
+        update = {"action": "set-statistics", "snapshot-id": 1, "statistics": statistics}
+        table = f"/iceberg/v1/lake.c/namespaces/s/tables/{name}"
+        world.node.done("POST", table, {"requirements": [], "updates": [update]})
+        assert world.node.delete(f"{table}?purgeRequested=true").status == 204
+    world.write(f"{paths[1]}/stray")
+    world.write(f"{world.root}/shared/beside")
+    world.work()
+    made = [world.create(f"new{number}", user="eve", location=path) for number, path in enumerate(paths)]
+
+    assert [store_for(each, world.properties).exists(f"{each}/listed") for each in paths] == [False, False]
+    assert store_for(world.root, world.properties).exists(f"{paths[1]}/stray")
+    assert store_for(world.root, world.properties).exists(f"{world.root}/shared/beside")
+    assert made == [200, 400]
+
+
+@DISK
+def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
+    """A node of an earlier release purges without a word to the register: the place becomes a released one, and then free."""
+    at = f"{world.root}/t"
+    assert world.create("t", location=at) == 200
+    world.write(f"{world.root}/other")
+    assert world.node.delete("/iceberg/v1/lake.c/namespaces/s/tables/t?purgeRequested=true").status == 204
+    world.run(f"UPDATE task SET due_at = due_at + 10000000 WHERE kind = '{PURGE}'")
+    world.round()
+    waiting = world.create("mine", user="eve", location=at)
+    world.run(f"DELETE FROM task WHERE kind = '{PURGE}'")
+    for each in list(store_for(at, world.properties).below(at)):
+        store_for(at, world.properties).delete(each)
+    world.round()
+    world.round()
+
+    assert (waiting, world.create("mine", user="eve", location=at)) == (503, 200)
+
+
+@DISK
+def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
+    """A root without anything in it may be a mount point: its places stay taken."""
+    at, root = f"{world.root}/t", Path(path_of(world.root))
+    assert world.create("t", location=at) == 200
+    world.let_go("t")
+    away = root.rename(f"{root}-away")
+    root.mkdir()
+    held = world.round()
+    root.rmdir()
+    away.rename(root)
+
+    assert (held.kept, world.create("mine", user="eve", location=at)) == (1, 400)
+
+
+@DISK
+def test_check_tells_of_places_with_files(world: World) -> None:
+    """`server check` says after a round how many places of dropped objects hold files, names them, and says what to do."""
+    at = f"{world.root}/t"
+    assert world.create("t", location=at) == 200
+    world.let_go("t")
+    world.round()
+    settings = Settings(server=ServerSection(data=str(world.node.data), listen="127.0.0.1:0"))
+    (told,) = [each for each in check(settings) if "dropped" in each.message]
+
+    assert told.message == "Places of dropped objects hold files still, or cannot be looked at: 1"
+    assert told.why == f"only the last owner of each may make something there: {at}"
+    assert told.advice == "delete the files there if nobody needs them: a task frees empty places once a day"
+
+
+@DISK
+def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round looks at so many places at most, and is told where the last one ended; the last one begins at the start again."""
+    for name in ("a", "b"):
+        assert world.create(name, location=f"{world.root}/{name}") == 200
+        world.let_go(name)
+    monkeypatch.setattr(released_locations, "LOOKS_MAX", 1)
+    monkeypatch.setattr(released_locations, "PAGE", 1)
+    first = world.round()
+
+    assert (first.location, first.kept_first) == (f"{world.root}/a", (f"{world.root}/a",))
+
+
+@DISK
+def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
+    """With their catalog gone, an external fileset's place is freed without a look, and a table's once it is empty."""
+    body = {
+        "name": "files",
+        "type": "fileset",
+        "properties": {"allowed-locations": f"{world.root}-files", **world.properties},
+    }
+    world.node.done("POST", f"{API}/lake/catalogs", body)
+    world.node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "s"})
+    fileset = {"name": "f", "type": "external", "storageLocation": f"{world.root}-files/f"}
+    world.node.done("POST", f"{API}/lake/catalogs/files/schemas/s/filesets", fileset)
+    world.write(f"{world.root}-files/f/theirs")
+    world.node.done("DELETE", f"{API}/lake/catalogs/files?force=true")
+    noted, freed = world.round(), world.round()
+
+    assert (noted.kept, freed.kept) == (0, 0)
+    assert left(world, f"{world.root}-files/f") == 0
+
+
+def left(world: World, location: str) -> int:
+    """How many places the register has at a location."""
+    store = world.node.built.services.store
+    count: Callable[..., int] = lambda tx: len(tx.places.upwards(location, but=0))  # noqa: E731
+    return world.node.runner.run(store.submit(upkeep_permit("t"), count))

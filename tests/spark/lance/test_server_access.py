@@ -1,0 +1,43 @@
+"""What options of a read or write say."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.spark.lance.server_access import LanceOptions, ServerAccess, lance_options_of
+
+
+def test_options_are_read_in_any_case() -> None:
+    """Spark hands them over in lower case; names with commas are written as JSON."""
+    found = lance_options_of(
+        {"PATH": "lance.`m l`.docs", "columns": "id, text", "version": "3", "vectors": "a=2, b=256"}
+    )
+
+    assert found == LanceOptions(("lance", "m l", "docs"), ("id", "text"), 3, None, (("a", 2), ("b", 256)))
+    assert lance_options_of({"path": "lance.docs", "columns": '["a,b"]', "tag": "golden"}) == LanceOptions(
+        ("lance", "docs"), ("a,b",), None, "golden"
+    )
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({}, "Name a table"),
+        ({"path": "lance"}, "Name a table"),
+        ({"path": "lance.t", "colums": "a"}, "no option colums: this source has columns"),
+        ({"path": "lance.t", "version": "latest"}, "version is a number"),
+        ({"path": "lance.t", "columns": "[1]"}, "no list of names"),
+        ({"path": "lance.t", "vectors": "embedding"}, "how long"),
+        ({"path": "lance.t", "vectors": "embedding=0"}, "how long"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, str], words: str) -> None:
+    """In words that say what to write."""
+    with pytest.raises(BadRequest, match=words):
+        lance_options_of(options)
+
+
+def test_a_credential_is_not_shown() -> None:
+    """What is printed of a source tells no secret."""
+    assert "lim_" not in repr(ServerAccess("http://x", "lake", token="lim_1_secret"))

@@ -1,0 +1,55 @@
+"""Authorities for Java: the JDK itself reads what is written."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.spark.session import config_for
+from limnos.spark.trust_store import PASSWORD, authorities, java_options, store_of
+from tests.authority import Authority
+
+
+def test_java_reads_the_store(tmp_path: Path) -> None:
+    """Its own tool lists the authority among the machine's."""
+    authority = Authority(tmp_path)
+    options = java_options(authority.file, tmp_path / "cache")
+    store = options.split()[0].partition("=")[2]
+    told = subprocess.run(
+        [shutil.which("keytool") or "keytool", "-list", "-v", "-keystore", store, "-storepass", PASSWORD],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+
+    assert "Owner: CN=Authority of a test" in told.stdout
+    assert f"contains {len(authorities(authority.file))} entr" in told.stdout
+    assert java_options(authority.file, tmp_path / "cache") == options
+
+
+def test_the_machines_authorities_stay(tmp_path: Path) -> None:
+    """One's own is one more."""
+    first, second = (
+        set(authorities(Authority(tmp_path, name).file)) for name in ("Authority of a test", "Another authority")
+    )
+
+    assert len(first - second) == len(second - first) == 1
+
+
+def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
+    """A file without a certificate is refused before Spark is started."""
+    (tmp_path / "no.pem").write_text("nothing")
+
+    with pytest.raises(BadRequest, match="no PEM file"):
+        java_options(tmp_path / "no.pem", tmp_path)
+    assert store_of([]).startswith(b"\xfe\xed\xfe\xed")
+
+
+def test_options_of_ones_own_stay() -> None:
+    """What the caller gives Java comes behind."""
+    key = "spark.driver.extraJavaOptions"
+
+    assert config_for("https://h", java_options="-Da", config={key: "-Db"})[key] == "-Da -Db"
+    assert key not in config_for("https://h")

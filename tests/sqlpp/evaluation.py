@@ -1,0 +1,74 @@
+"""Asks the evaluator: text in, values out, over a small world of datasets, views, synonyms and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from limnos.sqlpp import parse, parse_body
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction, bind
+from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.tree import DeclareFunction, QueryStatement
+from limnos.sqlpp.values.model import Value
+
+Dataverse = tuple[str, ...]
+
+
+class NameWorld:
+    """Names and objects: `{("Default",): {"t": [{…}]}}`; a text that begins with `view ` or `synonym ` is one of those."""
+
+    def __init__(
+        self,
+        dataverses: Mapping[Dataverse, Mapping[str, object]] | None = None,
+        *,
+        functions: Iterable[UserFunction] = (),
+    ) -> None:
+        self.dataverses = {("Default",): {}, **(dataverses or {})}
+        self.functions = {
+            (one.dataverse, one.name, None if one.parameters is None else len(one.parameters)): one for one in functions
+        }
+
+    def has_dataverse(self, dataverse: Dataverse) -> bool:
+        """Whether it is there."""
+        return dataverse in self.dataverses
+
+    def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
+        """What a name is."""
+        held = self.dataverses.get(dataverse, {}).get(name)
+        if isinstance(held, str):
+            kind, _, text = held.partition(" ")
+            if kind == "view":
+                return BoundView(dataverse, name, parse_body(text))
+            *target, last = text.split(".")
+            return BoundSynonym(tuple(target) or dataverse, last)
+        return None if held is None else BoundDataset(dataverse, name)
+
+    def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
+        """A function by its arity, else one of any number of arguments."""
+        return self.functions.get((dataverse, name, arity)) or self.functions.get((dataverse, name, None))
+
+    def rows(self, dataverse: Dataverse, name: str) -> Iterable[Value]:
+        """The objects of a dataset."""
+        return self.dataverses[dataverse][name]  # type: ignore[return-value]
+
+
+NOTHING = NameWorld()
+
+
+def written(name: str, parameters: str | None, body: str, dataverse: Dataverse = ("Default",)) -> UserFunction:
+    """A function in SQL++; parameters are names with spaces between."""
+    return UserFunction(dataverse, name, None if parameters is None else tuple(parameters.split()), parse_body(body))
+
+
+def ask(text: str, world: NameWorld = NOTHING, *, budget: Budget | None = None, **more: object) -> list[Value]:
+    """The results of the last statement; functions that the others declare are known to it."""
+    *before, last = [parsed.statement for parsed in parse(text)]
+    declared = tuple(statement for statement in before if isinstance(statement, DeclareFunction))
+    assert isinstance(last, QueryStatement)
+    bound = bind(last.body, world, declared=declared, **more)  # type: ignore[arg-type]
+    return list(results(bound, world.rows, budget=budget))
+
+
+def value(text: str, world: NameWorld = NOTHING) -> Value:
+    """The value of an expression."""
+    (only,) = ask(text, world)
+    return only

@@ -1,0 +1,43 @@
+"""What a dataset's table keeps, as values; how it is asked over the wire is in `tests/http/asterix/test_fence.py`."""
+
+from __future__ import annotations
+
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.stored import (
+    StorageForm,
+    broken_property,
+    broken_schema,
+    properties_of,
+    schema_of,
+    storage_form_of_record,
+)
+
+FORM: StorageForm = storage_form_of_record(type_of("{ id: bigint, tags: [string]?, `a.b`: string? }"), (("id",),))
+
+
+def test_a_nested_change_is_seen() -> None:
+    """The items of an array have a type, too; their description is nothing."""
+    before = schema_of(FORM)
+    after = schema_of(storage_form_of_record(type_of("{ id: bigint, tags: [bigint]?, `a.b`: string? }"), (("id",),)))
+
+    assert broken_schema(FORM, before=before, after=after) == "its column tags"
+    assert broken_schema(FORM, before=before, after=before | {"schema-id": 7}) is None
+
+
+def test_a_column_that_was_gone_before_stays_gone() -> None:
+    """What was broken earlier keeps nobody from changing something else; but a name is not given to another column."""
+    whole = schema_of(FORM)
+    short = whole | {"fields": [each for each in whole["fields"] if each["name"] != "tags"]}  # type: ignore[union-attr, index, call-overload]
+
+    assert broken_schema(FORM, before=short, after=short) is None
+    assert broken_schema(FORM, before=short, after=whole) == "its column tags"
+
+
+def test_properties() -> None:
+    """What others set is theirs, also how files are written; not what keys rest on."""
+    before = properties_of(FORM)
+
+    assert broken_property(before, before | {"mine": "1", "write.merge.mode": "copy-on-write"}) is None
+    assert broken_property(before, before | {"sqlpp.outside-writers": "allowed"}) is None
+    assert broken_property(before, before | {"sqlpp.more": "1"}) == "sqlpp.more"
+    assert broken_property(before, {}) == "sqlpp.type"

@@ -1,0 +1,84 @@
+"""What EXPLAIN says of who works a query out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.sqlpp.explain import as_text, explain_plan
+from limnos.sqlpp.lookups import LookupIndex
+from tests.sqlpp.relations.relation_queries import FORMS, bound
+
+TOLD = {
+    "select value o.id from orders o where o.n > 1": {"spark": ["the whole query"]},
+    "select o.id, p.pay from orders o join people p on p.id = o.c": {
+        "spark": ["the whole query"],
+        "evaluator": "values of SELECT, from each row of the result",
+        "because": "Spark does not carry: the field pay, which is no column",
+    },
+    "select value p.id from people p where p.pay > 10 and p.id < 3": {
+        "spark": ["the whole query"],
+        "evaluator": "conditions and values, from each row that comes",
+        "because": "Spark does not carry: the field pay, which is no column",
+    },
+    "select value initcap(o.note) from orders o where o.id = 5.0 and o.n > 1": {
+        "key": ["d.orders"],
+        "unless": (
+            'many files may have such a key; then: {"spark":["the whole query"],"evaluator":"values of SELECT, from each row of the result",'
+            '"because":"Spark does not carry: the function initcap"}'
+        ),
+    },
+    "select distinct value p.id from people p where p.pay > 10 and p.id < 3": {
+        "spark": ["d.people: fields id, pay, those that meet 2 conditions"],
+        "evaluator": "the whole query",
+        "because": "Spark does not carry: the field pay, which is no column",
+    },
+    "array_count((select value o.id from orders o))": {
+        "spark": ["a query inside"],
+        "evaluator": "the whole query",
+        "because": "Spark does not carry: it is an expression and no query",
+    },
+}
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_who_works_it_out(text: str) -> None:
+    """Spark, or the evaluator over what Spark gives, or both; with the reason, and the plan."""
+    told = json.loads(explain_plan(bound(text).expression, lambda _, name: FORMS[name]))
+
+    assert told.pop("plan")
+    assert told == TOLD[text]
+
+
+INDEXES = (LookupIndex("by_n", (("n",), ("note",))),)
+
+
+def test_an_index_that_is_asked() -> None:
+    """By name, with what is done where it leaves much; a query that says nothing of its first field does not ask it."""
+
+    def told(text: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads(
+            explain_plan(bound(text).expression, lambda _, name: FORMS[name], indexes=lambda *_: INDEXES)
+        )
+        return found
+
+    asked = told("select value o.id from orders o where o.n between 1 and 3")
+    assert asked["index"] == ["d.orders: by_n"]
+    assert asked["unless"] == 'many objects, or many files, may have such values; then: {"spark":["the whole query"]}'
+    assert "index" not in told("select value o.id from orders o where o.note = 'a'")
+    assert "index" not in told("select value o.id from orders o, people p where o.n = 1")
+    both = told("select value o.id from orders o, orders q where o.n = 1 and q.id = 2")
+    assert (both["index"], both["key"]) == (["d.orders: by_n"], ["d.orders"])
+
+
+def test_a_plan_as_text() -> None:
+    """One line for each part, indented below what it is a part of; where something stands and what is not there is left out."""
+    told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
+
+    assert json.loads(as_text(told)).splitlines() == [
+        "Query", '  arms: Scan name="t"', '    dataverse: "a", "b"', "  limit: Constant value=3",
+    ]  # fmt: skip
+    assert json.loads(as_text(b'{"spark": ["the whole query"], "plan": {"n": "Null"}}')).splitlines() == [
+        "", '  spark: "the whole query"', "  plan: Null",
+    ]  # fmt: skip

@@ -1,0 +1,149 @@
+"""Work on statements that processes do: parsing, binding, working out; what they answer is read as data."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import EmptyNameResolver, bind, offloaded_work, parse
+from limnos.sqlpp.binder import BoundQuery, BoundView
+from limnos.sqlpp.binding import KnownNames, NameQuestion, QueryBinding, UnparsedQuery, parsed_query
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition
+from limnos.sqlpp.offloaded_work import CHORES
+from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.tree import QueryStatement
+
+LONG = "select value 1;\n  /*+ hint */ create dataverse a;\n select value [?, ?]; select value ?"
+
+
+def bound_apart(binding: QueryBinding, known: KnownNames) -> tuple[bytes, ...]:
+    """What the chore answers."""
+    return tuple(CHORES[offloaded_work.BIND](offloaded_work.packed_binding(binding, known)))
+
+
+def evaluated(text: str) -> list[bytes]:
+    """What the chore answers for a query over constants."""
+    statement = parse(text)[0].statement
+    assert isinstance(statement, QueryStatement)
+    found = bind(statement.body, EmptyNameResolver())
+    return CHORES[offloaded_work.EVALUATE](wire.encode(found.expression), str(found.slots).encode(), b"{}")
+
+
+def test_a_text_is_told_by_where_its_statements_stand() -> None:
+    """Each statement read by itself, from its span, is the one that stands there, places and numbered parameters included."""
+    done, told = CHORES[offloaded_work.PARSE](LONG.encode())
+    spans = offloaded_work.spans_of(told)
+
+    assert done == b"done"
+    assert [span.kind for span in spans] == ["QueryStatement", "CreateDataverse", "QueryStatement", "QueryStatement"]
+    apart = [parse(LONG[span.start : span.end], span)[0].statement for span in spans]
+    assert apart == [each.statement for each in parse(LONG)]
+    for span, whole in zip(spans, parse(LONG), strict=True):
+        if isinstance(whole.statement, QueryStatement):
+            unparsed = UnparsedQuery(span.place, LONG[span.start : span.end], span.parameters)
+            assert parsed_query(unparsed) == whole.statement.body
+
+
+def test_a_message_about_a_part_shows_its_line_and_place() -> None:
+    """As if the whole text had been read."""
+    spans = offloaded_work.spans_of(CHORES[offloaded_work.PARSE](LONG.encode())[1])
+
+    with pytest.raises(SqlppError) as whole:
+        parse("select value 1;\n  select 2 3")
+    with pytest.raises(SqlppError) as part:
+        parse("select 2 3", spans[1]._replace(place=TextPosition(2, 3)))
+
+    assert part.value.place == whole.value.place
+    assert part.value.message.replace(">>select", ">>  select") == whole.value.message
+
+
+def test_what_can_not_be_parsed_is_refused() -> None:
+    """With number and place."""
+    refused, told = CHORES[offloaded_work.PARSE](b"select value 1;\nselect from")
+    error = offloaded_work.refusal_of(told)
+
+    assert refused == b"refused"
+    assert (error.number, error.place) == (1001, TextPosition(2, 11))
+
+
+def test_binding_asks_for_names_then_gives_a_plan() -> None:
+    """What is wanted is told; with it known, the plan is that of a binder here."""
+    body = UnparsedQuery(TextPosition(1, 1), "select value x from v x")
+    known = KnownNames()
+    binding = QueryBinding(body, ("Default",), {}, {})
+
+    outcome, told = bound_apart(binding, known)
+    assert outcome == b"wanted"
+    (question,) = offloaded_work.questions_of(told)
+    assert question == NameQuestion("dataset", ("Default",), "v")
+    known.facts[question] = BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "select value 7"))
+    done, plan, rest = bound_apart(binding, known)
+
+    assert done == b"done"
+    found = offloaded_work.bound_of(plan, rest, at=TextPosition(1, 1))
+    assert found.reads == ()
+    assert isinstance(found.expression, EncodedPlan)
+    assert wire.encode(found.expression) == plan
+    assert CHORES[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"7"]
+
+
+def test_binding_refuses_what_means_nothing() -> None:
+    """In the words of the binder."""
+    outcome, told = bound_apart(
+        QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), KnownNames()
+    )
+    while outcome == b"wanted":
+        outcome, told = bound_apart(
+            QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}),
+            KnownNames(dict.fromkeys(offloaded_work.questions_of(told))),
+        )
+
+    assert outcome == b"refused"
+    assert "Cannot find function" in offloaded_work.refusal_of(told).message
+
+
+@pytest.mark.parametrize("fact", [None, BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "1"))])
+def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> None:
+    """Neither the query's own nor a view's: that is for a process."""
+    text = "select value x from v x"
+    body = parse(text)[0].statement.body if fact else UnparsedQuery(TextPosition(1, 1), text)  # type: ignore[attr-defined]
+
+    with pytest.raises(BudgetSpent):
+        QueryBinding(body, ("Default",), {}, {}).bind(
+            KnownNames({NameQuestion("dataset", ("Default",), "v"): fact}), nodes_max=2000
+        )
+
+
+def test_results_come_in_parts() -> None:
+    """Whole lines each, so that whoever takes them holds one copy."""
+    done, *parts = evaluated("select value repeat('x', 100000) from range(1, 10) y")
+
+    assert done == b"done"
+    assert len(parts) == 4
+    assert [line for part in parts for line in offloaded_work.lines_of(part)] == [b'"' + b"x" * 100_000 + b'"'] * 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select value array_repeat(repeat('x', 1000), 100)",
+        "select value repeat('x', 1000) from range(1, 100) y",
+        "select value array_repeat('\\u0001\\u0001', 9000)",
+    ],
+)
+def test_results_have_an_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one value or in many, by what would be written and before it is."""
+    monkeypatch.setattr(offloaded_work, "RESULT_BYTES_MAX", 50_000)
+
+    refused, told = evaluated(text)
+
+    assert refused == b"refused"
+    assert "make it select less" in offloaded_work.refusal_of(told).message
+
+
+def test_a_plan_of_bytes_is_no_part_of_another() -> None:
+    """No bytes make such a node."""
+    found = BoundQuery(EncodedPlan(TextPosition(1, 1), b"x"), 0, ())
+
+    assert wire.encode(found.expression) == b"x"
+    with pytest.raises(wire.BadPlan):
+        wire.decode(b'{"n":"EncodedPlan","at":[1,1],"data":"x"}')

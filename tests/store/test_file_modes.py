@@ -1,0 +1,127 @@
+"""What the server keeps for itself is for its user alone, also what was open before."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from limnos.store import file_modes
+from limnos.store.file_modes import private_database, private_directory
+from limnos.store.migrate import migrate
+
+MARKS = ("limnos.db",)
+
+
+@pytest.fixture(autouse=True)
+def customary_umask() -> Iterator[None]:
+    """What most systems start with: everybody may read."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    """A file's or directory's permission bits."""
+    return path.stat().st_mode & 0o7777
+
+
+def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
+    """The database, its log, the log's index and the lock file of a new store are readable and writable for the owner."""
+    path = tmp_path / "limnos.db"
+
+    migrate(str(path))
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("UPDATE store SET next_id = next_id + 1")
+        modes = {each.name: mode(each) for each in tmp_path.iterdir()}
+
+    assert set(modes) == {"limnos.db", "limnos.db-wal", "limnos.db-shm", "limnos.db.migrate"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that an earlier release left readable for others are closed at the next start, and each is told."""
+    path = tmp_path / "limnos.db"
+    migrate(str(path))
+    for each in tmp_path.iterdir():
+        each.chmod(0o644)
+    (tmp_path / "limnos.db-wal").touch(0o664)
+    told: list[str] = []
+    monkeypatch.setattr(file_modes.log, "warning", lambda event, **_: told.append(event))
+
+    migrate(str(path))
+
+    assert {mode(each) for each in tmp_path.iterdir()} == {0o600}
+    assert "closed to other users of this machine" in told
+
+
+def test_locks_survive_the_closing(tmp_path: Path) -> None:
+    """Closing an open store's files opens none of them: SQLite's locks of this process are still there afterwards."""
+    path = tmp_path / "limnos.db"
+    migrate(str(path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        locks = _locks(path)
+
+        path.chmod(0o644)
+        private_database(path)
+
+        assert _locks(path) == locks == ["limnos.db", "limnos.db-shm"]
+        assert mode(path) == 0o600
+
+
+ASK = """
+import fcntl, os, struct, sys
+LOCK = "hhqqi4x"  # Linux's struct flock with 64-bit offsets: type, whence, start, length, process
+for path in sys.argv[1:]:
+    with open(path, "r+b") as file:
+        told = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    if struct.unpack(LOCK, told)[0] != fcntl.F_UNLCK:
+        print(os.path.basename(path))
+"""
+
+
+def _locks(path: Path) -> list[str]:
+    """The database's files on which the kernel holds a lock, asked by another process: one's own locks hinder nobody."""
+    files = sorted(str(each) for each in path.parent.iterdir() if each.suffix != ".migrate")
+    return subprocess.run(
+        [sys.executable, "-c", ASK, *files], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+def test_directory_is_made_for_one(tmp_path: Path) -> None:
+    """A new directory is 700; parents that come with it have the customary mode."""
+    private_directory(tmp_path / "srv" / "data", marks=MARKS)
+
+    assert (mode(tmp_path / "srv" / "data"), mode(tmp_path / "srv")) == (0o700, 0o755)
+
+
+@pytest.mark.parametrize(
+    "holds, after",
+    [((), 0o700), (("limnos.db", "other"), 0o700), (("other",), 0o755)],
+    ids=["empty", "ours", "not ours"],
+)
+def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
+    """One that holds the store, or nothing yet, is closed; one in which somebody keeps other things stays as it is."""
+    tmp_path.chmod(0o755)
+    for name in holds:
+        (tmp_path / name).touch()
+
+    private_directory(tmp_path, marks=MARKS)
+
+    assert mode(tmp_path) == after
+
+
+def test_shared_directory_is_never_closed(tmp_path: Path) -> None:
+    """A directory like /tmp is for everybody, whatever lies in it."""
+    tmp_path.chmod(0o1777)
+
+    private_directory(tmp_path, marks=MARKS)
+
+    assert mode(tmp_path) == 0o1777

@@ -1,0 +1,52 @@
+"""How PostgreSQL carries out what nodes read and write: by index, whatever it knows of the tables."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.backends import Database, PostgresServer, StoreLab
+from tests.store.world import add_namespace, make_world
+
+TABLES = ("change", "node")
+ROUNDS = 120
+"""A plan is kept for good after five; the table has several pages by then."""
+
+
+@pytest.mark.integration
+def test_no_table_is_read_whole(postgres_server: PostgresServer) -> None:
+    """Plans made while a table was small, and before the database ever counted its rows, go by its index still when it has grown."""
+    database = postgres_server.fresh_database()
+    lab = StoreLab(database)
+    try:
+        world = make_world(lab)
+        node = lab.open()
+        lab.gate([(0, 0)], store=node)
+        before = _read(database)
+        for number in range(ROUNDS):
+            lab.write(lambda tx, number=number: add_namespace(tx, world.main, f"n{number}"), zone=world.main.id)
+            moved = lab.gate([(0, 0), (world.main.id, number)], store=node)
+            assert [change.revision for change in moved.changes if change.zone == world.main.id] == [number + 1]
+    finally:
+        lab.close()
+
+    deadline = time.monotonic() + 20
+    while not _is_told(before, after := _read(database)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _is_told(before, after)
+    assert [name for name in TABLES if after[name][0] - before[name][0] > ROUNDS] == []
+
+
+def _read(database: Database) -> dict[str, tuple[int, int]]:
+    """How many rows of each table were read without an index, and how often the table was looked into at all.
+
+    The database is one that earlier tests used and left empty; it goes on counting.
+    """
+    rows = database.sql("SELECT relname, seq_tup_read, coalesce(idx_scan, 0) + seq_scan FROM pg_stat_user_tables")
+    return {name: (read, scans) for name, read, scans in rows}
+
+
+def _is_told(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> bool:
+    """Whether the connections have told what they did, which they do when they end."""
+    return all(after[name][1] - before[name][1] >= ROUNDS for name in TABLES)

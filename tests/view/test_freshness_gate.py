@@ -1,0 +1,413 @@
+"""The gates: how many statements requests cost together, and that none trusts a read that began before it came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from limnos.model.entities import ChangeRow, ClockRow
+from limnos.model.errors import ServiceUnavailable
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.store.changes import NO_CHANGES, UNKNOWN, GateResult
+from limnos.view.freshness_gate import COLD_READS, COLD_REFUSED, GATE_READS, GATE_SHARED, TURNS_MAX, SharedFreshnessGate
+from limnos.view.keys import ABSENT, Key, node_key, owner_key
+from limnos.view.view import StoreView
+
+EPOCH = 1
+ZONES = (ROOT_ID, 1, 2)
+
+
+class FakeStore:
+    """A store in memory whose reads see the present when they start and land when the test says."""
+
+    inline = False
+
+    def __init__(self) -> None:
+        self.revision = 1
+        self.pruned_to = 0
+        self.changes: list[ChangeRow] = []
+        self.facts: dict[Key, object] = {}
+        self.gates: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+        self.loads = 0
+        self.landing = asyncio.Event()
+        self.landing.set()
+        self.load_landing = asyncio.Event()
+        self.load_landing.set()
+        self.error: Exception | None = None
+
+    def change(self, node_id: int) -> None:
+        """Commit a change of a node in every zone's clock."""
+        self.revision += 1
+        row = (self.revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
+        self.changes += [ChangeRow(zone, *row) for zone in ZONES]
+        self.facts[node_key(node_id)] = f"node {node_id} at {self.revision}"
+
+    def _moved(self, known: tuple[tuple[int, int], ...]) -> GateResult:
+        clocks = tuple(
+            ClockRow(zone, self.revision, 0, self.pruned_to) for zone, revision in known if revision != self.revision
+        )
+        since = {zone: revision if revision >= 0 else self.revision for zone, revision in known}
+        rows = tuple(change for change in self.changes if change.revision > since.get(change.zone, self.revision))
+        return GateResult(EPOCH, clocks, rows) if clocks else NO_CHANGES
+
+    async def gate_async(self, epoch: int, known: tuple[tuple[int, int], ...]) -> GateResult:
+        """Read now, land later."""
+        self.gates.append((self.revision, known))
+        moved = self._moved(known)
+        error = self.error
+        await asyncio.sleep(0)
+        await self.landing.wait()
+        if error is not None:
+            raise error
+        return moved
+
+    async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
+        """Read now, land later; the facts wanted are told by the test's loads."""
+        self.loads += 1
+        moved, found = self._moved(known), {key: self.facts.get(key) for key in load()}
+        await asyncio.sleep(0)
+        await self.load_landing.wait()
+        return moved, found
+
+
+@pytest.fixture(autouse=True)
+def plain_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load is the keys it wants."""
+    monkeypatch.setattr("limnos.view.freshness_gate.read_facts", tuple)
+
+
+def run(story: Callable[[SharedFreshnessGate, FakeStore], Coroutine[Any, Any, None]], **settings: int) -> None:
+    """Tell a story of a gate and its store, on a loop of its own."""
+
+    async def told() -> None:
+        store = FakeStore()
+        await story(SharedFreshnessGate(StoreView(), store, **settings), store)
+
+    asyncio.run(told())
+
+
+async def settle() -> None:
+    """Let everything that can go on go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_requests_that_come_together_share_one_read() -> None:
+    """A hundred requests that arrive together cost one statement, and the metrics say so."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        before, shared = sum(GATE_READS.values()), GATE_SHARED[()]
+
+        await asyncio.gather(*(gate.ask(ZONES, "arrival") for _ in range(100)))
+
+        assert len(store.gates) == 1
+        assert sum(GATE_READS.values()) - before + GATE_SHARED[()] - shared >= 100
+        assert GATE_SHARED[()] - shared == 99
+
+    run(story)
+
+
+def test_requests_that_come_during_a_read_share_the_next() -> None:
+    """Whoever arrives while a read is in flight waits for the next one, all of them for the same."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        store.landing.clear()
+        first = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        await settle()
+        late = [asyncio.create_task(gate.ask(ZONES, "arrival")) for _ in range(50)]
+        await settle()
+        assert len(store.gates) == 1
+
+        store.landing.set()
+        await asyncio.gather(first, *late)
+
+        assert len(store.gates) == 2
+
+    run(story)
+
+
+def test_question_waits_for_company_while_some_comes() -> None:
+    """Requests of several turns of the loop share one statement, as long as each turn brings one; it waits no turn in vain."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        asked = []
+        for _ in range(TURNS_MAX - 1):
+            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)
+        assert len(store.gates) == 1
+
+        for number in range(2, 5):
+            await gate.ask(ZONES, "arrival")
+            assert len(store.gates) == number
+
+    run(story)
+
+
+def test_question_does_not_wait_for_ever() -> None:
+    """However many come, one in each turn of the loop, the question is asked after some turns."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        asked = []
+        for _ in range(3 * TURNS_MAX):
+            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            await asyncio.sleep(0)
+        assert len(store.gates) >= 1
+        await asyncio.gather(*asked)
+
+    run(story)
+
+
+def test_nobody_joins_a_read_that_began_before_it_came() -> None:
+    """What was committed before a request arrived is known to it, though a read of before is still in flight (rule 1)."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        store.landing.clear()
+        first = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        await settle()
+        store.change(50)
+        late = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        await settle()
+        store.landing.set()
+        await asyncio.gather(first, late)
+
+        assert [revision for revision, _ in store.gates] == [1, 2]
+        assert gate.view.zones[2].revision == 2
+
+    run(story)
+
+
+def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
+    """Requests for different catalogs share one statement over the union; each finds its own zones paired."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await asyncio.gather(gate.ask((0, 1, 2), "arrival"), gate.ask((0, 1, 3), "arrival"), gate.ask((0,), "arrival"))
+
+        assert len(store.gates) == 1
+        assert {zone for zone, _ in store.gates[0][1]} == {0, 1, 2, 3}
+        assert gate.view.is_paired((0, 1, 2))
+        assert gate.view.is_paired((0, 1, 3))
+
+    run(story)
+
+
+def test_failed_read_fails_who_waited_for_it_only() -> None:
+    """A failure is told to everyone who shared the read; the next request reads anew."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        store.error = ServiceUnavailable("gone")
+        told = await asyncio.gather(*(gate.ask(ZONES, "arrival") for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in told] == [ServiceUnavailable] * 3
+
+        store.error = None
+        await gate.ask(ZONES, "arrival")
+
+        assert gate.view.is_paired(ZONES)
+
+    run(story)
+
+
+def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
+    """Who goes away while a read is in flight takes nobody along."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        store.landing.clear()
+        tasks = [asyncio.create_task(gate.ask(ZONES, "arrival")) for _ in range(3)]
+        await settle()
+        tasks[0].cancel()
+        store.landing.set()
+
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert [type(each) for each in told] == [asyncio.CancelledError, type(None), type(None)]
+
+    run(story)
+
+
+def test_same_facts_wanted_twice_are_read_once() -> None:
+    """Ten requests that lack the same fact cost one load."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        before = COLD_READS[()]
+
+        await asyncio.gather(*(gate.fetch(ZONES, {node_key(5): 2}) for _ in range(10)))
+
+        assert store.loads == 1
+        assert COLD_READS[()] - before == 1
+        assert gate.view.get(node_key(5)) is None
+
+    run(story)
+
+
+def test_cold_read_under_way_survives_who_asked_first() -> None:
+    """The first to want a fact may go away; those who joined get it."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.clear()
+        first, second = (asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2})) for _ in range(2))
+        await settle()
+        first.cancel()
+        await settle()
+        store.load_landing.set()
+
+        await second
+
+        assert gate.view.get(node_key(5)) is None
+        assert store.loads == 1
+
+    run(story)
+
+
+def test_nobody_joins_a_cold_read_that_is_over() -> None:
+    """Who wants a fact when its load has just ended, before those who shared it were woken, gets a load that starts now."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.clear()
+        first = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
+        await settle()
+        (under_way,) = gate._cold.values()
+
+        async def newcomer() -> int:
+            while not under_way.done():  # noqa: ASYNC110 - in that very turn, which no event tells of
+                await asyncio.sleep(0)
+            assert not first.done()
+            await gate.fetch(ZONES, {node_key(5): 2})
+            return store.loads
+
+        late = asyncio.create_task(newcomer())
+        await settle()
+        store.load_landing.set()
+
+        assert await late == 2
+        await first
+
+    run(story)
+
+
+def test_too_many_cold_reads_are_refused() -> None:
+    """Beyond the limit a request is told to come again, at once, and when; the others go on."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.clear()
+        waiting = [asyncio.create_task(gate.fetch(ZONES, {node_key(i): 2})) for i in range(3)]
+        await settle()
+        before = COLD_REFUSED[()]
+
+        with pytest.raises(ServiceUnavailable, match="try again") as refused:
+            await gate.fetch(ZONES, {node_key(9): 2})
+
+        assert refused.value.retry_after_s >= 1
+        assert COLD_REFUSED[()] - before == 1
+        joined = asyncio.create_task(gate.fetch(ZONES, {node_key(1): 2}))
+        store.load_landing.set()
+        await asyncio.gather(*waiting, joined)
+        await gate.fetch(ZONES, {node_key(9): 2})
+
+    run(story, cold_reads_max=3)
+
+
+def test_load_that_landed_late_brings_nothing_stale() -> None:
+    """A fact that changed while its load was on its way is not merged, what did not change is (rule 3)."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.facts = {node_key(5): "old", owner_key(5): 7}
+        store.load_landing.clear()
+        slow = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2, owner_key(5): 2}))
+        await settle()
+        store.change(5)
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.set()
+        await slow
+
+        assert gate.view.zones[2].revision == 2
+        assert gate.view.get(node_key(5)) is ABSENT
+        assert gate.view.get(owner_key(5)) == 7
+
+    run(story)
+
+
+def test_load_that_landed_late_sets_nothing_back() -> None:
+    """An older load landing after a newer gate read changes no revision and unpairs nothing (rule 1)."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.change(5)
+        store.load_landing.clear()
+        slow = asyncio.create_task(gate.fetch(ZONES, {node_key(6): 2}))
+        await settle()
+        store.change(5)
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.set()
+        await slow
+
+        assert [gate.view.zones[zone].revision for zone in ZONES] == [3, 3, 3]
+        assert gate.view.is_paired(ZONES)
+
+    run(story)
+
+
+def test_load_may_run_ahead_of_the_gate() -> None:
+    """A load brings the changes before its facts: the view moves with it."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.change(5)
+
+        await gate.fetch(ZONES, {node_key(5): 2})
+
+        assert gate.view.zones[2].revision == 2
+        assert gate.view.get(node_key(5)) == "node 5 at 2"
+
+    run(story)
+
+
+def test_results_of_before_a_fresh_start_are_dropped() -> None:
+    """What was read for a view that has begun afresh meanwhile is not applied to the new one; the gate reads again."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.facts = {node_key(5): "old"}
+        store.landing.clear()
+        store.load_landing.clear()
+        asked = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        slow = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
+        await settle()
+        gate.view.reset(EPOCH)
+        store.change(5)
+        store.landing.set()
+        store.load_landing.set()
+        await asyncio.gather(asked, slow)
+
+        assert len(store.gates) == 3
+        assert gate.view.zones[2].revision == 2
+        assert gate.view.get(node_key(5)) is ABSENT
+
+    run(story)
+
+
+def test_pruned_feed_under_a_shared_read() -> None:
+    """When one chain of a shared read finds the feed pruned, no chain is left half known."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        for _ in range(5):
+            store.change(5)
+        store.pruned_to = 4
+
+        await asyncio.gather(gate.ask((ROOT_ID,), "arrival"), gate.ask(ZONES, "arrival"))
+
+        for zones in ((ROOT_ID,), ZONES):
+            if not gate.view.is_paired(zones):
+                await gate.ask(zones, "unpaired")
+            assert gate.view.is_paired(zones)
+            assert all(revision != UNKNOWN for _, revision in gate.view.known(zones))
+
+    run(story)
