@@ -1,6 +1,7 @@
 """Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with their own words.
 
-The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys.
+The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
+table of docs/reference/object-kinds.md is written from the table of kinds.
 
 Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
+from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import kind_word
 from limnos.pipeline.file import build_schema_text
@@ -134,6 +136,37 @@ def statement_rows() -> list[str]:
     return rows
 
 
+KIND_COLUMNS = (
+    "kind", "type", "names", "in catalogs of", "privileges", "owner", "tagged", "protected", "restricted", "trash", "exported", "transaction",
+    "SQL++",
+)  # fmt: skip
+
+
+def kind_rows() -> list[str]:
+    """One row per kind of object: what its row of the table of kinds says to users."""
+    rows = ["| " + " | ".join(KIND_COLUMNS) + " |", "|" + "---|" * len(KIND_COLUMNS)]
+    for kind in Kind:
+        row = KIND_TABLE[kind]
+        catalogs = tuple("any" if each == ANY_CATALOG else each for each in row.catalogs or ())
+        privileges = tuple(word.upper() for word in row.privileges or ())
+        shown = (
+            row.gravitino, row.name_space, catalogs, privileges, row.owned, row.attachable, row.protected, row.restricted, row.trash,
+            bool(row.export), row.transactions, row.sqlpp,
+        )  # fmt: skip
+        rows.append(f"| {kind.word.replace('_', ' ')} | {' | '.join(map(_aspect, shown))} |")
+    return rows
+
+
+def _aspect(value: object) -> str:
+    """Spell what a row says of an aspect: words, yes or no."""
+    if not value:
+        return "–"
+    if value is True:
+        return "yes"
+    words = value if isinstance(value, tuple) else (value,)
+    return ", ".join(each if each == "any" else f"`{each}`" for each in words)
+
+
 def _told(rule: Rule) -> str:
     """The privileges that a rule names beside those of use, then the owners that it names."""
     words = dict.fromkeys(re.findall(r"<Privilege\.(\w+)", repr(rule)))
@@ -151,6 +184,7 @@ def pages() -> dict[Path, str]:
         "reference/metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
     tables["reference/pipeline-file.md"] = key_rows(FILE)
+    tables["reference/object-kinds.md"] = kind_rows()
     tables["reference/sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
