@@ -5,23 +5,10 @@ May import `types` and the tree. Must not know what a definition does. IF [NOT] 
 
 from __future__ import annotations
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.types import TypeParser
 from limnos.sqlpp.tokens import INTEGER, QUOTED, STRING
-from limnos.sqlpp.tree import (
-    CreateDataverse,
-    CreateSynonym,
-    CreateType,
-    CreateView,
-    Drop,
-    Expression,
-    ForeignKey,
-    Object,
-    Option,
-    PathExpression,
-    Variable,
-    ViewSchema,
-)
 from limnos.sqlpp.tree.expressions import FieldStep, Step
 from limnos.sqlpp.tree.statements import Kind
 
@@ -46,32 +33,32 @@ class DefinitionParser(TypeParser):
         self.expect("EXISTS")
         return True
 
-    def create_dataverse(self, at: TextPosition) -> CreateDataverse:
+    def create_dataverse(self, at: TextPosition) -> tree.CreateDataverse:
         """CREATE DATAVERSE, after its first word."""
         self.expect("DATAVERSE")
         told = self.if_not_exists()
         name = self.name()
-        return CreateDataverse(at, name, self.if_not_exists(told=told))
+        return tree.CreateDataverse(at, name, self.if_not_exists(told=told))
 
-    def create_type(self, at: TextPosition) -> CreateType:
+    def create_type(self, at: TextPosition) -> tree.CreateType:
         """CREATE TYPE."""
         self.expect("TYPE")
         told = self.if_not_exists()
         name = self.name()
         told = self.if_not_exists(told=told)
         self.expect("AS")
-        return CreateType(at, name, told, self.record())
+        return tree.CreateType(at, name, told, self.record())
 
-    def create_synonym(self, at: TextPosition) -> CreateSynonym:
+    def create_synonym(self, at: TextPosition) -> tree.CreateSynonym:
         """CREATE SYNONYM."""
         self.expect("SYNONYM")
         told = self.if_not_exists()
         name = self.name()
         told = self.if_not_exists(told=told)
         self.expect("FOR")
-        return CreateSynonym(at, name, told, self.name())
+        return tree.CreateSynonym(at, name, told, self.name())
 
-    def create_view(self, at: TextPosition, *, or_replace: bool) -> CreateView:
+    def create_view(self, at: TextPosition, *, or_replace: bool) -> tree.CreateView:
         """CREATE [OR REPLACE] VIEW."""
         self.expect("VIEW")
         told = self.if_not_exists()
@@ -81,21 +68,21 @@ class DefinitionParser(TypeParser):
         if told and or_replace:
             raise syntax("Unexpected IF NOT EXISTS", at)
         self.expect("AS")
-        return CreateView(at, name, or_replace, told, schema, self.view_body())
+        return tree.CreateView(at, name, or_replace, told, schema, self.view_body())
 
-    def view_body(self) -> Expression:
+    def view_body(self) -> tree.Expression:
         """A query without parentheses, or a path."""
         if self.named:
             at = self.at
-            variable = Variable(at, self.advance().value)
+            variable = tree.Variable(at, self.advance().value)
             steps: list[Step] = []
             while self.kind == ".":
                 dot = self.advance().place
                 steps.append(FieldStep(dot, self.identifier()))
-            return PathExpression(at, variable, tuple(steps)) if steps else variable
+            return tree.PathExpression(at, variable, tuple(steps)) if steps else variable
         return self.query()
 
-    def view_schema(self) -> ViewSchema:
+    def view_schema(self) -> tree.ViewSchema:
         """A typed view's fields, formats and keys."""
         at = self.at
         kind = self.dataset_type(open_=False)
@@ -109,18 +96,18 @@ class DefinitionParser(TypeParser):
             began = self.advance().place
             paths = self.view_key()
             self.expect_soft("REFERENCES")
-            foreign.append(ForeignKey(began, paths, self.name()))
+            foreign.append(tree.ForeignKey(began, paths, self.name()))
             self.not_enforced()
-        return ViewSchema(at, kind, formats, keys, tuple(foreign))
+        return tree.ViewSchema(at, kind, formats, keys, tuple(foreign))
 
-    def cast_formats(self) -> tuple[Option, ...]:
+    def cast_formats(self) -> tuple[tree.Option, ...]:
         """`DEFAULT NULL`, and the formats of values of time."""
         self.expect_soft("DEFAULT")
         self.expect("NULL")
         formats = []
         while self.named and self.token.soft != "FOREIGN":
             at = self.at
-            formats.append(Option(at, self.identifier().lower(), self.string()))
+            formats.append(tree.Option(at, self.identifier().lower(), self.string()))
         return tuple(formats)
 
     def view_key(self) -> tuple[tuple[str, ...], ...]:
@@ -136,30 +123,30 @@ class DefinitionParser(TypeParser):
         self.expect("NOT")
         self.expect("ENFORCED")
 
-    def drop_named(self, at: TextPosition, kind: Kind) -> Drop:
+    def drop_named(self, at: TextPosition, kind: Kind) -> tree.Drop:
         """DROP of what a name alone tells; its kind's word is next."""
         self.advance()
         told = self.if_exists()
         name = self.name()
-        return Drop(at, kind, name, self.if_exists(told=told))
+        return tree.Drop(at, kind, name, self.if_exists(told=told))
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[tree.Option, ...]:
         """An adapter's options: `(("name"="value"), …)`."""
         self.expect("(")
         options = () if self.kind == ")" else self.listed(self.option)
         self.expect(")")
         return options
 
-    def option(self) -> Option:
+    def option(self) -> tree.Option:
         """`("name"="value")`; TRUE and FALSE need no quotes."""
         at = self.expect("(").place
         name = self.constant()
         self.expect("=")
         value = self.advance().image.lower() if self.kind in ("TRUE", "FALSE") else self.constant()
         self.expect(")")
-        return Option(at, name, value)
+        return tree.Option(at, name, value)
 
-    def hint_options(self) -> tuple[Option, ...]:
+    def hint_options(self) -> tuple[tree.Option, ...]:
         """`HINTS (name=value, …)`, if it is there."""
         if not self.accept("HINTS") or not self.accept("("):
             return ()
@@ -167,15 +154,15 @@ class DefinitionParser(TypeParser):
         self.expect(")")
         return options
 
-    def hint_option(self) -> Option:
+    def hint_option(self) -> tree.Option:
         """`name=value`"""  # noqa: D415
         at = self.at
         name = self.string() if self.kind == STRING else self.identifier()
         self.expect("=")
         if self.kind == INTEGER:
-            return Option(at, name, str(self.integer()))
-        return Option(at, name, self.constant() if self.kind in (STRING, QUOTED) else self.expect(STRING).value)
+            return tree.Option(at, name, str(self.integer()))
+        return tree.Option(at, name, self.constant() if self.kind in (STRING, QUOTED) else self.expect(STRING).value)
 
-    def settings(self) -> Object | None:
+    def settings(self) -> tree.Object | None:
         """`WITH {…}`, if it is there."""
         return self.object() if self.accept("WITH") else None

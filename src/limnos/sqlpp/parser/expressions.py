@@ -10,40 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.cursor import TokenCursor
 from limnos.sqlpp.tokens import DOUBLE, FLOAT, IDENTIFIER, INTEGER, NUMBERED, PARAMETER, QUOTED, STRING, Token
-from limnos.sqlpp.tree import (
-    Array,
-    Bag,
-    BetweenExpression,
-    Boolean,
-    Call,
-    Case,
-    CaseBranch,
-    Decimal,
-    ElementStep,
-    Expression,
-    FieldStep,
-    Integer,
-    IsExpression,
-    ItemsStep,
-    MissingLiteral,
-    Null,
-    Object,
-    ObjectPair,
-    OperationChain,
-    Parameter,
-    PathExpression,
-    QuantifiedExpression,
-    QuantifierBinding,
-    QueryExpression,
-    SliceStep,
-    Step,
-    String,
-    UnaryOperation,
-    Variable,
-)
 from limnos.sqlpp.tree.expressions import BETWEEN, CHAINED, IS, LEVELS, NOT, PRIMARY
 
 QUERY_STARTS = ("SELECT", "FROM", "WITH", "LET", "LETTING")
@@ -76,21 +46,21 @@ class _OpenOperator:
 
     __slots__ = ("at", "level", "negated", "operands", "operators")
 
-    def __init__(self, level: int, at: TextPosition, operator: str, operands: list[Expression]) -> None:
+    def __init__(self, level: int, at: TextPosition, operator: str, operands: list[tree.Expression]) -> None:
         self.level = level
         self.at = at
         self.operators = [operator]
         self.operands = operands
         self.negated = False
 
-    def closed(self, operand: Expression) -> Expression:
+    def closed(self, operand: tree.Expression) -> tree.Expression:
         """The node, now that its last operand is there."""
         operands = [*self.operands, operand]
         if self.level == NOT:
-            return UnaryOperation(self.at, "not", operand)
+            return tree.UnaryOperation(self.at, "not", operand)
         if self.level == BETWEEN:
-            return BetweenExpression(self.at, self.negated, *operands)
-        return OperationChain(self.at, tuple(self.operators), tuple(operands))
+            return tree.BetweenExpression(self.at, self.negated, *operands)
+        return tree.OperationChain(self.at, tuple(self.operators), tuple(operands))
 
     @property
     def waits_for_and(self) -> bool:
@@ -103,7 +73,7 @@ class _LeftOperand:
 
     __slots__ = ("level", "node")
 
-    def __init__(self, node: Expression, level: int) -> None:
+    def __init__(self, node: tree.Expression, level: int) -> None:
         self.node = node
         self.level = level
 
@@ -114,21 +84,21 @@ class ExpressionParser(TokenCursor, ABC):
     bare = -1  # where the last operand began that had no operator before it
 
     @abstractmethod
-    def query(self) -> QueryExpression:
+    def query(self) -> tree.QueryExpression:
         """A query without parentheses."""
 
     @abstractmethod
-    def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
+    def call(self, names: list[str], library: str | None, *, at: TextPosition) -> tree.Call:
         """A call, whose name has been read and whose parenthesis is next."""
 
-    def expression(self, first: Expression | None = None) -> Expression:
+    def expression(self, first: tree.Expression | None = None) -> tree.Expression:
         """Operands with operators between them, or a quantifier; a query needs parentheses.
 
         One operand alone is itself. The `first` may have been read, parentheses and all.
         """
         self.enter()
         if self.kind in QUANTIFIERS and first is None:
-            result: Expression = self.quantified()
+            result: tree.Expression = self.quantified()
             self.leave()
             return result
         stack: list[_OpenOperator] = []
@@ -212,14 +182,14 @@ class ExpressionParser(TokenCursor, ABC):
         """Whether an IS that is next asks for NULL or its kin."""
         return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
 
-    def is_test(self, operand: Expression) -> IsExpression:
+    def is_test(self, operand: tree.Expression) -> tree.IsExpression:
         """IS NULL and its kin."""
         self.expect("IS")
         negated = self.accept("NOT")
         token = self.advance()
-        return IsExpression(token.place, negated, operand, _TESTS[token.kind])
+        return tree.IsExpression(token.place, negated, operand, _TESTS[token.kind])
 
-    def operand(self) -> Expression:
+    def operand(self) -> tree.Expression:
         """One operand: a sign or EXISTS, if any, then a value with its steps. No sign can be repeated."""
         signs: list[Token] = []
         if self.kind in SIGNS:
@@ -234,47 +204,47 @@ class ExpressionParser(TokenCursor, ABC):
         if self.kind in (".", "["):
             value = self.stepped(value, at=at)
         for sign in reversed(signs):
-            value = UnaryOperation(sign.place, _SIGNS[sign.kind], value)
+            value = tree.UnaryOperation(sign.place, _SIGNS[sign.kind], value)
         self.bare = -1 if signs else began
         return value
 
-    def stepped(self, base: Expression, *, at: TextPosition) -> Expression:
+    def stepped(self, base: tree.Expression, *, at: TextPosition) -> tree.Expression:
         """A value with the steps that follow it. A dot that no name follows is left where it is."""
-        steps: list[Step] = []
+        steps: list[tree.Step] = []
         while True:
             if self.kind == "[":
                 steps.append(self.bracket())
             elif self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
                 dot = self.advance().place
-                steps.append(FieldStep(dot, self.advance().value))
+                steps.append(tree.FieldStep(dot, self.advance().value))
             else:
                 break
-        if isinstance(base, PathExpression):
-            return PathExpression(at, base.base, (*base.steps, *steps)) if steps else base
-        return PathExpression(at, base, tuple(steps)) if steps else base
+        if isinstance(base, tree.PathExpression):
+            return tree.PathExpression(at, base.base, (*base.steps, *steps)) if steps else base
+        return tree.PathExpression(at, base, tuple(steps)) if steps else base
 
-    def bracket(self) -> Step:
+    def bracket(self) -> tree.Step:
         """`[index]`, `[from:to]`, `[]` or `[*]`."""
         at = self.expect("[").place
         if self.accept("*"):
             self.expect("]")
-            return ItemsStep(at)
+            return tree.ItemsStep(at)
         first = None if self.kind in (":", "]") else _index(self.expression())
         sliced = self.accept(":")
         last = _index(self.expression()) if sliced and self.kind != "]" else None
         self.expect("]")
         if first is None or sliced:
-            return SliceStep(at, first, last)
-        return ElementStep(at, first)
+            return tree.SliceStep(at, first, last)
+        return tree.ElementStep(at, first)
 
-    def chain(self) -> Expression:
+    def chain(self) -> tree.Expression:
         """Identifiers with dots between them: a call, if a parenthesis follows, else a variable and fields of it."""
         first = self.advance()
         names, fields = [first.value], []
         while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
             at = self.advance().place
             names.append(self.advance().value)
-            fields.append(FieldStep(at, names[-1]))
+            fields.append(tree.FieldStep(at, names[-1]))
         if self.kind == "(":
             return self.call(names, None, at=first.place)
         if self.kind == "#":
@@ -283,81 +253,81 @@ class ExpressionParser(TokenCursor, ABC):
             if self.kind != "(":
                 raise self.error()
             return self.call(names, library, at=first.place)
-        variable = Variable(first.place, first.value)
-        return PathExpression(first.place, variable, tuple(fields)) if fields else variable
+        variable = tree.Variable(first.place, first.value)
+        return tree.PathExpression(first.place, variable, tuple(fields)) if fields else variable
 
-    def literal(self) -> Expression:
+    def literal(self) -> tree.Expression:
         """A literal."""
         kind, at = self.kind, self.at
         if kind == STRING:
-            return String(at, self.string())
+            return tree.String(at, self.string())
         if kind == INTEGER:
-            return Integer(at, self.integer())
+            return tree.Integer(at, self.integer())
         token = self.advance()
         if kind in (DOUBLE, FLOAT):
-            return Decimal(at, token.image)
+            return tree.Decimal(at, token.image)
         if kind in ("TRUE", "FALSE"):
-            return Boolean(at, kind == "TRUE")
-        return Null(at) if kind == "NULL" else MissingLiteral(at)
+            return tree.Boolean(at, kind == "TRUE")
+        return tree.Null(at) if kind == "NULL" else tree.MissingLiteral(at)
 
-    def parameter(self) -> Parameter:
+    def parameter(self) -> tree.Parameter:
         """`$name`, `$1`, or `?`."""
         token = self.advance()
         if token.kind == "?":
             self.parameters += 1
-            return Parameter(token.place, self.parameters)
+            return tree.Parameter(token.place, self.parameters)
         if token.kind == PARAMETER:
-            return Parameter(token.place, token.value)
+            return tree.Parameter(token.place, token.value)
         if len(token.value) > 9:
             raise syntax("Invalid parameter number", token.place)
-        return Parameter(token.place, int(token.value))
+        return tree.Parameter(token.place, int(token.value))
 
-    def parenthesised(self) -> Expression:
+    def parenthesised(self) -> tree.Expression:
         """A query, an expression that is itself again, or several that are an array."""
         at = self.expect("(").place
         if self.kind in QUERY_STARTS:
-            inner: Expression = self.query()
+            inner: tree.Expression = self.query()
         else:
             inner = self.expression()
             if self.kind == ",":
                 self.advance()
-                inner = Array(at, (inner, *self.listed(self.expression)))
+                inner = tree.Array(at, (inner, *self.listed(self.expression)))
         self.expect(")")
         return inner
 
-    def items(self, end: str) -> tuple[Expression, ...]:
+    def items(self, end: str) -> tuple[tree.Expression, ...]:
         """Expressions up to a bracket, or none."""
         items = () if self.kind == end else self.listed(self.expression)
         self.expect(end)
         return items
 
-    def array(self) -> Array:
+    def array(self) -> tree.Array:
         """`[…]`"""  # noqa: D415
-        return Array(self.expect("[").place, self.items("]"))
+        return tree.Array(self.expect("[").place, self.items("]"))
 
-    def bag(self) -> Bag:
+    def bag(self) -> tree.Bag:
         """`{{…}}`"""  # noqa: D415
-        return Bag(self.expect("{{").place, self.items("}}"))
+        return tree.Bag(self.expect("{{").place, self.items("}}"))
 
-    def object(self) -> Object:
+    def object(self) -> tree.Object:
         """`{…}`"""  # noqa: D415
         at = self.expect("{").place
         pairs = () if self.kind == "}" else self.listed(self.pair)
         self.expect("}")
-        return Object(at, pairs)
+        return tree.Object(at, pairs)
 
-    def pair(self) -> ObjectPair:
+    def pair(self) -> tree.ObjectPair:
         """A field of an object; without a name it is called as its value's last step."""
         at = self.at
         first = self.expression()
         if self.accept(":"):
-            return ObjectPair(at, first, self.expression())
+            return tree.ObjectPair(at, first, self.expression())
         name = last_name(first)
         if name is None:
             raise syntax("Cannot infer field name", self.before)
-        return ObjectPair(at, String(at, name), first)
+        return tree.ObjectPair(at, tree.String(at, name), first)
 
-    def case(self) -> Case:
+    def case(self) -> tree.Case:
         """CASE."""
         at = self.expect("CASE").place
         subject = None if self.kind in ("WHEN", "ELSE", "END") else self.expression()
@@ -366,12 +336,12 @@ class ExpressionParser(TokenCursor, ABC):
             began = self.advance().place
             condition = self.expression()
             self.expect("THEN")
-            branches.append(CaseBranch(began, condition, self.expression()))
+            branches.append(tree.CaseBranch(began, condition, self.expression()))
         otherwise = self.expression() if self.accept("ELSE") else None
         self.expect("END")
-        return Case(at, subject, tuple(branches), otherwise)
+        return tree.Case(at, subject, tuple(branches), otherwise)
 
-    def quantified(self) -> QuantifiedExpression:
+    def quantified(self) -> tree.QuantifiedExpression:
         """SOME, EVERY, SOME AND EVERY. A END after it belongs to it, unless it ends a CASE around it."""
         token = self.advance()
         kind: Literal["some", "every", "some and every"] = "every" if token.kind == "EVERY" else "some"
@@ -382,33 +352,33 @@ class ExpressionParser(TokenCursor, ABC):
         self.expect("SATISFIES")
         condition = self.expression()
         self.accept("END")
-        return QuantifiedExpression(token.place, kind, bindings, condition)
+        return tree.QuantifiedExpression(token.place, kind, bindings, condition)
 
-    def binding(self) -> QuantifierBinding:
+    def binding(self) -> tree.QuantifierBinding:
         """`name IN source`."""
         at = self.at
         name = self.identifier()
         self.expect("IN")
-        return QuantifierBinding(at, name, self.expression())
+        return tree.QuantifierBinding(at, name, self.expression())
 
 
-def _index(value: Expression) -> Expression:
+def _index(value: tree.Expression) -> tree.Expression:
     """An index. Raises SqlppError for a literal that is no whole number."""
-    if isinstance(value, (String, Decimal, Boolean, Null, MissingLiteral)):
+    if isinstance(value, (tree.String, tree.Decimal, tree.Boolean, tree.Null, tree.MissingLiteral)):
         raise syntax("Index should be an INTEGER", value.at)
     return value
 
 
-def last_name(node: Expression) -> str | None:
+def last_name(node: tree.Expression) -> str | None:
     """What an expression is called that nobody gave a name: a variable's name, or the field it ends with."""
-    if isinstance(node, Variable):
+    if isinstance(node, tree.Variable):
         return node.name
-    if isinstance(node, PathExpression) and isinstance(last := node.steps[-1], FieldStep):
+    if isinstance(node, tree.PathExpression) and isinstance(last := node.steps[-1], tree.FieldStep):
         return last.name
     return None
 
 
-_PRIMARY: dict[str, Callable[[ExpressionParser], Expression]] = {
+_PRIMARY: dict[str, Callable[[ExpressionParser], tree.Expression]] = {
     IDENTIFIER: ExpressionParser.chain,
     QUOTED: ExpressionParser.chain,
     "(": ExpressionParser.parenthesised,

@@ -5,19 +5,10 @@ May import `storage` and the tree. Must not know which libraries there are.
 
 from __future__ import annotations
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.errors import TextPosition, syntax
 from limnos.sqlpp.parser.storage import StorageParser
 from limnos.sqlpp.tokens import IDENTIFIER, INTEGER, QUOTED
-from limnos.sqlpp.tree import (
-    VARIADIC,
-    CreateExternalFunction,
-    CreateFunction,
-    DeclareFunction,
-    DottedName,
-    DropFunction,
-    Expression,
-    TypedParameter,
-)
 
 _ARITY_MAX = 1000
 
@@ -25,14 +16,16 @@ _ARITY_MAX = 1000
 class FunctionParser(StorageParser):
     """Reads definitions of functions."""
 
-    def function_name(self) -> tuple[DottedName, str | None]:
+    def function_name(self) -> tuple[tree.DottedName, str | None]:
         """`a.b.f`, or `a.b.library#f`: the name without the library, then the library."""
         name = self.name()
         if not self.accept("#"):
             return name, None
-        return DottedName(name.at, (*name.parts[:-1], self.identifier())), name.last
+        return tree.DottedName(name.at, (*name.parts[:-1], self.identifier())), name.last
 
-    def create_function(self, at: TextPosition, *, or_replace: bool) -> CreateFunction | CreateExternalFunction:
+    def create_function(
+        self, at: TextPosition, *, or_replace: bool
+    ) -> tree.CreateFunction | tree.CreateExternalFunction:
         """CREATE [OR REPLACE] FUNCTION."""
         self.expect("FUNCTION")
         told = self.if_not_exists()
@@ -46,13 +39,13 @@ class FunctionParser(StorageParser):
             identifiers = self.listed(self.string)
             self.expect("AT")
             library = self.name()
-            return CreateExternalFunction(
+            return tree.CreateExternalFunction(
                 at, name, or_replace, told, parameters, returns, identifiers, library, self.settings()
             )
         if returns is not None:
             raise syntax(f"Unexpected return type declaration for function {name.last}", at)
         names = parameter_names(parameters, name.last, at=at)
-        return CreateFunction(at, name, or_replace, told, names, self.function_body())
+        return tree.CreateFunction(at, name, or_replace, told, names, self.function_body())
 
     def accept_returns(self) -> bool:
         """Go past RETURNS, which is a keyword only here; say whether it was there."""
@@ -61,17 +54,17 @@ class FunctionParser(StorageParser):
         self.advance()
         return True
 
-    def function_body(self) -> Expression:
+    def function_body(self) -> tree.Expression:
         """`{ expression or query }`"""  # noqa: D415
         self.expect("{")
         body = self.body()
         self.expect("}")
         return body
 
-    def function_parameters(self) -> tuple[TypedParameter, ...] | None:
+    def function_parameters(self) -> tuple[tree.TypedParameter, ...] | None:
         """Parameters in parentheses; None for `...`."""
         self.expect("(")
-        parameters: tuple[TypedParameter, ...] | None = ()
+        parameters: tuple[tree.TypedParameter, ...] | None = ()
         if self.accept("."):
             self.expect(".")
             self.expect(".")
@@ -81,23 +74,23 @@ class FunctionParser(StorageParser):
         self.expect(")")
         return parameters
 
-    def function_parameter(self) -> TypedParameter:
+    def function_parameter(self) -> tree.TypedParameter:
         """`name [[:] T]`"""  # noqa: D415
         at = self.at
         name = self.identifier()
         if self.accept(":") or self.kind in (IDENTIFIER, QUOTED, "[", "{{", "{", "OPEN", "CLOSED"):
-            return TypedParameter(at, name, self.type())
-        return TypedParameter(at, name, None)
+            return tree.TypedParameter(at, name, self.type())
+        return tree.TypedParameter(at, name, None)
 
-    def declare_function(self) -> DeclareFunction:
+    def declare_function(self) -> tree.DeclareFunction:
         """DECLARE FUNCTION."""
         at = self.expect("DECLARE").place
         self.expect("FUNCTION")
         name = self.identifier()
         names = parameter_names(self.function_parameters(), name, at=at)
-        return DeclareFunction(at, name, names, self.function_body())
+        return tree.DeclareFunction(at, name, names, self.function_body())
 
-    def drop_function(self, at: TextPosition) -> DropFunction:
+    def drop_function(self, at: TextPosition) -> tree.DropFunction:
         """DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
         self.expect("FUNCTION")
         told = self.if_exists()
@@ -110,8 +103,8 @@ class FunctionParser(StorageParser):
             self.expect(")")
         else:
             parameters = self.function_parameters()
-            arity = VARIADIC if parameters is None else len(parameters)
-        return DropFunction(at, name, library, arity, self.if_exists(told=told))
+            arity = tree.VARIADIC if parameters is None else len(parameters)
+        return tree.DropFunction(at, name, library, arity, self.if_exists(told=told))
 
     def arity(self) -> int:
         """A number of parameters. Raises SqlppError."""
@@ -123,7 +116,7 @@ class FunctionParser(StorageParser):
 
 
 def parameter_names(
-    parameters: tuple[TypedParameter, ...] | None, function: str, *, at: TextPosition
+    parameters: tuple[tree.TypedParameter, ...] | None, function: str, *, at: TextPosition
 ) -> tuple[str, ...] | None:
     """The parameters' names. Raises SqlppError for a type: only a library's function has typed ones."""
     if parameters is None:

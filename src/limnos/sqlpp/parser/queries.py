@@ -7,29 +7,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.errors import SqlppError, shorten, syntax
 from limnos.sqlpp.parser.calls import CallParser
 from limnos.sqlpp.parser.expressions import QUERY_STARTS, last_name
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.tokens import END, IDENTIFIER, QUOTED
-from limnos.sqlpp.tree import (
-    Block,
-    Expression,
-    GroupBy,
-    Grouping,
-    GroupingSets,
-    GroupKey,
-    GroupSet,
-    Join,
-    Let,
-    Projection,
-    QueryExpression,
-    Rollup,
-    Select,
-    SetArm,
-    Term,
-    Unnest,
-)
 
 _OPERATIONS: dict[str, Literal["union", "intersect", "except"]] = {
     "UNION": "union",
@@ -48,7 +31,7 @@ _SELECTS_ALL = frozenset(
 class QueryParser(CallParser):
     """Reads queries."""
 
-    def query(self) -> QueryExpression:
+    def query(self) -> tree.QueryExpression:
         """A query without parentheses."""
         self.enter()
         at = self.at
@@ -60,20 +43,20 @@ class QueryParser(CallParser):
         order = self.order_by()
         limit, offset = self.limits()
         self.leave()
-        return QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
+        return tree.QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
 
-    def arm(self) -> SetArm:
+    def arm(self) -> tree.SetArm:
         """A set operation and its right side."""
         token = self.advance()
         every = self.accept("ALL")
         if self.kind != "(":
-            return SetArm(token.place, _OPERATIONS[token.kind], every, self.block())
+            return tree.SetArm(token.place, _OPERATIONS[token.kind], every, self.block())
         self.advance()
         query = self.query()
         self.expect(")")
-        return SetArm(token.place, _OPERATIONS[token.kind], every, query)
+        return tree.SetArm(token.place, _OPERATIONS[token.kind], every, query)
 
-    def limits(self) -> tuple[Expression | None, Expression | None]:
+    def limits(self) -> tuple[tree.Expression | None, tree.Expression | None]:
         """LIMIT and OFFSET, in either order."""
         if self.accept("LIMIT"):
             limit = self.expression()
@@ -83,7 +66,7 @@ class QueryParser(CallParser):
             return self.expression() if self.accept("LIMIT") else None, offset
         return None, None
 
-    def block(self) -> Block:
+    def block(self) -> tree.Block:
         """One block, which begins with SELECT or with FROM."""
         self.enter()
         at = self.at
@@ -95,13 +78,13 @@ class QueryParser(CallParser):
         if select is None:
             select = self.select()
         self.leave()
-        return Block(at, terms, lets, where, group, group_lets, having, select)
+        return tree.Block(at, terms, lets, where, group, group_lets, having, select)
 
-    def optional(self, word: str) -> Expression | None:
+    def optional(self, word: str) -> tree.Expression | None:
         """An expression after a word, if the word is there."""
         return self.expression() if self.accept(word) else None
 
-    def group(self) -> tuple[GroupBy | None, tuple[Let, ...], Expression | None]:
+    def group(self) -> tuple[tree.GroupBy | None, tuple[tree.Let, ...], tree.Expression | None]:
         """GROUP BY and what comes after it."""
         if self.kind != "GROUP":
             return None, (), None
@@ -112,30 +95,30 @@ class QueryParser(CallParser):
         if self.accept("GROUP"):
             self.expect("AS")
             variable = self.group_variable()
-        return GroupBy(at, elements, variable), self.lets(), self.optional("HAVING")
+        return tree.GroupBy(at, elements, variable), self.lets(), self.optional("HAVING")
 
-    def lets(self) -> tuple[Let, ...]:
+    def lets(self) -> tuple[tree.Let, ...]:
         """LET or WITH, if it is there."""
         if self.kind in ("LET", "LETTING"):
             self.advance()
             return self.listed(self.let)
         return self.listed(self.with_) if self.accept("WITH") else ()
 
-    def let(self) -> Let:
+    def let(self) -> tree.Let:
         """`name = value`"""  # noqa: D415
         at = self.at
         name = self.identifier()
         self.expect("=")
-        return Let(at, name, self.expression())
+        return tree.Let(at, name, self.expression())
 
-    def with_(self) -> Let:
+    def with_(self) -> tree.Let:
         """`name AS value`"""  # noqa: D415
         at = self.at
         name = self.identifier()
         self.expect("AS")
-        return Let(at, name, self.expression())
+        return tree.Let(at, name, self.expression())
 
-    def select(self) -> Select:
+    def select(self) -> tree.Select:
         """SELECT and what it gives."""
         at = self.expect("SELECT").place
         distinct = self.kind == "DISTINCT"
@@ -143,41 +126,41 @@ class QueryParser(CallParser):
             self.advance()
         if self.kind in ("VALUE", "ELEMENT", "RAW"):
             self.advance()
-            return Select(at, distinct, self.expression(), (), ())
+            return tree.Select(at, distinct, self.expression(), (), ())
         if self.kind in _SELECTS_ALL:
-            return Select(at, distinct, None, (Projection(at, None, None, every=False),), ())
+            return tree.Select(at, distinct, None, (tree.Projection(at, None, None, every=False),), ())
         projections = self.listed(self.projection)
         exclude = self.listed(self.path) if self.accept_soft("EXCLUDE") else ()
-        return Select(at, distinct, None, projections, exclude)
+        return tree.Select(at, distinct, None, projections, exclude)
 
-    def projection(self) -> Projection:
+    def projection(self) -> tree.Projection:
         """One of SELECT's."""
         at, began = self.at, self.index
         if self.accept("*"):
-            return Projection(at, None, None, every=False)
+            return tree.Projection(at, None, None, every=False)
         value = self.expression()
         if self.kind == "." and self.peek().kind == "*" and self.bare == began:
             self.advance()
             self.advance()
-            return Projection(at, value, None, every=True)
+            return tree.Projection(at, value, None, every=True)
         if self.accept("AS") or self.kind == QUOTED or (self.kind == IDENTIFIER and self.token.soft != "EXCLUDE"):
-            return Projection(at, value, self.identifier(), every=False)
-        return Projection(at, value, last_name(value), every=False)
+            return tree.Projection(at, value, self.identifier(), every=False)
+        return tree.Projection(at, value, last_name(value), every=False)
 
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[tree.Term, ...]:
         """FROM, if it is there."""
         return self.listed(self.term) if self.accept("FROM") else ()
 
-    def term(self) -> Term:
+    def term(self) -> tree.Term:
         """One of FROM's, with its joins."""
         at = self.at
         source, variable, position = self.source()
-        links: list[Join | Unnest] = []
+        links: list[tree.Join | tree.Unnest] = []
         while (link := self.link()) is not None:
             links.append(link)
-        return Term(at, source, variable, position, tuple(links))
+        return tree.Term(at, source, variable, position, tuple(links))
 
-    def source(self) -> tuple[Expression, str, str | None]:
+    def source(self) -> tuple[tree.Expression, str, str | None]:
         """An expression to iterate over, its variable and the variable of the position."""
         value = self.expression()
         if self.accept("AS") or self.named:
@@ -189,7 +172,7 @@ class QueryParser(CallParser):
             variable = inferred
         return value, variable, self.identifier() if self.accept("AT") else None
 
-    def link(self) -> Join | Unnest | None:
+    def link(self) -> tree.Join | tree.Unnest | None:
         """A join or an unnest, if it is there."""
         at, kind = self.at, self.kind
         if kind in ("INNER", "JOIN", *_UNNEST):
@@ -206,24 +189,24 @@ class QueryParser(CallParser):
         if kind == "CROSS":
             self.advance()
             self.expect("JOIN")
-            return Join(at, "cross", *self.source(), None)
+            return tree.Join(at, "cross", *self.source(), None)
         return None
 
-    def joined(self, kind: Literal["inner", "left"]) -> Join | Unnest:
+    def joined(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
         """A join, or an unnest."""
         if self.kind not in _UNNEST:
             return self.join(kind)
         at = self.advance().place
-        return Unnest(at, kind == "left", *self.source())
+        return tree.Unnest(at, kind == "left", *self.source())
 
-    def join(self, kind: Literal["inner", "left", "right"]) -> Join:
+    def join(self, kind: Literal["inner", "left", "right"]) -> tree.Join:
         """`JOIN source ON condition`"""  # noqa: D415
         at = self.expect("JOIN").place
         source, variable, position = self.source()
         self.expect("ON")
-        return Join(at, kind, source, variable, position, self.expression())
+        return tree.Join(at, kind, source, variable, position, self.expression())
 
-    def grouping(self) -> Grouping:
+    def grouping(self) -> tree.Grouping:
         """One of GROUP BY's: keys, ROLLUP, CUBE or GROUPING SETS. As in AsterixDB, a parenthesis opens a set of keys."""
         at, word = self.at, self.token.soft
         if word in ("ROLLUP", "CUBE") and self.peek().kind == "(":
@@ -231,7 +214,7 @@ class QueryParser(CallParser):
             self.advance()
             sets = self.listed(self.group_set)
             self.expect(")")
-            return Rollup(at, word == "CUBE", sets)
+            return tree.Rollup(at, word == "CUBE", sets)
         if word == "GROUPING" and self.peek().soft == "SETS" and self.peek(2).kind == "(":
             self.enter()
             for _ in range(3):
@@ -239,41 +222,41 @@ class QueryParser(CallParser):
             elements = self.listed(self.grouping)
             self.expect(")")
             self.leave()
-            return GroupingSets(at, elements)
+            return tree.GroupingSets(at, elements)
         if self.kind == "(" and self.peek().kind == ")":
             self.advance()
             self.advance()
-            return GroupSet(at, ())
+            return tree.GroupSet(at, ())
         return self.group_set()
 
-    def group_set(self) -> GroupSet:
+    def group_set(self) -> tree.GroupSet:
         """Keys in parentheses, or one without, which may begin with a parenthesis of its own."""
         at = self.at
         if not self.accept("("):
-            return GroupSet(at, (self.group_key(),))
+            return tree.GroupSet(at, (self.group_key(),))
         first = self.query() if self.kind in QUERY_STARTS else self.expression()
         if self.accept(")"):
-            return GroupSet(at, (self.named_key(self.expression(first)),))
+            return tree.GroupSet(at, (self.named_key(self.expression(first)),))
         keys = [self.named_key(first)]
         while self.accept(","):
             keys.append(self.group_key())
         self.expect(")")
-        return GroupSet(at, tuple(keys))
+        return tree.GroupSet(at, tuple(keys))
 
-    def group_key(self) -> GroupKey:
+    def group_key(self) -> tree.GroupKey:
         """An expression to group by, and its variable."""
         return self.named_key(self.expression())
 
-    def named_key(self, value: Expression) -> GroupKey:
+    def named_key(self, value: tree.Expression) -> tree.GroupKey:
         """A key that has been read, and its variable."""
         if self.accept("AS") or self.named:
-            return GroupKey(value.at, value, self.identifier())
-        return GroupKey(value.at, value, last_name(value))
+            return tree.GroupKey(value.at, value, self.identifier())
+        return tree.GroupKey(value.at, value, last_name(value))
 
-    def body(self) -> Expression:
+    def body(self) -> tree.Expression:
         """A query or an expression, as a statement, a function or a view has it."""
         return self.query() if self.kind in QUERY_STARTS else self.expression()
 
 
-def _no_alias(value: Expression) -> SqlppError:
+def _no_alias(value: tree.Expression) -> SqlppError:
     return syntax(f"Need an alias for the enclosed expression:\n{shorten(render(value))}", value.at)

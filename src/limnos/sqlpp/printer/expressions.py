@@ -7,98 +7,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, prints, string
-from limnos.sqlpp.tree import (
-    Array,
-    Bag,
-    BetweenExpression,
-    Boolean,
-    Call,
-    Case,
-    CaseBranch,
-    Decimal,
-    ElementStep,
-    FieldStep,
-    Frame,
-    FrameEdge,
-    GroupVariable,
-    Integer,
-    IsExpression,
-    ItemsStep,
-    MissingLiteral,
-    NamedField,
-    Null,
-    Object,
-    ObjectPair,
-    OperationChain,
-    OrderItem,
-    Parameter,
-    PathExpression,
-    QuantifiedExpression,
-    QuantifierBinding,
-    SliceStep,
-    String,
-    UnaryOperation,
-    Variable,
-    Window,
-)
 from limnos.sqlpp.tree.expressions import BETWEEN, IS, LEVELS, NOT, POSTFIX, PRIMARY
 
 
-@prints(MissingLiteral)
-def _missing(_: MissingLiteral) -> Iterator[Piece]:
+@prints(tree.MissingLiteral)
+def _missing(_: tree.MissingLiteral) -> Iterator[Piece]:
     yield "MISSING"
 
 
-@prints(Null)
-def _null(_: Null) -> Iterator[Piece]:
+@prints(tree.Null)
+def _null(_: tree.Null) -> Iterator[Piece]:
     yield "NULL"
 
 
-@prints(Boolean)
-def _boolean(node: Boolean) -> Iterator[Piece]:
+@prints(tree.Boolean)
+def _boolean(node: tree.Boolean) -> Iterator[Piece]:
     yield "TRUE" if node.value else "FALSE"
 
 
-@prints(Integer)
-def _integer(node: Integer) -> Iterator[Piece]:
+@prints(tree.Integer)
+def _integer(node: tree.Integer) -> Iterator[Piece]:
     yield str(node.value)
 
 
-@prints(Decimal)
-def _decimal(node: Decimal) -> Iterator[Piece]:
+@prints(tree.Decimal)
+def _decimal(node: tree.Decimal) -> Iterator[Piece]:
     yield node.text
 
 
-@prints(String)
-def _string(node: String) -> Iterator[Piece]:
+@prints(tree.String)
+def _string(node: tree.String) -> Iterator[Piece]:
     yield string(node.value)
 
 
-@prints(Parameter)
-def _parameter(node: Parameter) -> Iterator[Piece]:
+@prints(tree.Parameter)
+def _parameter(node: tree.Parameter) -> Iterator[Piece]:
     yield f"${node.name}" if isinstance(node.name, int) else f"${identifier(node.name)}"
 
 
-@prints(Variable)
-def _variable(node: Variable) -> Iterator[Piece]:
+@prints(tree.Variable)
+def _variable(node: tree.Variable) -> Iterator[Piece]:
     yield identifier(node.name)
 
 
-@prints(FieldStep)
-def _field(node: FieldStep) -> Iterator[Piece]:
+@prints(tree.FieldStep)
+def _field(node: tree.FieldStep) -> Iterator[Piece]:
     yield f".{identifier(node.name)}"
 
 
-@prints(ElementStep)
-def _element(node: ElementStep) -> Iterator[Piece]:
+@prints(tree.ElementStep)
+def _element(node: tree.ElementStep) -> Iterator[Piece]:
     yield "["
     yield from operand(node.index)
     yield "]"
 
 
-@prints(SliceStep)
-def _slice(node: SliceStep) -> Iterator[Piece]:
+@prints(tree.SliceStep)
+def _slice(node: tree.SliceStep) -> Iterator[Piece]:
     yield "["
     if node.start is not None:
         yield from operand(node.start)
@@ -108,19 +75,19 @@ def _slice(node: SliceStep) -> Iterator[Piece]:
     yield "]"
 
 
-@prints(ItemsStep)
-def _items(_: ItemsStep) -> Iterator[Piece]:
+@prints(tree.ItemsStep)
+def _items(_: tree.ItemsStep) -> Iterator[Piece]:
     yield "[*]"
 
 
-@prints(PathExpression)
-def _path(node: PathExpression) -> Iterator[Piece]:
+@prints(tree.PathExpression)
+def _path(node: tree.PathExpression) -> Iterator[Piece]:
     yield from operand(node.base, PRIMARY)
     yield from node.steps
 
 
-@prints(UnaryOperation)
-def _unary(node: UnaryOperation) -> Iterator[Piece]:
+@prints(tree.UnaryOperation)
+def _unary(node: tree.UnaryOperation) -> Iterator[Piece]:
     if node.operator == "not":
         yield "NOT "
         yield from operand(node.operand, NOT + 1)
@@ -129,8 +96,8 @@ def _unary(node: UnaryOperation) -> Iterator[Piece]:
         yield from operand(node.operand, POSTFIX)
 
 
-@prints(OperationChain)
-def _operation(node: OperationChain) -> Iterator[Piece]:
+@prints(tree.OperationChain)
+def _operation(node: tree.OperationChain) -> Iterator[Piece]:
     level = LEVELS[node.operators[0]]
     yield from operand(node.operands[0], level + 1)
     for operator, right in zip(node.operators, node.operands[1:], strict=True):
@@ -138,8 +105,8 @@ def _operation(node: OperationChain) -> Iterator[Piece]:
         yield from operand(right, level + 1)
 
 
-@prints(BetweenExpression)
-def _between(node: BetweenExpression) -> Iterator[Piece]:
+@prints(tree.BetweenExpression)
+def _between(node: tree.BetweenExpression) -> Iterator[Piece]:
     yield from operand(node.value, BETWEEN + 1)
     yield " NOT BETWEEN " if node.negated else " BETWEEN "
     yield from operand(node.low, BETWEEN + 1)
@@ -147,22 +114,22 @@ def _between(node: BetweenExpression) -> Iterator[Piece]:
     yield from operand(node.high, BETWEEN + 1)
 
 
-@prints(IsExpression)
-def _is(node: IsExpression) -> Iterator[Piece]:
+@prints(tree.IsExpression)
+def _is(node: tree.IsExpression) -> Iterator[Piece]:
     yield from operand(node.value, IS + 1)
     yield f" IS {'NOT ' if node.negated else ''}{node.test.upper()}"
 
 
-@prints(CaseBranch)
-def _when(node: CaseBranch) -> Iterator[Piece]:
+@prints(tree.CaseBranch)
+def _when(node: tree.CaseBranch) -> Iterator[Piece]:
     yield " WHEN "
     yield from operand(node.condition)
     yield " THEN "
     yield from operand(node.result)
 
 
-@prints(Case)
-def _case(node: Case) -> Iterator[Piece]:
+@prints(tree.Case)
+def _case(node: tree.Case) -> Iterator[Piece]:
     yield "CASE"
     if node.subject is not None:
         yield " "
@@ -174,14 +141,14 @@ def _case(node: Case) -> Iterator[Piece]:
     yield " END"
 
 
-@prints(QuantifierBinding)
-def _binding(node: QuantifierBinding) -> Iterator[Piece]:
+@prints(tree.QuantifierBinding)
+def _binding(node: tree.QuantifierBinding) -> Iterator[Piece]:
     yield f"{identifier(node.name)} IN "
     yield from operand(node.source)
 
 
-@prints(QuantifiedExpression)
-def _quantified(node: QuantifiedExpression) -> Iterator[Piece]:
+@prints(tree.QuantifiedExpression)
+def _quantified(node: tree.QuantifiedExpression) -> Iterator[Piece]:
     """With END, lest a CASE around it loses its own."""
     yield f"{node.kind.upper()} "
     yield from list_pieces(node.bindings)
@@ -190,37 +157,37 @@ def _quantified(node: QuantifiedExpression) -> Iterator[Piece]:
     yield " END"
 
 
-@prints(Array)
-def _array(node: Array) -> Iterator[Piece]:
+@prints(tree.Array)
+def _array(node: tree.Array) -> Iterator[Piece]:
     yield "["
     yield from list_pieces(node.items)
     yield "]"
 
 
-@prints(Bag)
-def _bag(node: Bag) -> Iterator[Piece]:
+@prints(tree.Bag)
+def _bag(node: tree.Bag) -> Iterator[Piece]:
     yield "{{ "
     yield from list_pieces(node.items)
     yield " }}"
 
 
-@prints(ObjectPair)
-def _pair(node: ObjectPair) -> Iterator[Piece]:
+@prints(tree.ObjectPair)
+def _pair(node: tree.ObjectPair) -> Iterator[Piece]:
     yield from operand(node.name)
     yield ": "
     yield from operand(node.value)
 
 
-@prints(Object)
-def _object(node: Object) -> Iterator[Piece]:
+@prints(tree.Object)
+def _object(node: tree.Object) -> Iterator[Piece]:
     """With a space after the brace, lest two of them make a bag."""
     yield "{ "
     yield from list_pieces(node.pairs)
     yield " }"
 
 
-@prints(Call)
-def _call(node: Call) -> Iterator[Piece]:
+@prints(tree.Call)
+def _call(node: tree.Call) -> Iterator[Piece]:
     *dataverse, last = node.function.parts
     library = [] if node.library is None else [node.library]
     before = [identifier(part) for part in [*dataverse, *library]]
@@ -239,8 +206,8 @@ def _call(node: Call) -> Iterator[Piece]:
         yield node.window
 
 
-@prints(Window)
-def _window(node: Window) -> Iterator[Piece]:
+@prints(tree.Window)
+def _window(node: tree.Window) -> Iterator[Piece]:
     yield f" FROM {node.from_end.upper()}" if node.from_end else ""
     yield f" {node.nulls.upper()} NULLS" if node.nulls else ""
     yield " OVER "
@@ -257,22 +224,22 @@ def _window(node: Window) -> Iterator[Piece]:
     yield ")"
 
 
-def order_by_pieces(items: tuple[OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
+def order_by_pieces(items: tuple[tree.OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
     """ORDER BY, if there is something to order by."""
     if items:
         yield f"{before}ORDER BY "
         yield from list_pieces(items)
 
 
-@prints(OrderItem)
-def _order_item(node: OrderItem) -> Iterator[Piece]:
+@prints(tree.OrderItem)
+def _order_item(node: tree.OrderItem) -> Iterator[Piece]:
     yield from operand(node.value)
     yield " DESC" if node.descending else ""
     yield f" NULLS {node.nulls.upper()}" if node.nulls else ""
 
 
-@prints(Frame)
-def _frame(node: Frame) -> Iterator[Piece]:
+@prints(tree.Frame)
+def _frame(node: tree.Frame) -> Iterator[Piece]:
     yield f" {node.mode.upper()} "
     if node.end is None:
         yield node.start
@@ -284,8 +251,8 @@ def _frame(node: Frame) -> Iterator[Piece]:
     yield f" EXCLUDE {node.exclude.upper()}" if node.exclude else ""
 
 
-@prints(FrameEdge)
-def _bound(node: FrameEdge) -> Iterator[Piece]:
+@prints(tree.FrameEdge)
+def _bound(node: tree.FrameEdge) -> Iterator[Piece]:
     if node.side == "current row":
         yield "CURRENT ROW"
         return
@@ -296,8 +263,8 @@ def _bound(node: FrameEdge) -> Iterator[Piece]:
     yield f" {node.side.upper()}"
 
 
-@prints(GroupVariable)
-def _group_variable(node: GroupVariable) -> Iterator[Piece]:
+@prints(tree.GroupVariable)
+def _group_variable(node: tree.GroupVariable) -> Iterator[Piece]:
     yield identifier(node.name)
     if node.fields is not None:
         yield " ("
@@ -305,6 +272,6 @@ def _group_variable(node: GroupVariable) -> Iterator[Piece]:
         yield ")"
 
 
-@prints(NamedField)
-def _named_field(node: NamedField) -> Iterator[Piece]:
+@prints(tree.NamedField)
+def _named_field(node: tree.NamedField) -> Iterator[Piece]:
     yield f"{identifier(node.variable)} AS {identifier(node.name)}"

@@ -7,30 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, path, prints
 from limnos.sqlpp.printer.expressions import order_by_pieces
-from limnos.sqlpp.tree import (
-    Block,
-    Expression,
-    GroupBy,
-    GroupingSets,
-    GroupKey,
-    GroupSet,
-    Join,
-    Let,
-    Projection,
-    QueryExpression,
-    Rollup,
-    Select,
-    SetArm,
-    Term,
-    Unnest,
-)
 from limnos.sqlpp.tree.expressions import POSTFIX
 
 
-@prints(QueryExpression)
-def _query(node: QueryExpression) -> Iterator[Piece]:
+@prints(tree.QueryExpression)
+def _query(node: tree.QueryExpression) -> Iterator[Piece]:
     if node.lets:
         yield from _lets(node.lets)
         yield " "
@@ -41,28 +25,28 @@ def _query(node: QueryExpression) -> Iterator[Piece]:
     yield from _clause(" OFFSET ", node.offset)
 
 
-def _clause(word: str, value: Expression | None) -> Iterator[Piece]:
+def _clause(word: str, value: tree.Expression | None) -> Iterator[Piece]:
     if value is not None:
         yield word
         yield from operand(value)
 
 
-def _lets(lets: tuple[Let, ...]) -> Iterator[Piece]:
+def _lets(lets: tuple[tree.Let, ...]) -> Iterator[Piece]:
     if lets:
         yield "LET "
         yield from list_pieces(lets)
 
 
-@prints(Let)
-def _let(node: Let) -> Iterator[Piece]:
+@prints(tree.Let)
+def _let(node: tree.Let) -> Iterator[Piece]:
     yield f"{identifier(node.name)} = "
     yield from operand(node.value)
 
 
-@prints(SetArm)
-def _arm(node: SetArm) -> Iterator[Piece]:
+@prints(tree.SetArm)
+def _arm(node: tree.SetArm) -> Iterator[Piece]:
     yield f" {node.operator.upper()} {'ALL ' if node.all else ''}"
-    if isinstance(node.input, QueryExpression):
+    if isinstance(node.input, tree.QueryExpression):
         yield "("
         yield node.input
         yield ")"
@@ -70,8 +54,8 @@ def _arm(node: SetArm) -> Iterator[Piece]:
         yield node.input
 
 
-@prints(Block)
-def _block(node: Block) -> Iterator[Piece]:
+@prints(tree.Block)
+def _block(node: tree.Block) -> Iterator[Piece]:
     yield node.select
     if node.terms:
         yield " FROM "
@@ -86,8 +70,8 @@ def _block(node: Block) -> Iterator[Piece]:
     yield from _clause(" HAVING ", node.having)
 
 
-@prints(Select)
-def _select(node: Select) -> Iterator[Piece]:
+@prints(tree.Select)
+def _select(node: tree.Select) -> Iterator[Piece]:
     yield "SELECT DISTINCT " if node.distinct else "SELECT "
     if node.value is not None:
         yield "VALUE "
@@ -97,8 +81,8 @@ def _select(node: Select) -> Iterator[Piece]:
         yield f" EXCLUDE {', '.join(map(path, node.exclude))}"
 
 
-@prints(Projection)
-def _projection(node: Projection) -> Iterator[Piece]:
+@prints(tree.Projection)
+def _projection(node: tree.Projection) -> Iterator[Piece]:
     if node.value is None:
         yield "*"
         return
@@ -106,33 +90,33 @@ def _projection(node: Projection) -> Iterator[Piece]:
     yield ".*" if node.every else f" AS {identifier(node.name)}" if node.name is not None else ""
 
 
-@prints(Term)
-def _term(node: Term) -> Iterator[Piece]:
+@prints(tree.Term)
+def _term(node: tree.Term) -> Iterator[Piece]:
     yield from _source(node)
     yield from node.links
 
 
-def _source(node: Term | Join | Unnest) -> Iterator[Piece]:
+def _source(node: tree.Term | tree.Join | tree.Unnest) -> Iterator[Piece]:
     yield from operand(node.source)
     yield f" AS {identifier(node.variable)}"
     yield f" AT {identifier(node.position)}" if node.position is not None else ""
 
 
-@prints(Join)
-def _join(node: Join) -> Iterator[Piece]:
+@prints(tree.Join)
+def _join(node: tree.Join) -> Iterator[Piece]:
     yield f" {node.kind.upper()} JOIN "
     yield from _source(node)
     yield from _clause(" ON ", node.condition)
 
 
-@prints(Unnest)
-def _unnest(node: Unnest) -> Iterator[Piece]:
+@prints(tree.Unnest)
+def _unnest(node: tree.Unnest) -> Iterator[Piece]:
     yield " LEFT UNNEST " if node.outer else " UNNEST "
     yield from _source(node)
 
 
-@prints(GroupBy)
-def _group_by(node: GroupBy) -> Iterator[Piece]:
+@prints(tree.GroupBy)
+def _group_by(node: tree.GroupBy) -> Iterator[Piece]:
     yield " GROUP BY "
     yield from list_pieces(node.elements)
     if node.variable is not None:
@@ -140,29 +124,29 @@ def _group_by(node: GroupBy) -> Iterator[Piece]:
         yield node.variable
 
 
-@prints(GroupSet)
-def _group_set(node: GroupSet) -> Iterator[Piece]:
+@prints(tree.GroupSet)
+def _group_set(node: tree.GroupSet) -> Iterator[Piece]:
     """Always in parentheses: without them a key could not begin with one."""
     yield "("
     yield from list_pieces(node.keys)
     yield ")"
 
 
-@prints(GroupKey)
-def _group_key(node: GroupKey) -> Iterator[Piece]:
+@prints(tree.GroupKey)
+def _group_key(node: tree.GroupKey) -> Iterator[Piece]:
     yield from operand(node.value)
     yield f" AS {identifier(node.variable)}" if node.variable is not None else ""
 
 
-@prints(Rollup)
-def _rollup(node: Rollup) -> Iterator[Piece]:
+@prints(tree.Rollup)
+def _rollup(node: tree.Rollup) -> Iterator[Piece]:
     yield "CUBE (" if node.cube else "ROLLUP ("
     yield from list_pieces(node.sets)
     yield ")"
 
 
-@prints(GroupingSets)
-def _grouping_sets(node: GroupingSets) -> Iterator[Piece]:
+@prints(tree.GroupingSets)
+def _grouping_sets(node: tree.GroupingSets) -> Iterator[Piece]:
     yield "GROUPING SETS ("
     yield from list_pieces(node.elements)
     yield ")"

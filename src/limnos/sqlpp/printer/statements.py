@@ -7,88 +7,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, list_pieces, operand, path, prints, string
-from limnos.sqlpp.tree import (
-    VARIADIC,
-    ArrayType,
-    BagType,
-    CreateDataset,
-    CreateDataverse,
-    CreateExternalDataset,
-    CreateExternalFunction,
-    CreateFunction,
-    CreateIndex,
-    CreatePrimaryIndex,
-    CreateSynonym,
-    CreateType,
-    CreateView,
-    DeclareFunction,
-    Delete,
-    Drop,
-    DropFunction,
-    DropIndex,
-    Explain,
-    Expression,
-    FieldType,
-    ForeignKey,
-    IndexField,
-    Insert,
-    KeyField,
-    Load,
-    NamedType,
-    Object,
-    Option,
-    QueryStatement,
-    RecordType,
-    SetOption,
-    TypedParameter,
-    TypeExpression,
-    UnnestField,
-    Use,
-    ViewSchema,
-)
 
 
 def _unless(there: bool, /) -> str:  # noqa: FBT001 - the flag is all that is said
     return "IF NOT EXISTS " if there else ""
 
 
-@prints(NamedType)
-def _named_type(node: NamedType) -> Iterator[Piece]:
+@prints(tree.NamedType)
+def _named_type(node: tree.NamedType) -> Iterator[Piece]:
     yield dotted_name(node.name)
 
 
-@prints(ArrayType)
-def _array_type(node: ArrayType) -> Iterator[Piece]:
+@prints(tree.ArrayType)
+def _array_type(node: tree.ArrayType) -> Iterator[Piece]:
     yield "["
     yield node.item
     yield "]"
 
 
-@prints(BagType)
-def _bag_type(node: BagType) -> Iterator[Piece]:
+@prints(tree.BagType)
+def _bag_type(node: tree.BagType) -> Iterator[Piece]:
     yield "{{ "
     yield node.item
     yield " }}"
 
 
-@prints(RecordType)
-def _record_type(node: RecordType) -> Iterator[Piece]:
+@prints(tree.RecordType)
+def _record_type(node: tree.RecordType) -> Iterator[Piece]:
     yield "OPEN { " if node.open else "CLOSED { "
     yield from list_pieces(node.fields)
     yield " }"
 
 
-@prints(FieldType)
-def _field_type(node: FieldType) -> Iterator[Piece]:
+@prints(tree.FieldType)
+def _field_type(node: tree.FieldType) -> Iterator[Piece]:
     yield f"{identifier(node.name)}: "
     yield node.type
     yield "?" if node.optional else ""
 
 
-def _inline(node: TypeExpression) -> Iterator[Piece]:
+def _inline(node: tree.TypeExpression) -> Iterator[Piece]:
     """A dataset's type: a name, or fields that are nullable unless they say otherwise."""
-    if not isinstance(node, RecordType):
+    if not isinstance(node, tree.RecordType):
         yield "("
         yield node
         yield ")"
@@ -101,65 +63,65 @@ def _inline(node: TypeExpression) -> Iterator[Piece]:
     yield ") OPEN TYPE" if node.open else ") CLOSED TYPE"
 
 
-@prints(Use)
-def _use(node: Use) -> Iterator[Piece]:
+@prints(tree.Use)
+def _use(node: tree.Use) -> Iterator[Piece]:
     yield f"USE {dotted_name(node.name)}"
 
 
-@prints(SetOption)
-def _set(node: SetOption) -> Iterator[Piece]:
+@prints(tree.SetOption)
+def _set(node: tree.SetOption) -> Iterator[Piece]:
     yield f"SET {identifier(node.name)} {string(node.value)}"
 
 
-@prints(QueryStatement)
-def _query_statement(node: QueryStatement) -> Iterator[Piece]:
+@prints(tree.QueryStatement)
+def _query_statement(node: tree.QueryStatement) -> Iterator[Piece]:
     yield node.body
 
 
-@prints(Explain)
-def _explain(node: Explain) -> Iterator[Piece]:
+@prints(tree.Explain)
+def _explain(node: tree.Explain) -> Iterator[Piece]:
     yield "EXPLAIN "
     yield node.query
 
 
-@prints(CreateDataverse)
-def _dataverse(node: CreateDataverse) -> Iterator[Piece]:
+@prints(tree.CreateDataverse)
+def _dataverse(node: tree.CreateDataverse) -> Iterator[Piece]:
     yield f"CREATE DATAVERSE {_unless(node.if_not_exists)}{dotted_name(node.name)}"
 
 
-@prints(CreateType)
-def _type(node: CreateType) -> Iterator[Piece]:
+@prints(tree.CreateType)
+def _type(node: tree.CreateType) -> Iterator[Piece]:
     yield f"CREATE TYPE {_unless(node.if_not_exists)}{dotted_name(node.name)} AS "
     yield node.type
 
 
-@prints(Option)
-def _option(node: Option) -> Iterator[Piece]:
+@prints(tree.Option)
+def _option(node: tree.Option) -> Iterator[Piece]:
     yield f"({string(node.name)} = {string(node.value)})"
 
 
-def _hints(hints: tuple[Option, ...]) -> Iterator[Piece]:
+def _hints(hints: tuple[tree.Option, ...]) -> Iterator[Piece]:
     if hints:
         pairs = ", ".join(f"{string(hint.name)} = {string(hint.value)}" for hint in hints)
         yield f" HINTS ({pairs})"
 
 
-def _settings(settings: Object | None) -> Iterator[Piece]:
+def _settings(settings: tree.Object | None) -> Iterator[Piece]:
     if settings is not None:
         yield " WITH "
         yield settings
 
 
-@prints(KeyField)
-def _key_field(node: KeyField) -> Iterator[Piece]:
+@prints(tree.KeyField)
+def _key_field(node: tree.KeyField) -> Iterator[Piece]:
     yield path(node.path)
     if node.type is not None:
         yield ": "
         yield node.type
 
 
-@prints(CreateDataset)
-def _dataset(node: CreateDataset) -> Iterator[Piece]:
+@prints(tree.CreateDataset)
+def _dataset(node: tree.CreateDataset) -> Iterator[Piece]:
     yield f"CREATE DATASET {_unless(node.if_not_exists)}{dotted_name(node.name)}"
     if node.type is not None:
         yield " "
@@ -181,8 +143,8 @@ def _dataset(node: CreateDataset) -> Iterator[Piece]:
         yield node.source
 
 
-@prints(CreateExternalDataset)
-def _external_dataset(node: CreateExternalDataset) -> Iterator[Piece]:
+@prints(tree.CreateExternalDataset)
+def _external_dataset(node: tree.CreateExternalDataset) -> Iterator[Piece]:
     yield f"CREATE EXTERNAL DATASET {_unless(node.if_not_exists)}{dotted_name(node.name)} "
     yield from _inline(node.type)
     yield from _adapter(node.adapter, node.options)
@@ -190,14 +152,14 @@ def _external_dataset(node: CreateExternalDataset) -> Iterator[Piece]:
     yield from _settings(node.settings)
 
 
-def _adapter(adapter: str, options: tuple[Option, ...]) -> Iterator[Piece]:
+def _adapter(adapter: str, options: tuple[tree.Option, ...]) -> Iterator[Piece]:
     yield f" USING {identifier(adapter)} ("
     yield from list_pieces(options)
     yield ")"
 
 
-@prints(IndexField)
-def _index_field(node: IndexField) -> Iterator[Piece]:
+@prints(tree.IndexField)
+def _index_field(node: tree.IndexField) -> Iterator[Piece]:
     yield path(node.path)
     if node.type is not None:
         yield ": "
@@ -205,8 +167,8 @@ def _index_field(node: IndexField) -> Iterator[Piece]:
         yield "?" if node.optional else ""
 
 
-@prints(CreateIndex)
-def _index(node: CreateIndex) -> Iterator[Piece]:
+@prints(tree.CreateIndex)
+def _index(node: tree.CreateIndex) -> Iterator[Piece]:
     yield f"CREATE INDEX {_unless(node.if_not_exists)}{identifier(node.name)} ON {dotted_name(node.dataset)} ("
     yield from list_pieces(node.fields)
     yield f") TYPE {node.kind.upper()}"
@@ -217,12 +179,12 @@ def _index(node: CreateIndex) -> Iterator[Piece]:
         yield f" CAST ({_formats(node.cast)})"
 
 
-def _formats(formats: tuple[Option, ...]) -> str:
+def _formats(formats: tuple[tree.Option, ...]) -> str:
     return "DEFAULT NULL" + "".join(f" {identifier(option.name)} {string(option.value)}" for option in formats)
 
 
-@prints(UnnestField)
-def _unnest_field(node: UnnestField) -> Iterator[Piece]:
+@prints(tree.UnnestField)
+def _unnest_field(node: tree.UnnestField) -> Iterator[Piece]:
     """In parentheses, lest its fields are taken for the index's."""
     yield f"({' '.join(f'UNNEST {path(array)}' for array in node.arrays)}"
     yield " SELECT " if node.fields[0].path else ""
@@ -230,24 +192,24 @@ def _unnest_field(node: UnnestField) -> Iterator[Piece]:
     yield ")"
 
 
-@prints(CreatePrimaryIndex)
-def _primary_index(node: CreatePrimaryIndex) -> Iterator[Piece]:
+@prints(tree.CreatePrimaryIndex)
+def _primary_index(node: tree.CreatePrimaryIndex) -> Iterator[Piece]:
     name = "" if node.name is None else f"{identifier(node.name)} "
     yield f"CREATE PRIMARY INDEX {_unless(node.if_not_exists)}{name}ON {dotted_name(node.dataset)}"
 
 
-@prints(CreateSynonym)
-def _synonym(node: CreateSynonym) -> Iterator[Piece]:
+@prints(tree.CreateSynonym)
+def _synonym(node: tree.CreateSynonym) -> Iterator[Piece]:
     yield f"CREATE SYNONYM {_unless(node.if_not_exists)}{dotted_name(node.name)} FOR {dotted_name(node.target)}"
 
 
-def _create(kind: str, node: CreateView | CreateFunction | CreateExternalFunction) -> str:
+def _create(kind: str, node: tree.CreateView | tree.CreateFunction | tree.CreateExternalFunction) -> str:
     replace = "OR REPLACE " if node.or_replace else ""
     return f"CREATE {replace}{kind} {_unless(node.if_not_exists)}{dotted_name(node.name)}"
 
 
-@prints(CreateView)
-def _view(node: CreateView) -> Iterator[Piece]:
+@prints(tree.CreateView)
+def _view(node: tree.CreateView) -> Iterator[Piece]:
     yield _create("VIEW", node)
     if node.schema is not None:
         yield node.schema
@@ -255,8 +217,8 @@ def _view(node: CreateView) -> Iterator[Piece]:
     yield node.body
 
 
-@prints(ViewSchema)
-def _view_schema(node: ViewSchema) -> Iterator[Piece]:
+@prints(tree.ViewSchema)
+def _view_schema(node: tree.ViewSchema) -> Iterator[Piece]:
     yield " "
     yield from _inline(node.type)
     yield f" {_formats(node.formats)}"
@@ -265,8 +227,8 @@ def _view_schema(node: ViewSchema) -> Iterator[Piece]:
     yield from node.foreign_keys
 
 
-@prints(ForeignKey)
-def _foreign_key(node: ForeignKey) -> Iterator[Piece]:
+@prints(tree.ForeignKey)
+def _foreign_key(node: tree.ForeignKey) -> Iterator[Piece]:
     keys = ", ".join(map(path, node.paths))
     yield f" FOREIGN KEY ({keys}) REFERENCES {dotted_name(node.references)} NOT ENFORCED"
 
@@ -275,28 +237,28 @@ def _names(parameters: tuple[str, ...] | None) -> str:
     return "(...)" if parameters is None else f"({', '.join(map(identifier, parameters))})"
 
 
-def _body(body: Expression) -> Iterator[Piece]:
+def _body(body: tree.Expression) -> Iterator[Piece]:
     yield " { "
     yield body
     yield " }"
 
 
-@prints(CreateFunction)
-def _function(node: CreateFunction) -> Iterator[Piece]:
+@prints(tree.CreateFunction)
+def _function(node: tree.CreateFunction) -> Iterator[Piece]:
     yield f"{_create('FUNCTION', node)}{_names(node.parameters)}"
     yield from _body(node.body)
 
 
-@prints(TypedParameter)
-def _typed_parameter(node: TypedParameter) -> Iterator[Piece]:
+@prints(tree.TypedParameter)
+def _typed_parameter(node: tree.TypedParameter) -> Iterator[Piece]:
     yield identifier(node.name)
     if node.type is not None:
         yield ": "
         yield node.type
 
 
-@prints(CreateExternalFunction)
-def _external_function(node: CreateExternalFunction) -> Iterator[Piece]:
+@prints(tree.CreateExternalFunction)
+def _external_function(node: tree.CreateExternalFunction) -> Iterator[Piece]:
     yield f"{_create('FUNCTION', node)}("
     if node.parameters is None:
         yield "..."
@@ -310,8 +272,8 @@ def _external_function(node: CreateExternalFunction) -> Iterator[Piece]:
     yield from _settings(node.settings)
 
 
-@prints(DeclareFunction)
-def _declare(node: DeclareFunction) -> Iterator[Piece]:
+@prints(tree.DeclareFunction)
+def _declare(node: tree.DeclareFunction) -> Iterator[Piece]:
     yield f"DECLARE FUNCTION {identifier(node.name)}{_names(node.parameters)}"
     yield from _body(node.body)
 
@@ -320,27 +282,27 @@ def _if(there: bool, /) -> str:  # noqa: FBT001 - the flag is all that is said
     return "IF EXISTS " if there else ""
 
 
-@prints(Drop)
-def _drop(node: Drop) -> Iterator[Piece]:
+@prints(tree.Drop)
+def _drop(node: tree.Drop) -> Iterator[Piece]:
     yield f"DROP {node.kind.upper()} {_if(node.if_exists)}{dotted_name(node.name)}"
 
 
-@prints(DropIndex)
-def _drop_index(node: DropIndex) -> Iterator[Piece]:
+@prints(tree.DropIndex)
+def _drop_index(node: tree.DropIndex) -> Iterator[Piece]:
     yield f"DROP INDEX {_if(node.if_exists)}{dotted_name(node.dataset)}.{identifier(node.name)}"
 
 
-@prints(DropFunction)
-def _drop_function(node: DropFunction) -> Iterator[Piece]:
+@prints(tree.DropFunction)
+def _drop_function(node: tree.DropFunction) -> Iterator[Piece]:
     *dataverse, last = node.name.parts
     library = "" if node.library is None else f"{path([*dataverse, node.library])}#"
     name = f"{library}{identifier(last)}" if library else dotted_name(node.name)
-    arity = "(...)" if node.arity == VARIADIC else f"@{node.arity}"
+    arity = "(...)" if node.arity == tree.VARIADIC else f"@{node.arity}"
     yield f"DROP FUNCTION {_if(node.if_exists)}{name}{arity}"
 
 
-@prints(Insert)
-def _insert(node: Insert) -> Iterator[Piece]:
+@prints(tree.Insert)
+def _insert(node: tree.Insert) -> Iterator[Piece]:
     yield f"{'UPSERT' if node.upsert else 'INSERT'} INTO {dotted_name(node.target)} "
     yield f"AS {identifier(node.variable)} " if node.variable is not None else ""
     yield node.source
@@ -349,8 +311,8 @@ def _insert(node: Insert) -> Iterator[Piece]:
         yield from operand(node.returning)
 
 
-@prints(Delete)
-def _delete(node: Delete) -> Iterator[Piece]:
+@prints(tree.Delete)
+def _delete(node: tree.Delete) -> Iterator[Piece]:
     yield "DELETE FROM "
     yield dotted_name(node.target)
     yield f" AS {identifier(node.variable)}" if node.variable is not None else ""
@@ -359,8 +321,8 @@ def _delete(node: Delete) -> Iterator[Piece]:
         yield from operand(node.where)
 
 
-@prints(Load)
-def _load(node: Load) -> Iterator[Piece]:
+@prints(tree.Load)
+def _load(node: tree.Load) -> Iterator[Piece]:
     yield f"LOAD DATASET {dotted_name(node.target)}"
     yield from _adapter(node.adapter, node.options)
     yield " PRE-SORTED" if node.presorted else ""
