@@ -100,13 +100,17 @@ class _ScanNumbering:
         sources: dict[str, object] = {}
         if isinstance(node, plan.Block):
             sources["sources"] = tuple(self._source(source, node) for source in node.sources)
-        rest = {name: self._each(getattr(node, name)) for name in node.__struct_fields__[1:] if name not in sources}
+        rest: dict[str, object] = {}
+        for name in node.__struct_fields__[1:]:
+            held = getattr(node, name)
+            if name not in sources and (isinstance(held, plan.PlanNode) or (type(held) is tuple and held)):
+                rest[name] = self._each(held)
         return structs.replace(node, **sources, **rest)
 
     def _each(self, held: object) -> object:
         if isinstance(held, plan.PlanNode):
             return self._changed(held)
-        return tuple(self._each(item) for item in held) if type(held) is tuple else held
+        return tuple([self._each(item) for item in held]) if type(held) is tuple else held
 
     def _scan(self, at: plan.Expression, wanted: ScanRequirement) -> plan.Scan:
         """The next number, for what is wanted."""
@@ -159,22 +163,25 @@ class _ScanNumbering:
 def runs_functions(expression: plan.Expression) -> bool:
     """Say whether `prepare_scans` may call functions to learn values of conditions: some call may have known arguments alone."""
     may_be_known = (plan.Constant, plan.ArrayOf, plan.SignOf, plan.FunctionCall)
-    return any(
-        isinstance(node, plan.FunctionCall) and node.arguments and all(isinstance(each, may_be_known) for each in node.arguments)
-        for node in walk(expression)
-    )  # fmt: skip
+    for node in walk(expression):
+        arguments = node.arguments if isinstance(node, plan.FunctionCall) else ()
+        if arguments and False not in [isinstance(each, may_be_known) for each in arguments]:
+            return True
+    return False
 
 
-def walk(node: plan.PlanNode) -> Iterator[plan.PlanNode]:
+def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
     """A node and all below it."""
     waiting: list[object] = [node]
+    found: list[plan.PlanNode] = []
     while waiting:
         held = waiting.pop()
         if isinstance(held, plan.PlanNode):
-            yield held
-            waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
+            found.append(held)
+            waiting.extend([getattr(held, name) for name in held.__struct_fields__[1:]])
         elif type(held) is tuple:
             waiting.extend(held)
+    return found
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
@@ -193,7 +200,7 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
         elif isinstance(held, plan.PlanNode) and not (
             isinstance(held, plan.FieldOf) and isinstance(held.base, plan.Local)
         ):
-            waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
+            waiting.extend([getattr(held, name) for name in held.__struct_fields__[1:]])
         if isinstance(held, plan.Group):
             found.update(slot for _, slot in held.members)
     return found

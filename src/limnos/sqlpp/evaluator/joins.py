@@ -108,7 +108,7 @@ def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
         elif isinstance(item, tuple):
             waiting.extend(item)
         if isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
-            waiting.extend(getattr(item, name) for name in item.__struct_fields__)
+            waiting.extend([getattr(item, name) for name in item.__struct_fields__])
     return frozenset(found)
 
 
