@@ -109,3 +109,14 @@ def paths_in(page: Path) -> list[str]:
 
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "").replace("++", "pp")).strip("-")
+
+
+def missing_classes(glossary: Path, package: Path) -> list[str]:
+    """Classes that the glossary names behind its words and that no module of the package defines."""
+    named = re.findall(r"\(`([A-Z]\w+)`\) \|", glossary.read_text(encoding="utf-8"))
+    defined = {
+        name
+        for module in package.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    return [name for name in named if name not in defined]

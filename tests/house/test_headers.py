@@ -69,8 +69,8 @@ def test_every_cited_rule_stands_in_the_protocol() -> None:
 
 def test_vocabulary_has_a_worked_example_each() -> None:
     """Each word that the code uses for the protocol is explained there, with an example."""
-    words = ("scene", "cold", "chain", "zone", "permit", "batch", "gate")
-    told = dict(re.findall(r"^### (\w+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
+    words = ("request view", "cache miss", "ancestors", "zone", "permit", "batch", "freshness gate")
+    told = dict(re.findall(r"^### ([\w ]+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
 
     assert set(words) <= set(told)
     assert [word for word in words if "Example:" not in told[word]] == []

@@ -134,3 +134,19 @@ def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
     )
 
     assert pages.paths_in(page) == ["gone/file.py", "store/schema/"]
+
+
+def test_classes_of_the_glossary_exist() -> None:
+    """Each class that stands behind a word of the glossary is one of the package."""
+    assert pages.missing_classes(DOCS / "reference" / "glossary.md", DOCS.parent / "src" / "limnos") == []
+
+
+def test_missing_class_of_the_glossary_is_seen(tmp_path: Path) -> None:
+    """A class that no module defines is reported; a setting or a table in code style is not."""
+    docs = folder(
+        tmp_path / "docs", glossary="| view (`Seen`) | X. | x |\n| gate (`Gate`) | Y (`view.bytes_max`). | y |\n"
+    )
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "gate.py").write_text("class Gate:\n    pass\n", encoding="utf-8")
+
+    assert pages.missing_classes(docs / "glossary.md", tmp_path / "src") == ["Seen"]
