@@ -22,7 +22,7 @@ from limnos.model.records import NODE_RECORDS, Record, RoleRecord
 HOME = Path(__file__).parent / "fixtures" / "records" / "v1.0"
 EXPECTED = cast("dict[str, dict[str, dict[str, object]]]", json.loads((HOME / "expected.json").read_text("utf-8")))
 DECODERS: dict[str, Callable[[bytes], Record]] = {
-    kind.__name__: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
+    kind.MESSAGE.DESCRIPTOR.name: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
 }
 
 

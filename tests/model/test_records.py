@@ -188,7 +188,7 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
     """The refusal names the kind, the version found, the version known and what to do."""
     newer = other_version(("version", 1, 11))
     data = records.encode(record) + newer(version={"major_version": 2, "minor_version": 3}).SerializeToString()
-    kind = re.sub(r"(?<!^)([A-Z])", r" \1", type(record).__name__.removesuffix("Record")).lower()
+    kind = re.sub(r"(?<!^)([A-Z])", r" \1", type(record).MESSAGE.DESCRIPTOR.name.removesuffix("Record")).lower()
 
     with pytest.raises(UnreadableRecord) as caught:
         DECODERS[type(record)](data)
@@ -235,6 +235,8 @@ def test_records_py_reads_every_field_that_the_definitions_have() -> None:
         name: {field.name for field in message.fields} - {"version"}
         for name, message in records_pb2.DESCRIPTOR.message_types_by_name.items()
     }
-    value_fields = {kind.__name__: {each.name for each in fields(kind)} - {"unknown"} for kind in DECODERS}
+    value_fields = {
+        kind.MESSAGE.DESCRIPTOR.name: {each.name for each in fields(kind)} - {"unknown"} for kind in DECODERS
+    }
 
     assert value_fields == message_fields

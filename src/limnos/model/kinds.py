@@ -20,10 +20,10 @@ class ZoneKind(Enum):
 
 
 class KindGroup(Enum):
-    """What kind of thing it is in the house of names.
+    """How objects of a kind are named and owned.
 
-    A container holds nodes. A leaf lies in a namespace. What is apart lies in the metalake, beside the tree, and can be
-    owned like a leaf. A part has no row of its own. A principal is whom rights are given to; a credential shows who asks.
+    A container holds other nodes. A leaf lies in a namespace. An apart object lies in the metalake, beside the tree, and has
+    an owner like a leaf. A part has no row of its own. Rights are given to principals; a credential proves who asks.
     """
 
     CONTAINER = "container"
