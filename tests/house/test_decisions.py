@@ -20,7 +20,7 @@ DECIDING = (
     "judge",
     "bindings_of",
 )
-"""Methods of a scene that decide, wherever they are named."""
+"""Methods of a request view that decide, wherever they are named."""
 DECIDING_CALLED = ("look_up", "permit")
 """The same; other objects have a method or a field of the name, which is no decision."""
 NO_DECISION = ("ctx.look_up",)

@@ -11,6 +11,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.tables import table_drop, table_exists, table_load, table_move
 from limnos.services.storage.purges import PURGE
+from limnos.view.freshness_gate import COLD_READS
 from tests.inprocess import MAIN
 from tests.services.conftest import ServiceDesk
 
@@ -52,6 +53,16 @@ def test_moving_keeps_the_table(home: ServiceDesk) -> None:
     with pytest.raises(NotFound):
         home.run(home.ctx().read(MAIN, lambda request_view: table_exists(request_view, ("a",), "t")))
     home.table("a", "t")
+
+
+def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
+    """The old and the new name are read together when neither is known."""
+    move(home, "a.t", "a.u")
+    before = COLD_READS[()]
+
+    move(home, "a.u", "a.v")
+
+    assert COLD_READS[()] - before == 1
 
 
 def test_moving_onto_another(home: ServiceDesk) -> None:

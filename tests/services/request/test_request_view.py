@@ -8,12 +8,15 @@ import pytest
 
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound, PermissionDenied
-from limnos.model.kinds import Kind
+from limnos.model.kinds import GENERIC_PROVIDER, SHARED_SPACE, Kind
 from limnos.model.privileges import Privilege
+from limnos.services.catalog.catalogs import catalog_alter, catalog_drop, catalog_enable
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_view import RequestScope, RequestView
-from tests.inprocess import LAKE, MAIN, Node
+from limnos.services.request.table_formats import format_of
+from tests.inprocess import LAKE, MAIN, Node, add_catalog
 from tests.services.conftest import ServiceDesk
 
 
@@ -101,3 +104,40 @@ def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
         read(desk, MAIN, permit, user="ana")
     with pytest.raises(PermissionDenied):
         read(desk, MAIN, lambda s: s.permit("command"))
+
+
+def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
+    """What follows from a catalog is computed once for each of its states; a change holds from the next request on, on every node."""
+    other = Node(desk.lab.open())
+    before = [read(desk, MAIN, lambda s: s.traits, node=node) for node in (desk.node, desk.node, other)]
+    desk.namespace("a")  # a change in the catalog, not of it
+
+    same = read(desk, MAIN, lambda s: s.traits)
+    desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=PropertyEdits(sets={"team": "blue"})))
+    after = [read(desk, MAIN, lambda s: s.traits, node=node) for node in (desk.node, other)]
+
+    assert same is before[0] is before[1]
+    assert [each.record.properties.get("team") for each in (*before, *after)] == [None, None, None, "blue", "blue"]
+
+
+def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
+    """A catalog of another provider under the same name has its own name spaces and format; who saw the first sees the second."""
+    first = read(desk, MAIN, lambda s: (s.space(Kind.VIEW), format_of(s), s.zone))
+
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
+    desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
+    desk.run(add_catalog(desk.ctx(), "main", provider=GENERIC_PROVIDER))
+    second = read(desk, MAIN, lambda s: (s.space(Kind.VIEW), format_of(s), s.zone))
+
+    assert (first[:2], second[:2]) == (("table", "iceberg"), (SHARED_SPACE, "lance"))
+    assert first[2] != second[2]
+
+
+def test_without_a_catalog_there_are_no_traits(desk: ServiceDesk) -> None:
+    """A scope that names no catalog, and one whose catalog is missing, say so where something of a catalog is asked for."""
+    for scope in (RequestScope(LAKE), RequestScope(LAKE, "mair")):
+        with pytest.raises(NotFound):
+            read(desk, scope, lambda s: s.traits)
+        with pytest.raises(NotFound):
+            read(desk, scope, lambda s: s.space(Kind.TABLE))
+        assert read(desk, RequestScope(LAKE), lambda s: s.space(Kind.TAG)) == "tag"

@@ -81,6 +81,13 @@ def test_what_rests_on_more_than_its_text_is_not_kept(
     assert kept.queries.values() == []
 
 
+def test_definitions_are_not_kept(shared: DriverNode, kept: PreparedStatements) -> None:
+    """A statement that makes something comes once, and may hold a secret."""
+    rows(shared, "create type a.T as { x: string }")
+
+    assert (len(kept.parsed), len(kept.queries)) == (0, 0)
+
+
 def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
     """A view with another text gives another result for the same statement."""
     rows(shared, "create view a.w as select value 41")

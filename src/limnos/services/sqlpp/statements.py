@@ -81,7 +81,10 @@ def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
     found = kept.get(text)
     if found is None:
         found = parse(text)
-        kept.put(text, found)
+        if False not in [
+            statement_kind_of(each.statement).reads for each in found
+        ]:  # others may hold secrets, and come once
+            kept.put(text, found)
     return found
 
 
