@@ -5,10 +5,17 @@ May import the demo. It needs the extras `server`, `spark` and `demo`.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 from examples.demo.run import main
 
 if __name__ == "__main__":
-    sys.exit(main(Path(*(sys.argv[1:2] or ["demo-out"]))))
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.demo", description="Run the demonstration on real flight data."
+    )
+    parser.add_argument(
+        "directory", nargs="?", type=Path, default=Path("demo-out"), help="Where the demo keeps everything."
+    )
+    sys.exit(main(parser.parse_args().directory))
