@@ -1,8 +1,8 @@
-"""Pipelines on Spark: declared in a file or in Python, published all or nothing.
+"""Pipelines on Spark, declared in a file or in Python. A run publishes all of its tables or none.
 
-Job: what a pipeline says (`declaration`), how it is read, checked and planned, and how it runs: each step on a branch
-of its table, all of them published by one commit (decision record 0039). It talks to a server by its protocols only and
-must not import the server's rooms; Spark is in `engine`.
+Job: the declaration (`declaration`), its reading, checks and plan, and the run. Each step writes a branch of its table,
+and one commit publishes all branches (decision record 0039). The package reaches the server through its protocols only.
+It must not import the server's rooms. Only `engine` imports Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What the snapshots of a published table say of the runs that made them.
+"""Checkpoints of pipelines, kept in the summaries of a published table's snapshots.
 
-Job: read marks from a table's metadata, the newest first. May import `client`'s types. It must not know pipelines nor Spark.
+Job: read a checkpoint from a table's metadata, newest snapshot first. May import `client`'s types. It must not know
+pipelines nor Spark.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from limnos.client.values import Json
 
 INPUTS = "limnos.inputs"
-"""JSON: table or view -> snapshot that was read, or what its definition was. In the summary of what a step wrote."""
+"""Summary key: JSON that maps each table or view to the snapshot that was read, or to the view's definition."""
 RUN = "limnos.run"
-"""The run that made it."""
+"""Summary key: the id of the run that wrote the snapshot."""
 _NO_SNAPSHOT = -1
-"""How older metadata says that a table has no snapshot."""
+"""How older metadata says that a table has no snapshot: `current-snapshot-id` is -1."""
 
 
 class _CheckpointSnapshot(msgspec.Struct, rename="kebab"):
@@ -30,24 +31,28 @@ class _CheckpointSnapshot(msgspec.Struct, rename="kebab"):
 
 
 class _CheckpointMetadata(msgspec.Struct, rename="kebab"):
-    """What of a table's metadata is looked at here."""
+    """The part of a table's metadata that checkpoints need."""
 
     current_snapshot_id: int | None = None
     snapshots: list[_CheckpointSnapshot] = []
 
 
 def head_of(found: Json | None) -> int | None:
-    """The newest snapshot of `main`."""
+    """Return the id of the newest snapshot of `main`, or None for an empty table."""
     head = _metadata(found).current_snapshot_id
     return None if head == _NO_SNAPSHOT else head
 
 
 def mark_of(found: Json | None, key: str) -> str | None:
-    """A mark in the newest summary that has it, from the head of `main` back as far as snapshots are kept."""
+    """Return the value of the summary key `key` from the newest snapshot that has it.
+
+    The search goes from the head of `main` through its ancestors, as far as snapshots are kept. Returns None if no
+    snapshot has the key.
+    """
     metadata = _metadata(found)
     known = {one.snapshot_id: one for one in metadata.snapshots}
     at = known.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
-    while at is not None:  # maintenance lays snapshots on top; each is looked at once
+    while at is not None:  # maintenance adds snapshots after a run's; each snapshot is visited once
         if key in at.summary:
             return at.summary[key]
         at = known.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
@@ -55,9 +60,9 @@ def mark_of(found: Json | None, key: str) -> str | None:
 
 
 def inputs_of(told: str | None) -> Mapping[str, int | str | None] | None:
-    """Read a mark of inputs; None where it is nothing that a step writes.
+    """Parse the value of `INPUTS`. Returns None if it is not JSON of the form that a step writes.
 
-    Whoever may write a table may write this, too (decision record 0056), so nothing rests on its form.
+    Anyone who may write the table may write this value (decision record 0056), so its form is not trusted.
     """
     try:
         found = json.loads(told or "")

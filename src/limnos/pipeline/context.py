@@ -1,7 +1,7 @@
-"""What a step is carried out in: its run, what is pinned, what earlier steps of the run have made.
+"""The context of a step: its run, pinned inputs, and outputs of earlier steps.
 
-Job: the value that whoever runs a pipeline gives to the engine with each step. May import this room's values; it must
-not know of Spark nor of servers.
+Job: the value that a runner passes to the engine with each step. May import this room's values; it must not know of
+Spark nor of servers.
 """
 
 from __future__ import annotations
@@ -15,46 +15,52 @@ from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 from limnos.pipeline.outcomes import ReadPin, StepBranch
 
 BRANCH_DIGITS = 12
-"""So much of a run's id stands in its branches' names."""
+"""Number of hexadecimal digits of a run's id in the names of its branches."""
 MADE_BY = "limnos.made-by"
-"""Property of a table that a run made: the beginning of its branches' names."""
+"""Property of a table that a run created. Its value is the prefix of the run's branch names, without the last `_`."""
 TRIES_MAX = 1000
-"""More than an attempt tries a step, and more than a run has attempts."""
+"""Upper bound of the tries of a step in one attempt, and of the attempts of a run. `branch_name` relies on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """Everything beside the step that carrying it out depends on."""
+    """The inputs of a step's execution other than the step itself."""
 
     pipeline: Pipeline
     directory: Path
-    """Where the pipeline's file lies: paths of its sources begin there."""
+    """Directory of the pipeline's file. Relative paths of sources start there."""
     run: str
     at: datetime
-    """When the run began; a resumed one keeps it."""
+    """When the run began. A resumed run keeps this time."""
     attempt: int
     branch: str
-    """Name of the branch to write, which nobody has written before."""
+    """Name of the branch to write. No earlier attempt has written to it."""
     parameters: Mapping[str, Scalar]
     pins: Mapping[Parts, ReadPin]
-    """Of every table that is read and that no step of this run makes."""
+    """Pins of all tables that are read and that no step of this run makes."""
     sources: Mapping[str, ReadPin]
-    """What steps of this run have read of sources that are no tables."""
+    """Pins of sources that are no tables, as earlier steps of this run read them."""
     made: Mapping[Parts, StepBranch]
-    """Of every step that is done."""
+    """Branches of the steps that are done, by table."""
     there: frozenset[Parts]
-    """Output tables, and namespaces of outputs, that were there when the run began: one that is gone is not made anew."""
+    """Output tables and their namespaces that existed when the run began.
+
+    The engine does not create one again that is gone.
+    """
     full: bool
-    """Incremental steps take the whole."""
+    """Incremental steps read all of their input."""
     check: Callable[[], None]
-    """To be called between two pieces of work: raises when the run is stopped."""
+    """The engine calls this between two pieces of work. It raises RunStopped when the run must stop."""
 
 
 def branches_prefix(run: str) -> str:
-    """With what the names of all branches of a run begin."""
+    """Return the prefix of the names of all branches of a run: `run_`, 12 digits of its id, `_`."""
     return f"run_{run.replace('-', '')[:BRANCH_DIGITS]}_"
 
 
 def branch_name(run: str, attempt: int, *, again: int = 0) -> str:
-    """The branch that an attempt writes; a further try within it has another, as the one before may still write."""
+    """Return the name of the branch that an attempt writes.
+
+    A further try within the attempt (`again` > 0) gets another name, because the try before may still be writing.
+    """
     return f"{branches_prefix(run)}{attempt if not again else attempt * TRIES_MAX + again}"

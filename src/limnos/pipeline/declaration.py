@@ -1,8 +1,8 @@
-"""What a pipeline is when it is written down: sources, steps, how each step writes, and what must hold of its rows.
+"""The declaration of a pipeline: sources, steps, write modes and expectations.
 
-Job: frozen values that a file (YAML) and Python's decorators both come to, so that checking, planning and running know
-one form. May import the standard library and `names` only; it must not know of Spark, of servers, nor of how a
-declaration is spelled. A value knows where it was written (`at`), which takes no part in comparison.
+Job: the frozen values that YAML files and Python decorators are both read into, so that checks, plans and runs know one
+form. May import the standard library and `names` only; it must not know of Spark, of servers, nor of how a declaration
+is written. Each value has its position (`at`), which comparisons ignore.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import NamedTuple
 
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]
-"""Parts of a name; a table's begin with its catalog."""
+"""Parts of a name. A table's first part is its catalog."""
 
 
 class SourcePosition(NamedTuple):
-    """Where something is written: file, and line and column counted from one; of Python, the function's first line."""
+    """Position in a source file; line and column count from one. For Python it is the function's first line."""
 
     file: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        """As editors and terminals open it."""
+        """Return `file:line:column`, which editors and terminals open."""
         return f"{self.file}:{self.line}:{self.column}"
 
 
 class ParameterType(Enum):
-    """Types of a parameter, by their word in the file."""
+    """Types of a parameter. The values are the words of the file."""
 
     STRING = "string"
     INT = "int"
@@ -42,29 +42,32 @@ class ParameterType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A value that a run is given; SQL takes it as Spark's named parameter `:name`, never as pasted text."""
+    """A parameter of the pipeline.
+
+    SQL uses it as Spark's named parameter `:name`; its text is never pasted into a query.
+    """
 
     name: str
     type: ParameterType
     default: Scalar = None
-    """None: it must be given."""
+    """None: the parameter is required."""
     comment: str | None = None
     at: SourcePosition | None = field(default=None, compare=False)
 
 
 class MalformedRowPolicy(Enum):
-    """What becomes of a row that a file's format or schema does not take."""
+    """How a step treats a row that does not fit the file's format or schema."""
 
     FAIL = "fail"
     KEEP = "keep"
-    """Into `<table>__malformed`, with its text and file."""
+    """Write the row's text and file to `<table>__malformed`."""
     COUNT = "count"
-    """Left out, and told how many."""
+    """Leave the row out and count it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Files by URL and pattern. `schema` is Spark's column list; None: inferred at the first run, then pinned."""
+    """Files by URL and pattern. `schema` is Spark's column list; None: the first run infers the schema and keeps it."""
 
     path: str
     format: str
@@ -83,7 +86,7 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdbc:
-    """A table or a query of a database. The password comes from an environment variable, never from the file."""
+    """A table or a query of a database. The password is read from an environment variable, never from the file."""
 
     url: str
     table: str | None = None
@@ -97,17 +100,17 @@ class Jdbc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSource:
-    """A function that yields Arrow batches, or that takes `spark` and returns a DataFrame: `module:function`."""
+    """A function `module:function` that yields Arrow batches, or that takes `spark` and returns a DataFrame."""
 
     function: str
     schema: str | None = None
-    """Spark's column list; needed where batches are yielded."""
+    """Spark's column list. Required if the function yields batches."""
     callable: Callable[..., object] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What is new since the last run, by Structured Streaming with `availableNow`; files, an Iceberg table or Kafka."""
+    """New data since the last run, by Structured Streaming (`availableNow`), from files, an Iceberg table or Kafka."""
 
     files: Files | None = None
     table: Parts | None = None
@@ -119,7 +122,7 @@ SourceKind = Files | TableSource | Jdbc | PythonSource | Stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredSource:
-    """Something to read, under a name of one part by which steps speak of it."""
+    """A named source. Steps refer to it by this name, which has one part."""
 
     name: str
     kind: SourceKind
@@ -128,38 +131,38 @@ class DeclaredSource:
 
 
 class WriteMode(Enum):
-    """How a step's rows come into its table."""
+    """Write modes of a step."""
 
     REPLACE = "replace"
     APPEND = "append"
     MERGE = "merge"
     PARTITIONS = "partitions"
-    """The partitions that the rows fall into are replaced."""
+    """Replace the partitions that the rows fall into."""
     HISTORY = "history"
-    """Slowly changing dimension of type 2: a row per state of a key, with the times it held."""
+    """Slowly changing dimension of type 2: one row per state of a key, with the period in which it was valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteDeclaration:
-    """How a step writes. `keys` are needed by `merge` and `history`."""
+    """Write mode of a step and its settings. `merge` and `history` require `keys`."""
 
     mode: WriteMode = WriteMode.REPLACE
     keys: tuple[str, ...] = ()
     delete_when: str | None = None
-    """merge: SQL condition over the source's row; rows of the target with its key are deleted."""
+    """merge: SQL condition on the source's row. If it holds, the target's row with the same key is deleted."""
     delete_missing: bool = False
-    """merge and history: keys that the source lacks are deleted, or closed. Takes the whole source, never an increment."""
+    """merge and history: delete, or close, keys that the source lacks. The step then reads all of the source."""
     valid_from: str = "valid_from"
     valid_to: str = "valid_to"
     current: str = "is_current"
     as_of: str | None = None
-    """history: SQL expression of the time from which the source's row holds; None: the run's time."""
+    """history: SQL expression for the time from which the source's row is valid; None: the run's time."""
     tracked: tuple[str, ...] = ()
-    """history: columns whose change makes a new row; none named: all but the keys."""
+    """history: columns whose change starts a new row. Empty: all columns except the keys."""
 
 
 class ExpectationAction(Enum):
-    """What becomes of a broken expectation."""
+    """What happens to rows, or to the run, when an expectation is broken."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -168,7 +171,7 @@ class ExpectationAction(Enum):
 
 
 class RuleKind(Enum):
-    """What an expectation is about. ROW is counted in the write itself; the others are asked of the written table."""
+    """Kinds of expectations. ROW is counted during the write; the others are queries on the written table."""
 
     ROW = "row"
     UNIQUE = "unique"
@@ -179,38 +182,38 @@ class RuleKind(Enum):
     NO_FEWER_ROWS = "no_fewer_rows"
     EMPTY = "empty"
     KEY = "key"
-    """Made by the product for `merge` and `history`: no NULL and no duplicate among the source's keys."""
+    """Added automatically for `merge` and `history`: the source's keys are unique and not NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One expectation of a step's table. Which fields say something depends on `kind`."""
+    """One expectation of a step's table. `kind` decides which fields are used."""
 
     name: str
     kind: RuleKind
     action: ExpectationAction = ExpectationAction.FAIL
-    """DROP and QUARANTINE are of row rules only."""
+    """DROP and QUARANTINE are allowed for ROW only."""
     tolerated: float = 0.0
-    """Share of the rows that may break it, from 0 to 1."""
+    """Share of the rows that may break the rule, from 0 to 1."""
     condition: str | None = None
-    """ROW: SQL condition that holds for a good row; one that is NULL is broken."""
+    """ROW: SQL condition that a good row satisfies. NULL counts as broken."""
     columns: tuple[str, ...] = ()
-    """UNIQUE, NOT_NULL, REFERENCES, KEY; FRESH: the one with the time."""
+    """UNIQUE, NOT_NULL, REFERENCES, KEY: the columns. FRESH: the column with the time."""
     table: Parts | None = None
-    """REFERENCES: the other table."""
+    """REFERENCES: the referenced table."""
     table_columns: tuple[str, ...] = ()
     rows_min: int | None = None
     rows_max: int | None = None
     within_s: int | None = None
-    """FRESH: the newest value is at most so many seconds before the run's start."""
+    """FRESH: the newest value is at most this many seconds older than the run's start."""
     query: str | None = None
-    """EMPTY: a query that must return no row."""
+    """EMPTY: a query that must return no rows."""
     at: SourcePosition | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredColumn:
-    """What is declared of one column beyond the query: comment, and that its NULLs are refused."""
+    """Declared settings of one column: its comment, and whether NULLs are refused."""
 
     name: str
     comment: str | None = None
@@ -218,7 +221,7 @@ class DeclaredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedChanges:
-    """Changes of the table's schema that lose something, allowed by name."""
+    """Changes that lose data of the table's schema, allowed by column name."""
 
     drop: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
@@ -226,18 +229,18 @@ class AllowedChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sql:
-    """A query in Spark's SQL. A name of one part is a source or a CTE; longer ones are tables."""
+    """A query in Spark's SQL. A name with one part is a source or a CTE; longer names are tables."""
 
     text: str
     at: SourcePosition | None = field(default=None, compare=False)
-    """Where the text's first character stands."""
+    """Position of the text's first character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonStep:
     """A function from DataFrames (and parameters) to a DataFrame.
 
-    `inputs` says for each argument what it is given: a source's name, or a table's parts.
+    `inputs` maps each argument to a source's name or to a table's parts.
     """
 
     function: str
@@ -247,7 +250,7 @@ class PythonStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A source taken as it is."""
+    """A source copied without changes."""
 
     source: str
 
@@ -257,15 +260,18 @@ StepBody = Sql | PythonStep | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDeclaration:
-    """What makes one table. Its name is the table's path below the pipeline's catalog: `curated.nyc.delays`."""
+    """A step: the table that it makes and how.
+
+    Its name is the table's path below the pipeline's catalog, `curated.nyc.delays`.
+    """
 
     table: Parts
-    """Catalog first."""
+    """The table's path, catalog first."""
     body: StepBody
     write: WriteDeclaration = field(default_factory=WriteDeclaration)
     incremental: bool = False
     partition: tuple[str, ...] = ()
-    """Iceberg's transforms as SQL writes them: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
+    """Iceberg's partition transforms as SQL writes them: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[DeclaredColumn, ...] = ()
@@ -273,26 +279,26 @@ class StepDeclaration:
     allowed: AllowedChanges = field(default_factory=AllowedChanges)
     expectations: tuple[Expectation, ...] = ()
     after: tuple[Parts, ...] = ()
-    """Steps that must be done before, though nothing of them is read."""
+    """Steps that must be done first although this step reads nothing of them."""
     at: SourcePosition | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
-        """The table below its catalog, dots between the parts: how commands and runs speak of the step."""
+        """The table's path below its catalog, joined by dots. Commands and runs use it as the step's name."""
         return ".".join(self.table[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A whole declaration. All its tables lie in one catalog, because one commit publishes them."""
+    """A pipeline. All of its tables are in one catalog, because one commit publishes them."""
 
     name: str
     catalog: str
     steps: tuple[StepDeclaration, ...]
-    """In the order written; the order of running is `graph`'s."""
+    """Steps in the order of the file. `graph` computes the order of execution."""
     sources: tuple[DeclaredSource, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     comment: str | None = None
     python_files: tuple[str, ...] = ()
-    """Files shipped to executors."""
+    """Files that are shipped to the executors."""
     at: SourcePosition | None = field(default=None, compare=False)

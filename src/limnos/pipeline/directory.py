@@ -1,8 +1,8 @@
-"""What lies beside a pipeline's file: texts of SQL and Python modules.
+"""Files beside a pipeline's file: SQL texts and Python modules.
 
-Job: texts and code that a declaration names, taken from the directory of its file. They must lie inside that directory,
-so that a pipeline is whole where its directory is. May import the standard library only; it must
-not know what the texts are for. Raises `ValueError` with words for the caller, who knows the place.
+Job: read the files that a declaration names. They must be inside the directory of the pipeline's file, so that the
+directory is complete by itself. May import the standard library only; it must not know what the texts are for. Raises
+`ValueError` with a message for the user; the caller adds the position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ TEXT_BYTES_MAX = 1_000_000
 
 
 def files_are_missing(written: str, *, directory: Path) -> bool:
-    """Whether a path of files means nothing that is there now. URLs, and patterns that only Spark knows, are not looked at."""
+    """Return whether a path or pattern of local files matches nothing.
+
+    Returns False for URLs and for patterns that only Spark understands (`{}`, `[]`, backslash), because they are not
+    checked.
+    """
     if _URL.match(written) or set("{}[]\\") & set(written):
         return False
     path = Path(written)
@@ -30,7 +34,7 @@ def files_are_missing(written: str, *, directory: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FunctionArgument:
-    """An argument of a function."""
+    """An argument of a Python function."""
 
     name: str
     required: bool
@@ -43,7 +47,7 @@ class PipelineDirectory:
     directory: Path
 
     def inside(self, written: str) -> Path:
-        """A file or directory inside the directory. Raises ValueError: outside, or not there."""
+        """Resolve a path inside the directory. Raises ValueError if it is outside, absolute, a URL or missing."""
         path = Path(written)
         if path.is_absolute() or _URL.match(written):
             raise ValueError(f"'{written}' is not inside the pipeline's directory: write a path relative to its file")
@@ -55,7 +59,10 @@ class PipelineDirectory:
         return found
 
     def text(self, written: str) -> str:
-        """The text of a file inside the directory. Raises ValueError."""
+        """Read a UTF-8 file inside the directory.
+
+        Raises ValueError if it is outside or missing, too large (`TEXT_BYTES_MAX`) or not UTF-8.
+        """
         path = self.inside(written)
         try:
             if path.stat().st_size > TEXT_BYTES_MAX:
@@ -67,9 +74,9 @@ class PipelineDirectory:
             raise ValueError(f"'{written}' can't be read: {error.strerror}") from None
 
     def module(self, name: str) -> Path | None:
-        """The file or package of a Python module inside the directory; None: one that is installed.
+        """Find the file of a Python module inside the directory; returns None for an installed module.
 
-        Raises ValueError where there is neither. Nothing is imported.
+        Raises ValueError if there is neither. Nothing is imported.
         """
         base = self.directory.joinpath(*name.split("."))
         for found in (base.with_suffix(".py"), base / "__init__.py"):
@@ -84,16 +91,20 @@ class PipelineDirectory:
         )
 
     def shipped(self, name: str) -> str | None:
-        """What of a module goes to executors, relative to the directory: its file, or the package that it is in."""
+        """Return the part of a module that is shipped to executors: its file or its top-level package.
+
+        The path is relative to the directory. Returns None for an installed module.
+        """
         found = self.module(name)
         if found is None:
             return None
         return found.relative_to(self.directory).parts[0]
 
     def arguments(self, function: str) -> tuple[FunctionArgument, ...] | None:
-        """The arguments of `module:name`, read from the module's text; None: it is installed, not here.
+        """Return the arguments of `module:name`, read from the module's source.
 
-        Raises ValueError: no such module or function, or a text that is not Python. Nothing is imported.
+        Returns None if the module is installed, or if a call or an import defines the function. Nothing is imported.
+        Raises ValueError if the module or function is missing, or the source is not Python.
         """
         module, _, name = function.partition(":")
         path = self.module(module)
@@ -112,7 +123,7 @@ def _arguments(tree: ast.Module, name: str, *, module: str) -> tuple[FunctionArg
     found = next((node for node in reversed(known) if node.name == name), None)
     if found is None:
         if any(name in _bound_names(node) for node in tree.body):
-            return None  # made by a call or an import: only running it would tell
+            return None  # defined by a call or an import: only running it would show its arguments
         near = difflib.get_close_matches(name, [node.name for node in known], n=1)
         raise ValueError(f"{module} has no function '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
     taken = found.args
@@ -126,7 +137,7 @@ def _arguments(tree: ast.Module, name: str, *, module: str) -> tuple[FunctionArg
 
 
 def _bound_names(node: ast.stmt) -> frozenset[str]:
-    """Names that a statement of a module binds by assignment or import."""
+    """Return the names that a statement binds by assignment or import."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return frozenset(alias.asname or alias.name for alias in node.names)
     return frozenset(

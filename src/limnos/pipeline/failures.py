@@ -1,6 +1,6 @@
-"""How a step can fail, told by the engine to whoever runs the pipeline.
+"""Errors of a step, which the engine raises to the runner.
 
-Job: one exception per thing to do about it. May import this room's values; it must not know of Spark nor of servers.
+Job: one exception for each different reaction. May import this room's values; it must not know of Spark nor of servers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from limnos.pipeline.outcomes import ExpectationFinding, StepOutcome
 
 
 class StepError(Exception):
-    """A step that came to no outcome. `message` is for people, without Spark's stack."""
+    """A step failed without an outcome. `message` is for people and has no Spark stack trace."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -19,11 +19,11 @@ class StepError(Exception):
 
 
 class StepFailed(StepError):
-    """Its SQL, its function, its source or its table: running it again as it is fails again."""
+    """The step's SQL, function, source or table is wrong. Running it again unchanged fails again."""
 
 
 class OutputGone(StepFailed):
-    """A table that it writes or reads was dropped or renamed during the run, or its namespace was."""
+    """A table that the step writes or reads, or its namespace, was dropped or renamed during the run."""
 
 
 class StepDenied(StepError):
@@ -31,11 +31,14 @@ class StepDenied(StepError):
 
 
 class StepAway(StepError):
-    """The server could not be reached, an answer was lost, or held rows with their executors: to be run again on a branch of its own."""
+    """The server was unreachable, an answer was lost, or executors with staged rows were lost.
+
+    Run it again on another branch.
+    """
 
 
 class DataBroken(StepError):
-    """What it wrote breaks an expectation. The outcome is whole, and is not published."""
+    """The written rows break an expectation. The outcome is complete and must not be published."""
 
     def __init__(self, message: str, *, outcome: StepOutcome, broken: Sequence[ExpectationFinding]) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""A pipeline's file becomes a declaration: YAML by its keys, Python by what it declares.
+"""Reads a pipeline's file, YAML or Python, into a declaration.
 
-Job: `load`, and the JSON Schema of the file. May import this room's values, `keys` and `yaml`; it must not know of Spark
-nor of servers. Every error has its file, line and column.
+Job: `load`, and the JSON Schema of the file. May import this room's values, `keys` and `yaml`; it must not know of
+Spark nor of servers. Each error has its file, line and column.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load(path: str | Path) -> Pipeline:
-    """Read a pipeline from its file. Raises InvalidPipeline with everything that is wrong with it."""
+    """Read a pipeline from its file. Raises InvalidPipeline with all problems of the file."""
     path = Path(path)
     if path.suffix in {".yaml", ".yml"}:
         return read(_text(path), file=str(path), directory=path.parent)
@@ -34,7 +34,7 @@ def load(path: str | Path) -> Pipeline:
 
 
 def read(text: str, *, file: str, directory: Path) -> Pipeline:
-    """Read a declaration from text, as if it stood in `file`; paths are taken from `directory`."""
+    """Read a declaration from text. `file` is used in positions; relative paths start at `directory`."""
     notes = ProblemNotes(PipelineDirectory(directory))
     pipeline = None
     with contextlib.suppress(InvalidNode):
@@ -45,7 +45,7 @@ def read(text: str, *, file: str, directory: Path) -> Pipeline:
 
 
 def schema() -> Schema:
-    """The file's JSON Schema, made from its keys."""
+    """Build the file's JSON Schema from the definitions of its keys."""
     return {
         "$schema": SCHEMA_URL,
         "title": "A pipeline of Limnos",
@@ -55,12 +55,12 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """The committed schema, as it is printed."""
+    """Return the committed schema as text."""
     return importlib.resources.files("limnos.pipeline").joinpath("schema.json").read_text(encoding="utf-8")
 
 
 def build_schema_text() -> str:
-    """What the committed schema must be."""
+    """Build the text that the committed schema must have."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 

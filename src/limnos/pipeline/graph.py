@@ -1,7 +1,7 @@
-"""The order in which a pipeline's steps run: what must be done before what, in levels.
+"""The order of a pipeline's steps, as levels.
 
-Job: one pure function from a declaration, and the tables that each step reads, to levels of steps that may run at the
-same time. May import `names`, `declaration` and `problems`; how a query's tables are found is the engine's business.
+Job: compute levels of steps that may run at the same time, from a declaration and the tables that each step reads. May
+import `names`, `declaration` and `problems`; the engine finds the tables of a query.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
 
 Needs = dict[Parts, frozenset[Parts]]
-"""Table of a step -> tables of the steps that must be done before."""
+"""Table of a step -> tables of the steps that must be done first."""
 
 
 def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[StepDeclaration, ...], ...]:
-    """Levels of steps: each step's needs lie in earlier levels, and within a level steps stand as they were written.
+    """Return levels of steps: a step's needs are in earlier levels. Within a level, steps keep the order of the file.
 
-    `reads` has for each step's name the tables it reads, catalog first; tables that no step makes are no needs. Raises
-    InvalidPipeline: two steps make one table, a table of another catalog, `after` names no step, steps in a circle.
+    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step makes are not needs.
+    Raises InvalidPipeline if two steps make one table, a table is in another catalog, `after` names no step, or steps
+    form a cycle.
     """
     problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
     if problems:
@@ -29,7 +30,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
-    """Which steps must be done before each step: those that make what it reads, and those named in `after`."""
+    """Return which steps each step needs: those that make its inputs, and those named in `after`."""
     made = {step.table for step in pipeline.steps}
     return {
         step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in made)
@@ -38,7 +39,7 @@ def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
 
 
 def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, start: Parts) -> frozenset[Parts]:
-    """The step that makes `start` and every step that needs it, directly or through others."""
+    """Return the step that makes `start` and all steps that need it, directly or indirectly."""
     users: dict[Parts, list[Parts]] = {}
     for table, before in needs(pipeline, reads).items():
         for other in before:
@@ -53,7 +54,7 @@ def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, sta
 
 
 def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
-    """Steps of one table, or whose names are written alike: a part that holds a dot reads as two."""
+    """Find steps that make the same table, or whose names look the same: a part that contains a dot reads as two."""
     first: dict[str, StepDeclaration] = {}
     problems = []
     for step in pipeline.steps:
@@ -68,7 +69,7 @@ def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
 
 
 def _foreign_tables(pipeline: Pipeline) -> list[Problem]:
-    """Tables that are not of the pipeline's catalog, or have no namespace."""
+    """Find tables that are outside the pipeline's catalog or have no namespace."""
     problems = []
     for step in pipeline.steps:
         name = display.render(step.table)
@@ -107,7 +108,7 @@ def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[Step
         for other in wanted:
             users.setdefault(other, []).append(table)
     ready = [step.table for step in steps if not missing[step.table]]
-    for table in ready:  # grows while it is walked
+    for table in ready:  # `ready` grows during the loop
         level[table] = max((level[other] + 1 for other in before[table]), default=0)
         for user in users.get(table, ()):
             missing[user] -= 1
@@ -122,7 +123,7 @@ def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[Step
 
 
 def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
-    """Name one circle among the steps that found no level: each of them needs another such one."""
+    """Describe one cycle among the steps that got no level: each of them needs another of them."""
     by_table = {step.table: step for step in steps}
     table = next(step.table for step in steps if step.table not in level)
     walked: dict[Parts, int] = {}

@@ -1,7 +1,7 @@
-"""What a step's rows come from: its values, their place in a run's record, and the event that tells a server.
+"""Lineage of a step: its values, their form in a run's record, and the OpenLineage event.
 
-Job: all of it without Spark, so that whoever publishes a run can tell what it read, also another process than the one that ran it. May import `client`,
-`names` and this room's values. How lineage is found in a query's plan is the engine's.
+Job: everything about lineage that needs no Spark, so that another process than the runner's can publish a run and
+report it. May import `client`, `names` and this room's values. The engine extracts lineage from a query's plan.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ PRODUCER: Final = f"https://pypi.org/project/limnos/{__version__}"
 _SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACET: Final = "https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFacet.json"
 TOLD_MAX: Final = 256 * 1024
-"""Characters of a step's lineage in its run's record; of one that is longer only the tables are kept, as a step must not fail for it."""
+"""Limit of a step's lineage in its run's record, in characters of JSON.
+
+Above it only the tables are kept, so that long lineage never fails a step.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageSource:
-    """What a step reads: a table by its path, or a place outside, named as OpenLineage does."""
+    """A source of a step: a table by its path, or an external dataset under its OpenLineage name."""
 
     namespace: str
     name: str
@@ -45,7 +48,10 @@ class LineageSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLineage:
-    """What a query's rows come from. `columns` has each column's origins, `rows` what all rows were filtered, joined or grouped by."""
+    """Lineage of a query.
+
+    `columns` has the origins of each column, `rows` those of filters, joins and grouping of all rows.
+    """
 
     inputs: tuple[LineageSource, ...]
     columns: Mapping[str, tuple[ColumnOrigin, ...]]
@@ -53,12 +59,12 @@ class QueryLineage:
 
 
 def lineage_of_tables(tables: Iterable[Parts]) -> QueryLineage:
-    """Say which tables a step reads, where nothing is known of columns."""
+    """Build lineage that has only tables, for queries whose columns are unknown."""
     return QueryLineage(inputs=tuple([table_source(tuple(parts)) for parts in dict.fromkeys(tables)]), columns={})
 
 
 def table_source(parts: Parts) -> LineageSource:
-    """Name a table as a source."""
+    """Build the source value of a table."""
     return LineageSource("", display.render(parts), tuple(parts))
 
 
@@ -66,7 +72,7 @@ def table_source(parts: Parts) -> LineageSource:
 
 
 def encode_lineage(lineage: QueryLineage) -> dict[str, object]:
-    """Spell lineage as JSON: sources once, origins by their source's number."""
+    """Encode lineage as JSON. Each source is listed once; origins refer to it by its index."""
     sources = list(dict.fromkeys([*lineage.inputs, *_sources(lineage)]))
     numbers = {source: number for number, source in enumerate(sources)}
 
@@ -95,7 +101,10 @@ def _sources(lineage: QueryLineage) -> Iterable[LineageSource]:
 
 
 def decode_lineage(record: Mapping[str, Any]) -> QueryLineage | None:
-    """Read the lineage of a record back; None where another program has written something else there."""
+    """Decode the lineage of a record.
+
+    Returns None, with a warning in the log, if another program wrote another form.
+    """
     try:
         return _read(record)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -132,9 +141,10 @@ def lineage_event(
     lineage: QueryLineage,
     at: datetime | None = None,
 ) -> dict[str, object]:
-    """Build the OpenLineage event of a step: a run of its own within the pipeline's.
+    """Build the OpenLineage event of a step, as a run of its own with the pipeline's run as parent.
 
-    `targets` has the step's own table first. Quarantined rows have its columns, texts of malformed rows have none.
+    The first of `targets` is the step's own table. A quarantine table gets the step's column lineage; a table of
+    malformed rows gets none.
     """
     own = f"limnos://{metalake}"
     columns = _columns(own, lineage)
@@ -174,9 +184,9 @@ def _columns(own: str, lineage: QueryLineage) -> dict[str, object]:
 def report_lineage(
     client: Client, *, pipeline: str, run_id: str, step: str, targets: Sequence[Parts], lineage: QueryLineage
 ) -> LineageReceipt | None:
-    """Tell the server what a published step's tables come from; returns what became of it, None where nothing was told.
+    """Send the lineage of a published step to the server. Returns the receipt, or None if nothing was sent.
 
-    The tables are published whatever becomes of this: a refusal or a server that is away is a word in the log.
+    Errors are only logged, because the tables are already published.
     """
     if not lineage.inputs:
         return None

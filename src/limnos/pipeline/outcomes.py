@@ -1,7 +1,7 @@
-"""What a step came to: pins of what it read, what it wrote on its branch, and what the expectations found.
+"""Results of a step: pins of its inputs, branches that it wrote, and findings of its expectations.
 
-Job: frozen values that the engine (Spark) gives to whoever runs a pipeline, and that go with the run to the server as
-JSON. May import `declaration`; it must not know of Spark nor of servers.
+Job: frozen values that the engine returns to the runner, and that the run's record keeps as JSON. May import
+`declaration`; it must not know of Spark nor of servers.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPin:
-    """What a step reads of one table or source, fixed when the run started.
+    """The state of one table or source that a step reads, fixed when the run started.
 
-    A table's `snapshot` is None while it has none. `since` is the snapshot after which an incremental step reads; None:
-    the whole, for the reason in `whole_because`. A source that is no table has a `fingerprint` instead.
+    A table's `snapshot` is None if the table is empty. `since` is the snapshot after which an incremental step reads;
+    None: it reads everything, and `whole_because` has the reason. A source that is no table has a `fingerprint`
+    instead.
     """
 
     name: str
-    """Dotted path of a table, catalog first, or a source's name."""
+    """Dotted path of a table, catalog first, or the name of a source."""
     table: Parts | None = None
     snapshot: int | None = None
     branch: str | None = None
-    """Set where an earlier step of this run makes the table: the step reads that branch."""
+    """The branch to read. Set if an earlier step of this run makes the table."""
     since: int | None = None
     whole_because: str | None = None
     fingerprint: str | None = None
@@ -39,8 +40,8 @@ class ReadPin:
 class StepBranch:
     """A step's table and the branch that this attempt writes.
 
-    `base` is the head of `main` from which it began (None: there was none), which publishing asserts, with `uuid` and
-    `schema_id`; `head` is the branch's newest snapshot.
+    `base` is the head of `main` from which the branch began (None: the table was empty). The publishing commit asserts
+    `base`, `uuid` and `schema_id`. `head` is the branch's newest snapshot.
     """
 
     table: Parts
@@ -50,14 +51,14 @@ class StepBranch:
     base: int | None
     head: int | None
     is_new: bool
-    """The run made the table."""
+    """The run created the table."""
     columns_to_drop: tuple[str, ...] = ()
-    """Dropped in the publishing commit, not before."""
+    """Columns that the publishing commit drops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationFinding:
-    """What one expectation found. `broken` of `checked` rows; table rules count what breaks them."""
+    """The result of one expectation. `broken` of `checked` rows break it."""
 
     rule: str
     kind: str
@@ -72,16 +73,16 @@ class ExpectationFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """A step that was carried out on its branch (and its quarantine's, if it has one)."""
+    """The result of a step that wrote its branch, and the branch of its quarantine table if it has one."""
 
     branches: tuple[StepBranch, ...]
-    """The step's own table first."""
+    """The step's own table is first."""
     pins: tuple[ReadPin, ...]
     findings: tuple[ExpectationFinding, ...]
     rows: int
     bytes: int
     seconds: float
     phases: Mapping[str, float] = field(default_factory=dict)
-    """What the seconds were spent on: reading, planning, writing, expectations."""
+    """Seconds by phase: reading, planning, writing, expectations."""
     lineage: QueryLineage | None = None
-    """What the rows come from, told when they are published; None: nobody can say more than the pins do."""
+    """Lineage of the rows, reported when they are published. None: the pins are all that is known."""

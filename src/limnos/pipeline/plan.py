@@ -1,8 +1,8 @@
-"""What a run of a pipeline would do: in which order, what it would read of what and why, what it may not do.
+"""Checks and plans of a pipeline: order of steps, inputs, reasons for full reads, missing rights.
 
-Job: `check`, which touches nothing, and `plan`, which asks a server as well. May import `client`, `names`, `model.errors` and this
-room's modules; Spark's grammar alone is asked for, by a Java machine that is started for it where there is no session. It
-writes nothing, anywhere.
+Job: `check`, which uses the declaration alone unless it has a client, and `plan`, which describes a run. May import
+`client`, `names`, `model.errors` and this room's modules. Of Spark it uses only the grammar, by a Java machine that it
+starts if there is no session. It writes nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a check found. `unchecked` says what could not be checked, and why."""
+    """The result of a check. `unchecked` lists skipped checks with the reasons."""
 
     pipeline: Pipeline
     problems: tuple[Problem, ...] = ()
@@ -57,39 +57,39 @@ class CheckResult:
     reads: Mapping[str, StepReads] | None = None
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     found: Mapping[Parts, TableLookup] | None = None
-    """None: no server was asked."""
+    """What the server says of each table. None: no server was asked."""
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
-    """Those of the metalake that the caller may see."""
+    """The metalake's catalogs that the caller may see."""
 
     @property
     def holds(self) -> bool:
-        """Whether a run could begin, as far as was checked."""
+        """Whether a run could begin: no problems and no missing rights among what was checked."""
         return not self.problems and not self.missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """Something that a step would read, and how."""
+    """One input of a step in a plan."""
 
     name: str
     kind: str
-    """step, table, view, source or unknown."""
+    """`step`, `table`, `view`, `source` or `unknown`."""
     snapshot: int | None = None
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """What a run would do with one step."""
+    """One step of a plan."""
 
     step: StepDeclaration
     level: int
     is_new: bool
-    """The table would be made."""
+    """The run would create the table."""
     reads: tuple[PlannedRead, ...]
     aside: tuple[Parts, ...] = ()
-    """Tables beside the step's own that take what is kept apart: quarantined rows, texts that could not be read."""
+    """Tables for rejected rows: the quarantine table and the table of malformed rows."""
 
 
 def check(
@@ -99,11 +99,10 @@ def check(
     client: Client | None = None,
     unasked: str = "no server was asked",
 ) -> CheckResult:
-    """Check what can be checked without touching anything: names, graph; with a client, tables and rights too.
+    """Check names and the order of steps; with a client also tables and rights. Changes nothing.
 
-    `unasked` says why there is no client.
-
-    Raises what the client raises when the server is not there.
+    `unasked` is the reason why there is no client, for `unchecked`. Raises the client's errors, for example
+    UnavailableError.
     """
     catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
     problems = _foreign(pipeline, catalogs)
@@ -148,7 +147,7 @@ def check(
 
 
 def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
-    """What a run would do, step by step, in the order of running. `checked` must hold no problems."""
+    """Describe a run step by step, in order of execution. `checked` must have no problems."""
     made = {step.table: step.name for step in checked.pipeline.steps}
     sources = {source.name: source for source in checked.pipeline.sources}
     return tuple(
@@ -172,7 +171,7 @@ def _side_tables(checked: CheckResult, step: StepDeclaration) -> tuple[Parts, ..
 def _reads(
     pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
 ) -> tuple[dict[str, StepReads] | None, tuple[str, ...]]:
-    """What the steps read; None, with the reason, where Spark's grammar can't be had."""
+    """Return the reads of all steps, or None with the reason if Spark's grammar is unavailable."""
     queries: Callable[[str], QueryNames] = partial(query_names, spark)
     try:
         return all_reads(pipeline, queries=queries, catalogs=catalogs), ()
@@ -181,7 +180,7 @@ def _reads(
 
 
 def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...]:
-    """Steps whose name begins with another catalog's: who reads them by that name would read that catalog."""
+    """Find steps whose name begins with another catalog. A query with that name would read the other catalog."""
     return tuple(
         Problem(
             f"{step.name} begins with the name of catalog '{step.table[1]}', and this pipeline makes tables in "
@@ -235,7 +234,10 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
 
 
 def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping[str, int]:
-    """The snapshots of its inputs that the step's table came from, by the newest summary that tells of them."""
+    """Return, for each input, the snapshot that the step's published table was made from.
+
+    It is read from the newest snapshot summary that has it.
+    """
     state = None if checked.found is None else checked.found.get(step.table)
     told = mark_of(None if state is None else state.metadata, INPUTS)
     return {name: snapshot for name, snapshot in (inputs_of(told) or {}).items() if isinstance(snapshot, int)}

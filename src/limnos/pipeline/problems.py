@@ -1,7 +1,7 @@
-"""What is wrong with a declaration: sentences with their places, several at once.
+"""Problems of a declaration, collected with their positions.
 
-Job: the one error that reading, checking and planning raise. May import `model.errors` and `declaration`; it must not
-know how a declaration is spelled, nor of Spark.
+Job: the one error that reading, checks and plans raise. May import `model.errors` and `declaration`; it must not know
+how a declaration is written, nor of Spark.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import SourcePosition
 
 PROBLEMS_SHOWN = 20
-"""Of a file with more, the first ones are told, and how many there are."""
+"""A message lists the first 20 problems and the total number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, where, and what to write instead."""
+    """One problem, with its position and advice."""
 
     message: str
     at: SourcePosition | None = None
 
     def __str__(self) -> str:
-        """A line as editors and terminals open it."""
+        """Return `position: message`, which editors and terminals open."""
         return self.message if self.at is None else f"{self.at}: {self.message}"
 
 
 class InvalidPipeline(BadRequest):
-    """A declaration that can't be run as it stands. `problems` in the order of their places."""
+    """A declaration that cannot run. `problems` are sorted by position."""
 
     code = "invalid-pipeline"
 
@@ -40,7 +40,7 @@ class InvalidPipeline(BadRequest):
 
 
 class InvalidQuery(BadRequest):
-    """A step's SQL that can't be taken. `line` and `column` count from one, in the query's own text."""
+    """SQL of a step that is not accepted. `line` and `column` count from one, within the query's own text."""
 
     code = "invalid-query"
 
@@ -51,14 +51,20 @@ class InvalidQuery(BadRequest):
 
 
 def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | None:
-    """The place of a query's error in its file. Lines below the first stand as far in as the first one does."""
+    """Translate the position of a query's error into a position in the file.
+
+    Assumes that the following lines are indented as far as the first one.
+    """
     if at is None:
         return None
     return SourcePosition(at.file, at.line + error.line - 1, at.column + error.column - 1)
 
 
 def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePosition | None:
-    """The place of a character of a text that begins at `at`, lines below the first as far in as it."""
+    """Return the position of the character `index` of a text that begins at `at`.
+
+    Assumes that the following lines are indented as far as the first one.
+    """
     if at is None or index < 0:
         return at
     line_start = text.rfind("\n", 0, index) + 1
@@ -66,7 +72,7 @@ def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePositio
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str:
-    """Say which of the known words was perhaps meant, as a clause to append; empty when none is near."""
+    """Return a clause that suggests the nearest known word, or an empty text if none is near."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) < 100 else []
     return f"; did you mean '{near[0]}'?" if near else ""
 

@@ -1,7 +1,7 @@
-"""A pipeline with the directory it was read from: what commands and notebooks hold in their hands.
+"""A pipeline together with its directory: the entry point for commands and notebooks.
 
-Job: `load`, `Project` and `RunPlan`. May import `client` and this room's modules; it must not import Spark before it is given a
-session.
+Job: `load`, `Project` and `RunPlan`. May import `client` and this room's modules; it must not import Spark before it is
+given a session.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What a run would do: `checked` as a check found it, and where nothing is wrong so far its steps, and what would change of tables."""
+    """The plan of a run: the check's result, the steps if there are no problems, and the expected changes of tables."""
 
     checked: CheckResult
     steps: tuple[StepPlan, ...] = ()
     previews: Mapping[str, StepPreview] = field(default_factory=dict)
-    """By the step's name, by Spark's analysis of the query."""
+    """By step name; computed by Spark's analysis of the queries."""
 
     @property
     def holds(self) -> bool:
@@ -42,7 +42,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A declaration, and the directory of its file: Python functions and texts are found there."""
+    """A declaration and the directory of its file, where its Python functions and SQL texts are."""
 
     declaration: Pipeline
     directory: Path
@@ -57,10 +57,12 @@ class Project:
         client: Client | None = None,
         listener: Listener | None = None,
     ) -> RunResult:
-        """Run all of it and publish it, or nothing; how it ended is in the value: `ended.require()` raises otherwise.
+        """Run the pipeline and publish all of its tables, or none.
 
         The server and the caller are those of the session's catalog, unless a `client` is given. `listener` is called
-        with each event. Raises what is found before the run begins: InvalidPipeline, BadRequest, ClientError.
+        with each event. Errors after the start of the run are in the result; call `require()` on it to raise them.
+
+        Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
         """
         from limnos.pipeline.run.start import start  # noqa: PLC0415 - needs the client's libraries only when it is run
 
@@ -83,16 +85,17 @@ class Project:
         client: Client | None = None,
         listener: Listener | None = None,
     ) -> RunResult:
-        """Go on with a run that was killed, failed, was held or cancelled; steps that changed meanwhile run again."""
+        """Resume a run that was killed, failed, held or cancelled. Steps that changed since then run again."""
         from limnos.pipeline.run.resume import resume  # noqa: PLC0415
 
         with self._means(spark, client=client, listener=listener) as means:
             return resume(self.bound(), means, run_id=run, directory=self.directory, options=options)
 
     def check(self, spark: Session | None = None, *, client: Client | None = None) -> CheckResult:
-        """Check all that can be checked without touching anything: `problems`, rights that are `missing`, what stays `unchecked`.
+        """Check the pipeline without changing anything.
 
-        With a session, or a `client`, by their server; without, names and queries alone. Raises ClientError where the server is not there.
+        The result has `problems`, `missing` rights and `unchecked` parts. With a session or a `client` their server is
+        asked; otherwise only names and queries are checked. Raises ClientError if the server is unreachable.
         """
         from limnos.pipeline.plan import check  # noqa: PLC0415
 
@@ -102,7 +105,10 @@ class Project:
             return check(self.declaration, spark=spark, client=asked)
 
     def plan(self, spark: Session, *, client: Client | None = None) -> RunPlan:
-        """What a run would do, without doing it: no query is run, Python steps are called with empty frames. Raises as `check` does."""
+        """Plan a run without starting it.
+
+        No query is run; Python steps are called with empty frames. Raises as `check` does.
+        """
         from limnos.pipeline.engine.preview import preview  # noqa: PLC0415
         from limnos.pipeline.plan import plan  # noqa: PLC0415
 
@@ -134,14 +140,14 @@ class Project:
             )
 
     def bound(self) -> Pipeline:
-        """The declaration with its Python functions imported. Raises InvalidPipeline."""
+        """Return the declaration with its Python functions imported. Raises InvalidPipeline."""
         from limnos.pipeline.python import bound  # noqa: PLC0415
 
         return bound(self.declaration, self.directory)
 
 
 def load(path: str | Path) -> Project:
-    """Read a pipeline from a file. Raises InvalidPipeline with everything that is wrong with it."""
+    """Read a pipeline from a file. Raises InvalidPipeline with all problems of the file."""
     from limnos.pipeline.file import load as load_file  # noqa: PLC0415  (PyYAML is asked for only here)
 
     path = Path(path)

@@ -1,8 +1,8 @@
-"""What publishes a run: the operations of the one transaction that moves `main` of all its tables, or of none.
+"""The operations of the transaction that publishes a run: it moves `main` of all tables, or of none.
 
-Job: from the branches that a run wrote, pure, the JSON of docs/guides/transactions.md. May import the standard library and this
-room's values. It must not know Spark, servers, nor who sends it. Each table asserts its identity, its schema and the snapshot from
-which the run began: an assertion knows no ancestry, so it is never refreshed; where it fails, the step runs again.
+Job: build the JSON of docs/guides/transactions.md from the branches that a run wrote. May import the standard library
+and this room's values. It must not know Spark, servers, nor who sends it. Each operation asserts the table's UUID, its
+schema, and the snapshot from which the run began. A failed assertion is never refreshed: the step runs again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MAIN = "main"
 def publish_operations(
     branches: Iterable[StepBranch], *, metadata: Mapping[Parts, Json] | None = None
 ) -> tuple[Json, ...]:
-    """One `commit-table` for each branch, in their order.
+    """Build one `commit-table` operation per branch, in the order of `branches`.
 
-    `metadata` is needed of tables that lose columns: their metadata as Iceberg REST gives it, of the branch's schema. Raises
-    ValueError where it is missing or older.
+    `metadata` is required for tables with `columns_to_drop`: the metadata of the branch's schema, as Iceberg REST
+    returns it. Raises ValueError if it is missing or of another schema.
     """
     return tuple(_commit(branch, (metadata or {}).get(branch.table)) for branch in branches)
 
@@ -47,7 +47,7 @@ def _requirements(branch: StepBranch) -> list[Json]:
 
 
 def _moves(branch: StepBranch) -> list[Json]:
-    """`main` goes to the branch's head, and the branch away; one that wrote nothing only goes away."""
+    """Return updates: move `main` to the branch's head, remove the branch. An unchanged branch is only removed."""
     gone: Json = {"action": "remove-snapshot-ref", "ref-name": branch.name}
     if branch.head is None or branch.head == branch.base:
         return [gone]
@@ -75,7 +75,7 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
 
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
-    """The fields without the one at `path`; a name with dots in it is tried as one name first."""
+    """Return the fields without the one at `path`. A name that contains dots is first looked up as one name."""
     kept = [each for each in fields if each["name"].lower() != ".".join(path)]
     if len(kept) < len(fields):
         return kept

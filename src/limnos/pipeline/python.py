@@ -1,8 +1,8 @@
-"""Pipelines written in Python: plain functions, and what they make.
+"""Pipelines written in Python, with the decorators `step` and `pipeline`.
 
-Job: `step` and `pipeline`, which come to the same declaration as a file, by the same keys and with the same errors; and
-`bound`, which imports the functions that a declaration names. A decorated function stays what it was, so that a test
-calls it with two DataFrames and looks at the third. May import this room's values and `keys`; it must not know of Spark.
+Job: build the same declaration as a file does, by the same keys and with the same errors; and `bound`, which imports
+the functions that a declaration names. A decorated function stays unchanged, so a test can call it with DataFrames. May
+import this room's values and `keys`; it must not know of Spark.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ F = TypeVar("F", bound=StepFunction)
 _DECLARED = "__limnos_step__"
 _StepKeys = Mapping[str, object]
 _IMPORTED: dict[Path, set[str]] = {}
-"""By a pipeline's directory, the modules that this process has imported from there."""
+"""Modules that this process imported from each pipeline's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStep:
-    """A step as `step` took it: its table, its keys, and the function that makes its rows, if one does."""
+    """A step as `step` received it: its table, its keys, and the function that computes its rows, if any."""
 
     table: str
     keys: _StepKeys
@@ -53,7 +53,7 @@ class DeclaredStep:
     function: StepFunction | None = None
 
     def __call__(self, function: F) -> F:
-        """Declare a function to be the step's; the function itself is given back."""
+        """Attach the declaration to a function and return the same function."""
         if any(key in self.keys for key in ("sql", "sql_file", "load")):
             raise InvalidPipeline(
                 [Problem(f"step {self.table} has its query: leave the function undecorated", self.at)]
@@ -63,11 +63,11 @@ class DeclaredStep:
 
 
 def step(table: str, /, **keys: object) -> DeclaredStep:
-    """Declare a step, by the keys of a file: `write`, `expect`, `partition` and the others.
+    """Declare a step. The keyword arguments are the keys of the file: `write`, `expect`, `partition` and so on.
 
-    Over a function from DataFrames to a DataFrame it is a decorator. With `sql`, `sql_file` or `load` it is a step by
-    itself, to be given to `pipeline`. `inputs` says what the function's arguments are given; without it each argument is
-    given the source of its name.
+    Used as a decorator on a function from DataFrames to a DataFrame. With `sql`, `sql_file` or `load` the result itself
+    is the step to pass to `pipeline`. `inputs` maps the function's arguments to sources; by default each argument takes
+    the source of its name.
     """
     return DeclaredStep(table=table, keys=keys, at=_caller())
 
@@ -83,9 +83,9 @@ def pipeline(
     python_files: Sequence[str] = (),
     comment: str | None = None,
 ) -> Pipeline:
-    """The declaration of a pipeline: functions that `step` decorated, and steps by themselves, in any order.
+    """Build the declaration of a pipeline from decorated functions and other steps, in any order.
 
-    A source may be a function, too. Raises InvalidPipeline with everything that is wrong.
+    A source may be a function. Raises InvalidPipeline with all problems.
     """
     at = _caller()
     functions = {key: value for key, value in (sources or {}).items() if callable(value)}
@@ -105,7 +105,10 @@ def pipeline(
 
 
 def bound(declaration: Pipeline, directory: Path) -> Pipeline:
-    """The declaration with its functions imported, from the directory of its file first. Raises InvalidPipeline."""
+    """Return the declaration with its functions imported; the directory comes before installed modules.
+
+    Raises InvalidPipeline.
+    """
     problems: list[Problem] = []
     steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
     sources = tuple(_bound_source(one, directory, problems=problems) for one in declaration.sources)
@@ -115,7 +118,7 @@ def bound(declaration: Pipeline, directory: Path) -> Pipeline:
 
 
 def load(path: Path) -> Pipeline:
-    """The pipeline that a Python file declares: the one value of its module made by `pipeline`. Runs the file.
+    """Run a Python file and return its pipeline: the only value of its module that `pipeline` made.
 
     Raises InvalidPipeline.
     """
@@ -133,9 +136,10 @@ def load(path: Path) -> Pipeline:
 
 
 def import_module(name: str, directory: Path) -> types.ModuleType:
-    """Import a module of the directory, or an installed one. What another pipeline's directory gave is forgotten first.
+    """Import a module of the directory, or an installed one.
 
-    The directory stays at the head of Python's path: functions import from beside them while they run.
+    Modules from other pipelines' directories are first removed from `sys.modules`. The directory stays at the head of
+    `sys.path`, because functions may import from it while they run.
     """
     here = directory.resolve()
     for other in [one for one in _IMPORTED if one != here]:
@@ -157,7 +161,7 @@ def _lies_in(module: types.ModuleType, directory: Path) -> bool:
 
 
 def _read_keys(said: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
-    """The file's keys, each read by its own shape."""
+    """Read each key with the shape that the file uses for it."""
     values: dict[str, object] = {}
     for name, value in said.items():
         try:
@@ -213,7 +217,7 @@ def _reference(function: StepFunction) -> str:
 
 
 def _node(value: object, at: SourcePosition) -> YamlNode:
-    """A value of Python as a node of a file, at the place of the call that gave it."""
+    """Convert a Python value to a node of a file, at the position of the call that gave it."""
     if isinstance(value, Mapping):
         entries = [(_text(str(key), at), _node(each, at)) for key, each in value.items()]
         return MapNode(at=at, entries=entries)
@@ -259,7 +263,7 @@ def _function(
 
 
 def _caller() -> SourcePosition:
-    """The place outside this module from which its function was called."""
+    """Return the position outside this module from which its function was called."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
@@ -274,13 +278,13 @@ def _place_of(function: StepFunction, otherwise: SourcePosition) -> SourcePositi
 
 
 def _directory(at: SourcePosition) -> Path:
-    """Where the calling file lies; of a notebook or a console, where it works."""
+    """Return the directory of the calling file; for a notebook or a console the working directory."""
     path = Path(at.file)
     return path.parent if path.is_file() else Path.cwd()
 
 
 def _exception_problem(error: BaseException, path: Path) -> Problem:
-    """What a file raised while it was run, at the last of its own lines that led there."""
+    """Describe an exception of a file, at the last line of that file in the traceback."""
     line = 1
     if isinstance(error, SyntaxError) and error.filename == str(path.absolute()):
         return Problem(f"not Python: {error.msg}", SourcePosition(str(path), error.lineno or 1, error.offset or 1))

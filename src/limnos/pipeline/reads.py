@@ -1,8 +1,7 @@
-"""What each step reads: tables by their full names, sources, parameters; and what of it is unknown.
+"""Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
-Job: pure functions from a declaration, and what its queries name, to the tables that order the steps and that rights are
-asked for. May import `names` and this room's values; how names are found in a query is the engine's business, and whether
-a table is there is the server's.
+Job: derive from a declaration, and from the names in its queries, the tables that order the steps and need rights. May
+import `names` and this room's values. The engine finds names in queries; the server knows whether a table exists.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest_word, offset, within
 
 RUN_PARAMETERS = ("run_id", "run_at")
-"""Parameters that every run has: its id, and the time it started."""
+"""Parameters that each run has: its id and its start time."""
 
 SELECTORS = ("branch_", "tag_", "snapshot_id_", "at_timestamp_")
-"""Iceberg's last parts of a name that choose a state of a table."""
+"""Prefixes of the last name part by which Iceberg selects a state of a table."""
 
 METADATA_TABLES = frozenset(
     {
@@ -40,31 +39,31 @@ METADATA_TABLES = frozenset(
 )  # fmt: skip
 
 Queries = Callable[[str], QueryNames]
-"""Finds what a query names; raises InvalidQuery."""
+"""Finds the names in a query. Raises InvalidQuery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReads:
-    """What one step reads. Tables have their catalog first."""
+    """The inputs of one step. Table paths begin with the catalog."""
 
     tables: frozenset[Parts]
-    """Those that order the steps: read by the step's body, or asked by its expectations."""
+    """Tables that order the steps: inputs of the step's body or of its expectations."""
     past: frozenset[Parts] = frozenset()
-    """Read as of a time or version that the query itself names; they order nothing."""
+    """Tables read at a time or version that the query itself names. They order nothing."""
     sources: frozenset[str]
     parameters: frozenset[str]
 
 
 def table_of(parts: Parts, *, catalog: str, catalogs: frozenset[str]) -> Parts:
-    """The full name of a table as a query writes it: in a catalog of the session, else in the pipeline's.
+    """Return the full name of a table in a query: in a catalog of the session, else in the pipeline's catalog.
 
-    `parts` are two or more; one part is a source, or bound by WITH.
+    `parts` has at least two parts; a single part is a source or a CTE.
     """
     return parts if parts[0] in catalogs or parts[0] == catalog else (catalog, *parts)
 
 
 def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]) -> dict[str, StepReads]:
-    """What each step reads, by its name. Raises InvalidPipeline with everything that is wrong in all steps."""
+    """Return the inputs of each step by its name. Raises InvalidPipeline with the problems of all steps."""
     scope = _NameScope(
         catalog=pipeline.catalog,
         catalogs=catalogs,
@@ -81,13 +80,13 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
 
 
 def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:
-    """The form that `graph` takes: the tables alone."""
+    """Return the tables alone, which is the form that `graph` takes."""
     return {name: found.tables for name, found in reads.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NameScope:
-    """What names may stand for in a pipeline's steps."""
+    """The names that a pipeline's steps can refer to."""
 
     catalog: str
     catalogs: frozenset[str]
@@ -99,7 +98,7 @@ class _NameScope:
 
 @dataclass(frozen=True, slots=True)
 class _NameMention:
-    """A name of a source or table, and where it stands."""
+    """A name of a source or table, with its position."""
 
     parts: Parts
     at: SourcePosition | None
@@ -126,7 +125,7 @@ def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem])
 def _of_body(
     scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]
 ) -> tuple[list[_NameMention], frozenset[str]]:
-    """The names in what makes the step's rows, and its parameters."""
+    """Return the names in the step's body, and its parameters."""
     body = step.body
     if isinstance(body, Sql):
         return _of_query(scope, step, text=body.text, at=body.at, problems=problems)
@@ -139,7 +138,7 @@ def _of_body(
 def _of_expectations(
     scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]
 ) -> tuple[list[_NameMention], frozenset[str]]:
-    """The names in what is asked of the step's table; the table itself, as the step leaves it, is none of them."""
+    """Return the names in the step's expectations, without the step's own table."""
     mentions: list[_NameMention] = []
     parameters: frozenset[str] = frozenset()
     for one in step.expectations:
@@ -177,7 +176,7 @@ def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
 
 
 def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
-    """The table that a source stands for, if it is one."""
+    """Return the table that a source stands for, if any."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
     if isinstance(kind, TableSource):
@@ -203,7 +202,7 @@ def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDecla
 
 
 def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition | None) -> Sequence[Problem]:
-    """Refuse branches, tags and metadata tables of tables that the pipeline makes: a run has states of its own."""
+    """Refuse branches, tags and metadata tables of the pipeline's tables, because a run reads its own branch."""
     owner, last = table[:-1], table[-1]
     if owner not in scope.made or table in scope.made:
         return []

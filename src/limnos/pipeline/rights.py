@@ -1,8 +1,8 @@
-"""What a run's caller may do, asked of the server before anything is written, and the grants that are missing.
+"""Rights that a run needs, checked with the server before anything is written, and the missing grants.
 
-Job: for each table that a pipeline reads or makes, whether it is there and whether the caller may do with it what a run
-does; for each right that lacks, the `limnos grant` line that gives it. May import `client`, `model`, `names` and this room's values;
-it must not know of Spark. It asks for explanations and does nothing.
+Job: for each table that a pipeline reads or makes, whether it exists and whether the caller has the rights that a run
+needs. For each missing right it gives the `limnos grant` command. May import `client`, `model`, `names` and this room's
+values; it must not know of Spark. It only asks the server for explanations.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 _GRANT = re.compile(r"Grant (?P<privilege>\w+)(?: or \w+)* on (?P<kind>[a-z_]+)(?: (?P<name>\S.*))? to a role of .*\.")
 _IN_TREE = frozenset({"catalog", "namespace", "schema", "table"})
-"""Kinds that a path means by itself."""
+"""Kinds that `--on PATH` means without `--kind`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRight:
-    """A right that the caller lacks: for which table, what it is needed for, and what gives it."""
+    """A right that the caller lacks: on which table, for what, and the commands that grant it."""
 
     table: Parts
     needed_for: str
     grants: tuple[str, ...]
-    """Lines of `limnos grant`, in which ROLE is any role that the caller holds; or what else would help, in words."""
+    """`limnos grant` commands, in which ROLE is any role that the caller holds; or the server's advice in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLookup:
-    """What the server says of a table: `metadata` is None for a view, and for a table that is not there."""
+    """The server's answer about a table. `metadata` is None for a view and for a missing table."""
 
     kind: str
-    """table, view, absent, hidden (may not be seen) or outside (of another server's catalog)."""
+    """`table`, `view`, `absent`, `hidden` (not visible to the caller) or `outside` (its catalog is not visible)."""
     metadata: Json | None = None
 
 
 def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, TableLookup]:
-    """What each table is. Those of catalogs that the server hasn't are outside."""
+    """Look up each table. Tables of catalogs that are not among `catalogs` are `outside`."""
     return {
         table: _look_up_table(client, table) if table[0] in catalogs else TableLookup(kind="outside")
         for table in sorted(tables)
@@ -59,7 +59,7 @@ def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozen
 def absent_tables(
     reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup], *, pipeline: Pipeline
 ) -> Iterator[Problem]:
-    """Tables that are read, that no step makes, and that aren't there as far as the caller may know."""
+    """Yield a problem for each table that is read, that no step makes, and that does not exist or is invisible."""
     made = {step.table for step in pipeline.steps}
     known = sorted(display.render(table) for table in {*made, *(table for table, one in found.items() if one.metadata)})
     for step in pipeline.steps:
@@ -75,7 +75,7 @@ def absent_tables(
 def missing_rights(
     client: Client, pipeline: Pipeline, *, reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup]
 ) -> tuple[MissingRight, ...]:
-    """The rights that a run of the pipeline would lack, those of its tables first."""
+    """Return the rights that the caller lacks for a run of the pipeline: first those on tables."""
     made = {step.table for step in pipeline.steps}
     lacking: list[MissingRight] = []
     for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - made):
@@ -90,14 +90,14 @@ def missing_rights(
 
 
 def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[Parts, ...]:
-    """The tables that a run may write, step after step."""
+    """Return the tables that a run may write, in the order of the steps."""
     return tuple(
         table for step in pipeline.steps for table in tables_of(pipeline, step, sources=reads[step.name].sources)
     )
 
 
 def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
-    """What gives the rights that the caller lacks at this moment for tables of a run that is under way."""
+    """Return the grants that the caller lacks now for tables of a running run."""
     outputs = sorted({*written})
     found = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
     lacking = [
@@ -129,7 +129,7 @@ def _look_up_table(client: Client, table: Parts) -> TableLookup:
 
 
 def _rights_to_create(client: Client, table: Parts, *, kind: str) -> Iterator[MissingRight]:
-    if kind == "hidden":  # there or not: what lets it be seen is granted on what it lies in
+    if kind == "hidden":  # the table may not exist: grant visibility on its parent
         for one in _lacking(client, table, action="table_load", needed_for="see whether there is"):
             own, above = _shell_quote(display.render(table)), _shell_quote(display.render(table[:-1]))
             lines = (line.replace(f" --on {own} ", f" --on {above} ") for line in one.grants)
@@ -140,14 +140,14 @@ def _rights_to_create(client: Client, table: Parts, *, kind: str) -> Iterator[Mi
         yield from _lacking(client, table, action="table_commit", needed_for="write")
         return
     parent = _nearest_parent(client, table)
-    if len(parent) < len(table) - 1:  # who makes a namespace owns it, and may make tables there
+    if len(parent) < len(table) - 1:  # the creator of a namespace owns it and may create tables in it
         yield from _lacking(client, parent, action="namespace_create", needed_for="make namespaces in")
     else:
         yield from _lacking(client, parent, action="table_create", needed_for="make tables in")
 
 
 def _nearest_parent(client: Client, table: Parts) -> Parts:
-    """The innermost namespace of a table's path that is there, or the catalog."""
+    """Return the innermost existing namespace of a table's path, or the catalog."""
     for length in range(len(table) - 1, 1, -1):
         try:
             client.namespaces.load(table[:length])
@@ -160,7 +160,7 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
 
 
 def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
-    """What to say of a pipeline's catalog that isn't among those the caller may see."""
+    """Describe a pipeline's catalog that is not among those visible to the caller."""
     said = client.access.explain("catalog_load", (catalog,))
     if not said.decision.allowed:
         return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(said))
@@ -168,11 +168,11 @@ def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRig
 
 
 def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """A catalog whose tables no step can write: runs write branches of Iceberg tables."""
+    """Yield a problem if the pipeline's catalog is not an Iceberg catalog: runs write branches of Iceberg tables."""
     try:
         provider = client.catalogs.get(pipeline.catalog).provider
     except (DeniedError, NotFoundError):
-        return  # what is missing then is told with the rights
+        return  # the missing right is reported with the other rights
     if provider not in REST_PROVIDERS and provider != ICEBERG_PROVIDER:
         lance = (
             " Lance tables are written by Spark's data source of limnos.lance, in a job."
@@ -187,7 +187,10 @@ def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]
 
 
 def _rights_to_run(client: Client, pipeline: Pipeline) -> Iterator[MissingRight]:
-    """Registering and running. Who registers a pipeline owns it; one that can't be seen is taken for a new one."""
+    """Check the rights to register and to run.
+
+    The registrant owns the pipeline; an invisible pipeline is treated as new.
+    """
     run = list(_lacking(client, (pipeline.name,), action="job_run", needed_for="run", kind="job_template"))
     try:
         client.pipelines.load(pipeline.name)
@@ -221,7 +224,7 @@ def _lines(said: Explanation) -> tuple[str, ...]:
 
 
 def _line(suggestion: str) -> str:
-    """The command that does what the server suggests; what is no grant stays in its words."""
+    """Convert the server's suggestion into a command; advice that is no grant stays as it is."""
     told = _GRANT.fullmatch(suggestion)
     if told is None:
         return suggestion
@@ -231,5 +234,5 @@ def _line(suggestion: str) -> str:
 
 
 def _shell_quote(name: str) -> str:
-    """A path as a shell takes it: back-quotes would run a command there."""
+    """Quote a path for the shell. Unquoted back quotes would run a command."""
     return f"'{name}'" if "`" in name or "'" in name or " " in name else name

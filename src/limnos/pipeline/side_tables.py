@@ -1,7 +1,7 @@
-"""The tables beside a step's own: rows that broke its expectations, and texts of files that could not be read.
+"""Side tables of a step: quarantined rows, and malformed rows of files.
 
-Job: their names, and which of them a step has, as far as its declaration says. May import `declaration`; it must not know of Spark nor
-of servers.
+Job: their names, and which of them a step has according to its declaration. May import `declaration`; it must not know
+of Spark nor of servers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ MALFORMED: Final = "__malformed"
 
 
 def side_table(table: Parts, suffix: str) -> Parts:
-    """Name the table beside another one."""
+    """Return the name of a side table: the table's name with a suffix."""
     return (*table[:-1], f"{table[-1]}{suffix}")
 
 
 def tables_of(
     pipeline: Pipeline, step: StepDeclaration, *, sources: Collection[str] | None = None
 ) -> tuple[Parts, ...]:
-    """The tables a step may write: its own, that of quarantined rows, that of malformed ones.
+    """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
-    `sources` are those that the step reads. Without them a query's are guessed by their names, which may come to a table too many.
+    `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may give a
+    table too many.
     """
     found = [step.table]
     if any(rule.action is ExpectationAction.QUARANTINE for rule in step.expectations):

@@ -1,7 +1,7 @@
-"""Tables of a pipeline that another pipeline declares: two would take turns in overwriting one another's rows.
+"""Conflicts between pipelines that declare the same table and would overwrite each other's rows.
 
-Job: find them by what the server keeps of declarations, whether their tables were made or not. May import `client`, `names` and this
-room's values. Who may not load the other pipeline is not told of it.
+Job: find them in the declarations that the server keeps, whether or not the tables exist. May import `client`, `names`
+and this room's values. Pipelines that the caller may not load are not considered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """Steps one of whose tables is another pipeline's, too. It takes a request for each pipeline that the caller may load."""
+    """Yield a problem for each step whose table another pipeline declares. Sends one request per visible pipeline."""
     others = _declared_tables(client, but=pipeline.name)
     for step in pipeline.steps:
         for table in tables_of(pipeline, step):
@@ -37,13 +37,13 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def require_own_tables(client: Client, pipeline: Pipeline) -> None:
-    """Raise InvalidPipeline where another pipeline declares one of its tables, or its catalog holds none that Spark writes."""
+    """Raise InvalidPipeline if another pipeline declares one of its tables, or its catalog is no Iceberg catalog."""
     if problems := (*unwritable_catalogs(client, pipeline), *declared_by_others(client, pipeline)):
         raise InvalidPipeline(problems)
 
 
 def find_declaration(client: Client, name: str) -> Declared | None:
-    """What the server keeps of a pipeline, as far as the caller may know."""
+    """Load the declaration that the server keeps; None if there is none or the caller may not see it."""
     try:
         return client.pipelines.load(name)
     except (DeniedError, NotFoundError):
@@ -51,10 +51,17 @@ def find_declaration(client: Client, name: str) -> Declared | None:
 
 
 def put_declaration(client: Client, pipeline: Pipeline, *, told: Mapping[str, object], before: Declared | None) -> None:
-    """Have the server keep what a pipeline declares, `told` in JSON; `before` is what it kept. May be done again.
+    """Store a pipeline's declaration on the server. Idempotent.
 
-    Where that is something new, raises InvalidPipeline when another pipeline declares one of its tables by now: whoever else was
-    declared since the look before sees this one, or is seen. What was refused so is taken back.
+    Args:
+        client: A client of the server.
+        pipeline: The pipeline to store.
+        told: The declaration as JSON.
+        before: The declaration that the server had before.
+
+    Raises:
+        InvalidPipeline: Another pipeline now declares one of its tables. The new declaration is taken back. Of two
+            pipelines declared at the same time, at least one sees the other.
     """
     after = client.pipelines.put(pipeline.name, told, comment=pipeline.comment)
     if before is not None and before.version == after.version:
@@ -67,9 +74,7 @@ def put_declaration(client: Client, pipeline: Pipeline, *, told: Mapping[str, ob
 
 
 def _restore_declaration(client: Client, name: str, *, before: Declared | None) -> None:
-    with suppress(
-        ClientError
-    ):  # somebody runs it already, or has other rights: then the table is disputed, and told as such
+    with suppress(ClientError):  # somebody runs it already, or has other rights: the conflict stays and is reported
         if before is None:
             client.pipelines.drop(name)
         else:
@@ -77,7 +82,7 @@ def _restore_declaration(client: Client, name: str, *, before: Declared | None) 
 
 
 def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
-    """Which pipeline declares each table, as far as the caller may know."""
+    """Return which pipeline declares each table, as far as the caller may know."""
     try:
         names = [each.name for each in client.pipelines.list() if each.name != but]
     except DeniedError:
@@ -86,7 +91,7 @@ def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
     for name in names:
         try:
             declaration = client.pipelines.load(name).declaration
-        except (DeniedError, NotFoundError):  # gone since, or the right to it
+        except (DeniedError, NotFoundError):  # dropped since then, or the right to load it is gone
             continue
         for table in _tables(declaration):
             found.setdefault(table, name)
@@ -94,7 +99,7 @@ def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
 
 
 def _tables(declaration: Json | None) -> Iterator[Parts]:
-    """The tables that a recorded declaration makes; nothing where somebody else declares in other words."""
+    """Yield the tables of a recorded declaration; nothing for a declaration in another form."""
     steps = (declaration or {}).get("steps")
     for step in steps if isinstance(steps, list) else ():
         path = step.get("table") if isinstance(step, dict) else None
