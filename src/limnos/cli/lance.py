@@ -57,8 +57,8 @@ class DirectoryFlags:
             raise StoppedError(
                 f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
             )
-        layout = rules.Layout(self.layout) if self.layout else None
-        found: LanceDirectory = directories.Directory(at, options=properties_of(self.storage), layout=layout)
+        layout = rules.DirectoryLayout(self.layout) if self.layout else None
+        found: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)
         return found
 
 
@@ -103,7 +103,7 @@ def ls(
 def _without_empty_folders(found: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
     """Leave out folders that hold no Lance table, where it was only guessed that each folder is one."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
-    if found.layout is not rules.Layout.V0:
+    if found.layout is not rules.DirectoryLayout.V0:
         return entries
     folders = [entry.folder for entry in entries]
     tables = found.storage.marked(folders, rules.VERSIONS) | found.storage.marked(folders, rules.RESERVED)
@@ -206,9 +206,9 @@ def serve(
     load = import_extra("limnos.config.loading", extra=_EXTRA).load
     settings = load(flags={}, file=config, environ=os.environ).settings.lance
     if impl is not None:
-        what = adapter.of_implementation(impl, properties_of(property))
+        what = adapter.implementation_namespace(impl, properties_of(property))
     else:
-        what = adapter.of_directory(way.open(root or ""))
+        what = adapter.directory_namespace(way.open(root or ""))
     adapter.serve(what, listen=listen, settings=settings, announce=lambda url: print(f"ready {url}", flush=True))
 
 

@@ -80,7 +80,7 @@ def run(
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
-    given = import_extra("limnos.pipeline.run.options", extra="spark").Options(
+    given = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         only=tuple(only or ()),
         since=tuple(since or ()),
         full=full,
@@ -136,7 +136,7 @@ def resume(
     file
         The pipeline's file, if it is another one than the run was started from.
     """
-    given = import_extra("limnos.pipeline.run.options", extra="spark").Options(
+    given = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         away_s=away, lease_s=lease, at_once=at_once
     )
     command = _command()
@@ -220,7 +220,7 @@ def _command() -> ModuleType:
 
 def _door(common: CommonFlags) -> object:
     token, user = common.credential(os.environ)
-    make = import_extra("limnos.pipeline.engine.launch", extra="spark").Door
+    make = import_extra("limnos.pipeline.engine.launch", extra="spark").ServerConnection
     return make(uri=common.address, metalake=common.metalake, token=token, user=user)
 
 

@@ -83,7 +83,7 @@ def dump(
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     with _open_store(store) as found, found.reading() as reads:
         for record in reads.everything():
-            out.write(encoding.encoded([record], format))
+            out.write(encoding.encode_records([record], format))
     out.flush()
 
 
@@ -147,9 +147,9 @@ def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
             f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' made"
         )
     if store.startswith(_LMDB):
-        pairs: Any = import_extra("limnos.store.key_value_lmdb", extra="server,records").LmdbPairs(place)
+        pairs: Any = import_extra("limnos.store.key_value_lmdb", extra="server,records").LmdbKeyValueStore(place)
     else:
-        pairs = import_extra("limnos.store.key_value_sql", extra="server").SqlPairs(store)
+        pairs = import_extra("limnos.store.key_value_sql", extra="server").SqlKeyValueStore(store)
     found: RecordStore = records.RecordStore(pairs)
     try:
         yield found
@@ -163,7 +163,7 @@ def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
     head = next(source, b"")
     form, first = form_of(head), 1
     for part in cut_into_parts(chain((head,), source), form):
-        yield from encoding.decoded(part.data, form, first=first)
+        yield from encoding.decode_records(part.data, form, first=first)
         first += part.records
 
 

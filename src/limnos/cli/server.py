@@ -118,7 +118,7 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
         for found in look(settings)
     ]
     show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="nothing is wrong")
-    lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").notes
+    lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
     for each in lacks(settings):
         print(f"note: {each}", file=sys.stderr)
     return 1 if any(row["stops"] for row in rows) else 0

@@ -1,0 +1,73 @@
+"""Names that the code looks up in a module which it loads by its name are there: no import, and no type, would tell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import limnos
+
+PACKAGE = Path(limnos.__file__).parent
+LOADERS = frozenset({"import_extra", "import_module"})
+
+
+def loaded(node: ast.AST | None, constants: dict[str, str]) -> str:
+    """The module that a call of a loader names, by a text or a constant of its module; empty for every other node."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in LOADERS:
+        return ""
+    first = node.args[0] if node.args else None
+    if isinstance(first, ast.Constant):
+        return str(first.value)
+    return constants.get(first.id, "") if isinstance(first, ast.Name) else ""
+
+
+def assigned(body: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that statements below a node set to one value."""
+    for node in ast.walk(body):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is not None:
+            yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+
+
+def looked_up(text: str) -> set[tuple[str, str]]:
+    """Each module that a text of Python loads by its name, with a name that it looks up in there."""
+    tree = ast.parse(text)
+    constants = {name: str(value.value) for name, value in assigned(tree) if isinstance(value, ast.Constant)}
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    found = set()
+    for scope in functions:
+        held = {name: module for name, value in assigned(scope) if (module := loaded(value, constants))}
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Attribute):
+                owner = node.value
+                module = held.get(owner.id, "") if isinstance(owner, ast.Name) else loaded(owner, constants)
+                found |= {(module, node.attr)} if module.startswith("limnos.") else set()
+    return found
+
+
+def test_names_of_loaded_modules_exist() -> None:
+    """Whatever a command looks up in a room that it loads when it runs is defined there."""
+    found = set[tuple[str, str]]().union(
+        *(looked_up(file.read_text(encoding="utf-8")) for file in PACKAGE.rglob("*.py"))
+    )
+
+    assert len(found) > 20
+    assert sorted(f"{module}.{name}" for module, name in found if not hasattr(import_module(module), name)) == []
+
+
+def test_loaded_names_are_seen() -> None:
+    """A name is found behind the call, behind a variable, and where a constant names the module."""
+    text = (
+        'ROOM = "limnos.a"\n'
+        "def start():\n"
+        '    run = import_extra(ROOM, extra="x").gone\n'
+        '    rules = import_extra("limnos.b", extra="x")\n'
+        "    return rules.lost(run.other)\n"
+    )
+
+    assert looked_up(text) == {("limnos.a", "gone"), ("limnos.b", "lost")}
