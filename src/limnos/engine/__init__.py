@@ -1,5 +1,6 @@
-"""The engine of SQL++: a process of its own that works statements over data out on Spark.
+"""The SQL++ engine: a separate process that executes statements over data on Spark.
 
-May import `sqlpp`, `spark`, `client`, `names` and `model`; PySpark is imported where it is used. Must not know the server's rooms: it reaches a server by
-its protocols only, with the credential of each statement, and is told what to do by plans. No text of a user reaches Spark.
+May import `sqlpp`, `spark`, `client`, `names` and `model`; PySpark is imported where it is used. Must not know the
+server's rooms: it receives plans from the server and reads tables through the server's protocols, with the credential
+of each statement. No text that a user wrote is passed to Spark as SQL.
 """

@@ -1,7 +1,8 @@
-"""Columns of a dataset as Arrow has them, on the way to Spark and back.
+"""Conversion between SQL++ objects and Arrow tables, on the way to Spark and back.
 
-May import `sqlpp.stored` and pyarrow. Must not know Spark's session. Days and moments travel as whole numbers: Python's own dates end at the year 9999
-and have no year 0. They become dates and time stamps as the last thing before Spark, and numbers as the first thing after it.
+May import `sqlpp.stored` and pyarrow. Must not know Spark's session. Dates and timestamps are handled as integers,
+because Python's own dates have no year 0 and end with the year 9999. They become Arrow dates and timestamps in the last
+step before Spark, and integers in the first step after it.
 """
 
 from __future__ import annotations
@@ -49,12 +50,18 @@ _PLAIN: Mapping[ScalarName, pa.DataType] = {**_TYPES, "date": pa.int32(), "datet
 
 
 def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozenset(), plain: bool = False) -> pa.Schema:
-    """The columns of objects of a type; `plain` with whole numbers for what is of time. Keys are never empty."""
+    """The Arrow schema for objects of a type.
+
+    Args:
+        record: The type of the objects.
+        keys: Paths of the primary key's fields; their columns are not nullable.
+        plain: Whether dates and timestamps are integers (days and microseconds since 1970).
+    """
     return pa.schema(_fields(record, path=(), keys=keys, plain=plain))
 
 
 def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
-    """Objects, already of the dataset's type, as a table that Spark takes."""
+    """The Arrow table of objects that already have the dataset's type."""
     row = to_row(form)
     plain = schema_of(form.type, plain=True)
     rows = [row(each) for each in objects]
@@ -63,7 +70,7 @@ def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Ta
 
 
 def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
-    """The objects of rows as Spark gives them; only columns that are there are looked at."""
+    """The SQL++ objects of Arrow batches from Spark. Reads only the columns that the batches have."""
     make = to_object(form)
     plain = schema_of(form.type, plain=True)
     for batch in batches:
@@ -75,12 +82,19 @@ def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def plain_type(type_: DeclaredType) -> pa.DataType:
-    """How values of a type are read from a column that Spark gives."""
+    """The Arrow type to which a column from Spark is cast before its values are read.
+
+    Dates and timestamps are integers.
+    """
     return _type(type_, path=(), keys=frozenset(), plain=True)
 
 
 def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame, in its order, a partition after the other: nobody holds more than one and the next, which is worked out meanwhile."""
+    """The rows of a frame in its order, one partition after the other.
+
+    Spark computes the next partition while the current one is read; at most these two are in memory. Raises
+    RuntimeError if Spark has been stopped.
+    """
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - heavy
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
     from pyspark.util import _local_iterator_from_socket  # noqa: PLC0415

@@ -1,7 +1,8 @@
-"""Compaction: small files of a dataset become few large ones, old states of it go, and what killed statements left.
+"""Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
-May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or why it is done. Iceberg's own actions do the work; each commits by itself, so what was
-reached stays when it is ended. Rows are the same before and after.
+May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or who asked for the compaction. Iceberg's
+own actions do the work. Each action commits by itself, so an interrupted compaction keeps what it has finished. The
+rows of the dataset do not change.
 """
 
 from __future__ import annotations
@@ -23,20 +24,31 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 GROUP_BYTES: Final = 512 << 20
-"""How much is rewritten by one commit."""
+"""Size of the data files that one commit rewrites."""
 DELETES_OF_A_FILE: Final = 8
-"""A file of any size is written anew when so many files say what is deleted in it."""
+"""A data file with at least so many delete files is rewritten, whatever its size."""
 SWEPT: Final = "sqlpp.swept-before-ms"
-"""Of a state: files older than this had been swept, as far as nothing named them."""
+"""Summary property of a snapshot: orphan files older than this time (in ms) have been removed."""
 SWEEP_EVERY_MS: Final = 86_400_000
 _PLAIN: Final = re.compile(r"(file|s3|s3a)://?/?[A-Za-z0-9_./=-]+")
-"""Locations that every library spells alike: elsewhere a live file might be taken for another one."""
+"""Locations that every library spells alike. At other locations Iceberg could take a live file for an orphan file."""
 
 
 def compact_dataset(
     spark: SparkSession, ref: DatasetRef, *, tidying: CompactionOptions, number: str, stop: Callable[[], None]
 ) -> Iterator[str]:
-    """Do it; gives one line of JSON that says what was done."""
+    """Compact a dataset.
+
+    Args:
+        spark: The session of the statement.
+        ref: The dataset.
+        tidying: Sizes and ages.
+        number: The statement's id, which the new snapshot records.
+        stop: Raises if the job has been cancelled or timed out; called between the steps.
+
+    Yields:
+        One line of JSON with the numbers of files: `{"rewritten": 12, "written": 1, "debris": 0}`.
+    """
     table = load_iceberg_table(spark, ref)
     told = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
@@ -56,7 +68,15 @@ def compact_dataset(
 
 
 def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None, str | None]:
-    """Before which moment files are swept now, if at all, and how far they have been then: to be written down in the state that is made."""
+    """Decide whether orphan files are removed now: at most once a day.
+
+    Args:
+        marks: The values of the property `SWEPT` in the table's snapshots.
+        before_ms: Orphan files older than this may be removed; None for none.
+
+    Returns:
+        The time before which orphan files are removed now, or None; and the value of `SWEPT` for the new snapshot.
+    """
     before = max((int(each) for each in marks if each.isascii() and each.isdigit()), default=None)
     if before_ms is None:
         return None, None if before is None else str(before)
@@ -66,12 +86,15 @@ def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None,
 
 
 def _marks(table: JavaObject) -> list[str]:
-    """How far the table's states say that files have been swept."""
+    """The values of the property `SWEPT` in the table's snapshots."""
     return [str(found) for one in table.snapshots() if (found := one.summary().get(SWEPT)) is not None]
 
 
 def _has_older(table: JavaObject, before_ms: int) -> bool:
-    """Whether a former state may go: to look for its files takes longer than all else."""
+    """Whether a snapshot can be expired.
+
+    Checked first, because listing the files of expired snapshots is the slowest step.
+    """
     current = table.currentSnapshot().snapshotId()
     return any(one.timestampMillis() < before_ms for one in table.snapshots() if one.snapshotId() != current)
 
@@ -104,14 +127,17 @@ def _rewrite_files(
 
 
 def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
-    """Before which moment states go: by their age, and where there are too many of them."""
+    """The time before which snapshots expire: by age, or a later time if there are too many snapshots.
+
+    A dataset keeps about `states_max` snapshots, but no snapshot made after `keeps_after_ms` expires for their number.
+    """
     made = sorted(int(one.timestampMillis()) for one in table.snapshots())
     too_many = made[-tidying.states_max] if len(made) > tidying.states_max else 0
     return max(tidying.expires_before_ms, min(too_many, tidying.keeps_after_ms))
 
 
 def _swept(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
-    """Delete files of the table that no state of it names and that are older; returns how many."""
+    """Delete the table's files that are older than `before_ms` and in no snapshot. Returns their number."""
     location = str(table.location())
     if not _PLAIN.fullmatch(location):
         logger.info("Files that killed statements left stay at %s: its name is spelled in two ways", location)

@@ -1,8 +1,11 @@
-"""What an engine's process may touch: the directories that it needs, and nothing else.
+"""Confinement of the engine's process: it can open only the directories that it needs.
 
-May import the standard library. Knows Linux. Landlock takes rights away from this process and all that it starts, for ever, without needing any: it works
-for root (which gives up its capabilities as well) and for an ordinary user alike. What is not allowed cannot be opened, whoever owns it; processes outside cannot be traced, nor their memory and
-environment read, nor (where the kernel is new enough) be sent signals. On a kernel without it nothing is taken away, and whoever calls is told so.
+May import the standard library. Knows Linux. Must not know what the engine does.
+
+Landlock takes away rights of this process and its children for good. It needs no privilege: it works for an ordinary
+user and for root, who also loses the capabilities. Files outside the allowed directories cannot be opened, whoever owns
+them. Processes outside cannot be traced, and their memory and environment cannot be read. Newer kernels also block
+signals to them. On a kernel without Landlock nothing is taken away, and `confine` returns False.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ _CAPABILITIES_3: Final = 0x20080522
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 _FIRST = (1 << 13) - 1
 _ADDED = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""Rights to files that later versions know: refer, truncate, ioctl on devices."""
+"""Rights to files that later versions of Landlock know: refer, truncate, ioctl on devices."""
 _SCOPES = 0b11
-"""Abstract sockets and signals stay within, from version 6 on."""
+"""From version 6 on: no connections to abstract sockets and no signals outside the confined processes."""
 _FILE_RIGHTS = EXECUTE | WRITE | READ | (1 << 14) | (1 << 15)
 
 SYSTEM: Final = (
@@ -57,7 +60,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The version of Landlock that the kernel has; 0 when it has none."""
+    """The kernel's version of the Landlock interface; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     found = _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -67,11 +70,21 @@ def version() -> int:
 def confine(
     *, readable: Iterable[str], writable: Iterable[str], closed: Iterable[str], opened: Iterable[str] = ()
 ) -> bool:
-    """Take away all rights to files but these, for this process and all that it starts; False where the kernel cannot.
+    """Take away all rights to files but the given ones, from this process and its children.
 
-    `closed` are directories that stay closed even where one that is `readable` has them in it; what is `writable` may lie in them,
-    and so may what is `opened`: files and directories to be read.
-    Raises OSError when the kernel refuses. Must be called before there are other threads.
+    Must be called before the process has other threads.
+
+    Args:
+        readable: Files and directories that may be read and executed.
+        writable: Files and directories with all rights, also within `closed` directories.
+        closed: Directories that stay closed even within a `readable` directory.
+        opened: Files and directories that may be read even within `closed` directories.
+
+    Returns:
+        False if the kernel has no Landlock.
+
+    Raises:
+        OSError: The kernel refuses.
     """
     known = version()
     if known == 0:
@@ -102,9 +115,9 @@ def confine(
 
 
 def drop_capabilities() -> None:
-    """Give up what root may do beyond its own files, here and in all that is started: it could look into other processes.
+    """Give up root's capabilities in this process and its children: with them it could read other processes' memory.
 
-    An ordinary user has nothing to give up.
+    No-op for an ordinary user.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() != 0:
@@ -117,7 +130,7 @@ def drop_capabilities() -> None:
 
 
 def open_parts(path: Path, closed: list[Path]) -> Iterator[Path]:
-    """A directory, or where something closed lies in it, what else lies in it."""
+    """The directory itself, or, if a closed directory lies in it, the parts of it that contain no closed directory."""
     try:
         path = path.resolve(strict=True)
     except OSError:

@@ -1,7 +1,8 @@
-"""Few objects of a dataset, read and added by Iceberg's own library: without a job of Spark's, which alone takes longer than all of it.
+"""Reads and inserts of a few objects through Iceberg's Java library, without a Spark job.
 
-May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. Whoever is told None, or meets `NoSingleValue`, goes the way of many objects: what conditions
-leave may be large, and there are values and tables that this way does not know. It means the same as the other.
+May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. A Spark job alone
+takes longer than all of this. Large results and some types and tables are not supported: the functions then return None
+or False, or raise `NoSingleValue`, and the caller uses Spark. Both ways give the same result.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ logger = logging.getLogger(__name__)
 
 FILES_MAX: Final = 16
 BYTES_MAX: Final = 4 << 20
-"""So many files, and so much of them, are read here where conditions leave no more."""
+"""At most so many files, and so many bytes of them, are read without Spark."""
 ROWS_MAX: Final = 64
-"""So many objects are looked for, or added, at once."""
+"""At most so many objects are looked up or inserted without Spark."""
 
 
 class DirectTable:
-    """A dataset's table in one session."""
+    """A dataset's table, read and written without a Spark job."""
 
     def __init__(self, spark: SparkSession, table: DatasetTable) -> None:
         self._spark = spark
@@ -49,7 +50,18 @@ class DirectTable:
         self._snapshot = table.snapshot
 
     def rows(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[dict[str, Plain]] | None:
-        """The rows that meet one of some keys' conditions, at the statement's state; None where files that may have some are too many, or rows are more than `most`. Raises Unfit."""
+        """Read the rows that meet the conditions of at least one key, at the statement's snapshot.
+
+        Args:
+            keys: The conditions of each key.
+            most: The largest number of rows to return; None for any.
+
+        Returns:
+            The rows; None if too many files could contain one, or if there are more than `most`.
+
+        Raises:
+            NoSingleValue: A type of a column or a value is not supported here.
+        """
         if self._snapshot is None:
             return []
         expression = self._expression(keys)
@@ -68,12 +80,27 @@ class DirectTable:
         return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
 
     def _text(self, record: JavaObject) -> str:
-        """A row as JSON by field ids: all that the record has, which is more than the columns where files have deleted rows."""
+        """A row as JSON by field ids.
+
+        It may have more fields than the scan's columns, because delete files need some of their own.
+        """
         struct = record.struct()
         return str(self._iceberg.value_text(struct, self._iceberg.wrapper(struct).wrap(record)))
 
     def add(self, rows: Iterable[Row], *, keys: Sequence[KeyConditions]) -> bool:
-        """Add rows by one commit, unless a row of one of these keys has come since the statement's state; says whether that was possible here. Raises Unfit, and what Spark raises."""
+        """Insert rows with one commit, unless a row with one of the keys was committed after the statement's snapshot.
+
+        Args:
+            rows: The rows.
+            keys: Conditions of their keys; empty for a dataset without a primary key.
+
+        Returns:
+            False if the table is not supported here: it is partitioned, sorted or not Parquet. Nothing is written then.
+
+        Raises:
+            NoSingleValue: A type of a column or a value is not supported here.
+            Py4JJavaError: The commit failed; see `failures.is_conflict` and `failures.is_unknown`.
+        """
         if not self._is_plain:
             return False
         schema = self._table.schema()
@@ -90,14 +117,14 @@ class DirectTable:
         try:
             self._commit(out, appender, rows=len(texts), keys=keys)
         except Exception as error:
-            if is_conflict(error):  # only then is it certain that no snapshot names the file
-                with suppress(Exception):  # whoever looks for what nothing names finds it
+            if is_conflict(error):  # only then is it certain that no snapshot references the file
+                with suppress(Exception):  # compaction removes it as an orphan file
                     self._table.io().deleteFile(out.location())
             raise
         return True
 
     def _commit(self, out: JavaObject, appender: JavaObject, *, rows: int, keys: Sequence[KeyConditions]) -> None:
-        """One snapshot, which no row with one of the keys may have come before."""
+        """Commit one snapshot with the file, unless a row with one of the keys was committed in between."""
         builder = self._iceberg.data_file(self._table.spec()).withPath(out.location()).withFormat("parquet")
         sized = builder.withFileSizeInBytes(appender.length()).withMetrics(appender.metrics())
         file = sized.withRecordCount(rows).withSplitOffsets(appender.splitOffsets()).build()
@@ -110,7 +137,7 @@ class DirectTable:
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether new rows of the table are one file of Parquet, however they lie."""
+        """Whether new rows are one Parquet file: the table is unpartitioned and unsorted."""
         kind = self._table.properties().getOrDefault("write.format.default", "parquet")
         return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
 
@@ -120,7 +147,7 @@ class DirectTable:
         return made
 
     def _near(self, scan: JavaObject) -> int | None:
-        """How many files may have rows, as their statistics say; None where they are too many."""
+        """The number of files that may have matching rows, by their statistics; None if they are too many."""
         tasks = scan.planFiles()
         files = size = 0
         try:
@@ -133,12 +160,18 @@ class DirectTable:
         return files
 
     def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
-        """To have one of some keys: as JSON, since each part would be a call of the gateway."""
+        """The conditions as an Iceberg expression.
+
+        It is built from one JSON text, because each part would be a call to the JVM.
+        """
         return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
 
 
 def expression_of(keys: Sequence[KeyConditions]) -> Json:
-    """To meet all conditions of one of some keys, as Iceberg's expressions are written. Raises Unfit."""
+    """The JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
+
+    Raises NoSingleValue for a value that is no number, text or time.
+    """
     if len(keys) > 1 and all(len(key) == 1 for key in keys):
         ((first, *_), *_) = keys
         return _sql_of(Condition(first.path, "in", tuple(key[0].value for key in keys)))
@@ -146,7 +179,7 @@ def expression_of(keys: Sequence[KeyConditions]) -> Json:
 
 
 def _balanced_tree(word: str, parts: Sequence[Json]) -> Json:
-    """Parts joined by a word of two sides, no deeper than it must be."""
+    """Join parts by a binary operator (`and`, `or`) into a balanced tree, which is not deeper than it must be."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
@@ -165,7 +198,7 @@ def _sql_of(condition: Condition) -> Json:
 
 
 def _literal(value: Value) -> Json:
-    """A value as Iceberg writes one of its column's type. Raises Unfit."""
+    """A value in Iceberg's JSON form. Raises NoSingleValue if it is no number, text or time."""
     if isinstance(value, Date):
         return day_text(value.days)
     if isinstance(value, DateTime):

@@ -1,7 +1,7 @@
-"""What goes wrong in Spark and at the server, in SQL++'s numbers and words.
+"""Mapping of errors of Spark and of the server to SQL++ errors.
 
-May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Text of Spark's or Java's own is for the engine's log: a caller is told what
-to do, not where in a library something was thrown.
+May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Messages of Spark and Java
+go to the engine's log only: the caller's message says what to do, not where in a library the error was raised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DUPLICATE: Final = "limnos.sqlpp.duplicate:"
-"""How a statement says, from inside Spark, that a key is there already; the key follows as JSON."""
+"""Marker of the error that a statement raises inside Spark for a key that exists; the key follows as JSON."""
 
 OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
@@ -39,7 +39,9 @@ SPACE_BYTES_MIN: Final = 1 << 20
 
 
 LOCK_LOST: Final = "doesn't hold its lock"
-"""How the server refuses a commit whose statement lost its lock, which nothing can give back to it."""
+"""Text by which the server refuses a commit whose statement has lost its lock. Trying again cannot help that statement.
+
+"""
 
 
 class SparkStartError(Exception):
@@ -47,21 +49,21 @@ class SparkStartError(Exception):
 
 
 class WriteConflict(Exception):
-    """Another writer was first; nothing was written, and it may be tried again."""
+    """Another writer committed first. Nothing was written, and the statement may be tried again."""
 
 
 def cancelled_error(job: str) -> SqlppError:
-    """A statement that somebody ended."""
+    """The error of a statement that was cancelled."""
     return SqlppError(CANCELLED, f"Request {job} has been cancelled")
 
 
 def timed_out_error() -> SqlppError:
-    """A statement past its deadline."""
+    """The error of a statement that passed its deadline."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
 def failure_of(error: BaseException, job: str) -> JobFailure:
-    """What a caller is told of any error."""
+    """The failure that the caller of a job receives for an error. Logs errors that are not SQL++'s own."""
     told = sqlpp_error_of(error)
     if told is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
@@ -78,7 +80,7 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
 
 
 def start_failure_text(error: BaseException, start: EngineStart) -> SparkStartError:
-    """Say in words why Spark could not be started."""
+    """The error with the reason why Spark could not be started. Despite its name it returns an exception."""
     if isinstance(error, LimnosError):
         return SparkStartError(error.message)
     if "No space left" in str(error) or is_full(start.scratch):
@@ -91,7 +93,7 @@ def start_failure_text(error: BaseException, start: EngineStart) -> SparkStartEr
 
 
 def is_full(directory: str) -> bool:
-    """Whether so little is left on a directory's disk that no Java can start there."""
+    """Whether the disk of a directory has too little space or too few inodes left for Java to start."""
     try:
         found = os.statvfs(directory)
     except OSError:
@@ -100,7 +102,7 @@ def is_full(directory: str) -> bool:
 
 
 def sqlpp_error_of(error: BaseException) -> SqlppError | None:
-    """An error in SQL++'s words; None for one that nobody foresaw."""
+    """Map an error to a SQL++ error; None for an unexpected error."""
     if isinstance(error, SqlppError):
         return error
     if isinstance(error, SparkStartError):
@@ -120,28 +122,28 @@ def sqlpp_error_of(error: BaseException) -> SqlppError | None:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error with the names of the Java classes that it went through."""
+    """The type and text of an error. For an error from Spark this includes the names of its Java exception classes."""
     return f"{type(error).__name__}: {error}"
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a commit was refused as somebody else had committed first."""
+    """Whether a commit failed because another writer committed first."""
     text = text_of(error)
     return LOCK_LOST not in text and any(mark in text for mark in _CONFLICTS)
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether nobody can tell from the error if a commit has taken place."""
+    """Whether the error leaves open if the commit took place."""
     return "CommitStateUnknownException" in text_of(error)
 
 
 def duplicate_key_error(key: Mapping[str, object]) -> SqlppError:
-    """An INSERT of a key that is there already."""
+    """The error of an INSERT whose key exists."""
     return DuplicateKey(json.dumps(dict(key), ensure_ascii=False, default=str))
 
 
 def duplicate_key_error_of(text: str) -> SqlppError:
-    """The error that a statement raised in Spark for a key."""
+    """The duplicate key error for the text of an error that a statement raised inside Spark (see `DUPLICATE`)."""
     try:
         key, _ = json.JSONDecoder().raw_decode(text.partition(DUPLICATE)[2])
     except ValueError:
@@ -158,19 +160,25 @@ def _overflow_error() -> SqlppError:
 
 
 def is_too_complex(error: BaseException) -> bool:
-    """Whether Spark gives up on a query that is right, as it is nested too deep for its parser or planner."""
+    """Whether Spark gives up on a valid query because it is nested too deep for its parser or planner."""
     text = text_of(error)
     return any(mark in text for mark in ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX"))
 
 
 def is_planner_bug(error: BaseException) -> bool:
-    """Whether Spark fails to plan a query that is right by a mistake of its own, as when it offers a table a condition with a NULL among its parts."""
+    """Whether Spark fails to plan a valid query by a bug of its own.
+
+    Example: it offers a table a condition with a NULL among its parts.
+    """
     text = text_of(error)
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether every later statement would meet the error in this Java machine: a class that failed to load is never loaded again, as after a full disk."""
+    """Whether every later statement would fail in this JVM.
+
+    A class that failed to load, as after a full disk, is never loaded again.
+    """
     text = text_of(error)
     return any(mark in text for mark in ("ExceptionInInitializerError", "NoClassDefFoundError"))
 

@@ -1,6 +1,7 @@
-"""Iceberg's own library, and what leads to it, in Spark's Java machine, as PySpark's gateway has it.
+"""Iceberg's Java library in Spark's JVM, reached through PySpark's gateway.
 
-May import PySpark's gateway. Must not know statements. What is used of it is looked up once for each machine, since each step of a name is a question to that machine.
+May import PySpark's gateway. Must not know statements. Classes and functions are looked up once for each JVM, because
+each step of a dotted name is a call to the JVM.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class IcebergLibrary:
-    """Functions and classes of one machine."""
+    """Functions and classes of Iceberg in one JVM."""
 
     def __init__(self, machine: JVMView) -> None:
         iceberg = machine.org.apache.iceberg
@@ -34,7 +35,7 @@ class IcebergLibrary:
 
 
 def library_of(spark: SparkSession) -> IcebergLibrary:
-    """The library of the machine that a session is of."""
+    """The library in the JVM of a session. Raises RuntimeError if Spark has been stopped."""
     machine = spark._jvm  # noqa: SLF001 - PySpark has no other way to it
     if machine is None:
         raise RuntimeError("Spark has been stopped")

@@ -1,8 +1,8 @@
-"""Objects from files on this machine: JSON, ADM, delimited text, Parquet.
+"""Reads objects from files on this machine: JSON, ADM, delimited text, Parquet.
 
-May import `sqlpp`, pyarrow and the standard library. Must not decide which files may be read: whoever made the job has found their locations to be allowed, and
-the process can open nothing else. Files are gone through from the beginning to the end and never held whole. Text in a file is read as the declared type
-of its field.
+May import `sqlpp`, pyarrow and the standard library. Must not decide which files may be read: the server has checked
+the locations, and the process can open nothing else. Files are read as streams and are never held whole. Text in a file
+is converted to the declared type of its field.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _ReadOptions(NamedTuple):
-    """What a file is read as."""
+    """How a file is read: the dataset's type and the options of the statement."""
 
     form: StorageForm
     options: Mapping[str, str]
 
 
 def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
-    """The objects of the files that a source names. Raises SqlppError for what is not there, not of its format, or of a format that is not read."""
+    """Read the objects of the files that a source names.
+
+    Raises SqlppError if a file is missing or malformed, or if its format is unknown.
+    """
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
@@ -58,7 +61,7 @@ def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Val
 
 
 def _resolve_links(file: Path, source: ExternalSource) -> Path:
-    """The file itself, links followed. Raises SqlppError where they lead to what statements may not read."""
+    """The file with links resolved. Raises SqlppError if they lead out of the directories that statements may read."""
     real = file.resolve()
     if not source.within:
         return real
@@ -73,7 +76,7 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """A file, or those of a directory, whose hidden ones are left out."""
+    """The file, or all files below the directory. Names that begin with `.` or `_` are left out."""
     path = _path(location)
     if path.is_file():
         return [path]
@@ -103,7 +106,7 @@ def _lines(file: Path) -> Iterator[str]:
         raise _malformed_error(file, "it is no UTF-8") from None
 
 
-# JSON and ADM: one object after the other, on a line each or on several; an array is its items.
+# JSON and ADM: objects one after the other, each on one or more lines. An array stands for its items.
 
 
 def _documents(file: Path, read: Callable[[str], Value]) -> Iterator[Value]:
@@ -118,7 +121,7 @@ def _documents(file: Path, read: Callable[[str], Value]) -> Iterator[Value]:
 
 
 def _texts(file: Path) -> Iterator[tuple[int, str]]:
-    """The text of each object, and the line in which it begins."""
+    """The text of each object, and the number of its first line."""
     held: list[str] = []
     begun, depth, quote, size = 1, 0, "", 0
     for number, line in enumerate(_lines(file), start=1):
@@ -139,7 +142,7 @@ def _texts(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
-    """How many brackets are open after a line, and the quote of a string that is not closed."""
+    """The number of open brackets after a line, and the quote of a string that is still open."""
     escaped = False
     for character in line:
         if escaped:
@@ -161,7 +164,11 @@ def _read_json(file: Path, _: _ReadOptions) -> Iterator[Value]:
 
 
 def _plain(value: object) -> Value:
-    """What a file has, as values: lists are arrays, numbers of a fixed point and those that no bigint holds doubles, times without a zone are UTC."""
+    """Convert a value from a file to a SQL++ value.
+
+    Lists become arrays. Decimals and integers beyond 64 bits become doubles. Times without a zone are taken as UTC.
+    Values of unknown types become text.
+    """
     if isinstance(value, dict):
         return {str(name): _plain(held) for name, held in value.items()}
     if isinstance(value, (list, tuple)):
@@ -182,7 +189,7 @@ def _plain(value: object) -> Value:
 
 
 def _read_adm(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    """Text of AsterixDB's data model is an expression of the language without names."""
+    """Read ADM, AsterixDB's data format: each object is a SQL++ expression without names."""
     return _documents(file, _expression)
 
 
@@ -191,7 +198,7 @@ def _expression(text: str) -> Value:
     return value
 
 
-# Delimited text: fields in the order in which they are declared; an empty one is MISSING.
+# Delimited text: fields in the order of their declaration. An empty field is MISSING.
 
 
 def _read_delimited(file: Path, wish: _ReadOptions) -> Iterator[Value]:
@@ -224,7 +231,7 @@ def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
 
 
 def _read_parquet(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    """Rows, an empty column being MISSING."""
+    """Read the rows of a Parquet file. A null column becomes MISSING."""
     import pyarrow as pa  # noqa: PLC0415 - heavy
     import pyarrow.parquet as pq  # noqa: PLC0415
 

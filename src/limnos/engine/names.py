@@ -1,6 +1,6 @@
-"""Names for Spark: parts, quoted, and never text of a user's.
+"""Quoted names for Spark SQL.
 
-May import nothing. Must not know what a name is of.
+May import nothing. Must not know what a name refers to.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 STATEMENT: Final = "spark.sql.iceberg.snapshot-property.sqlpp.statement"
-"""The setting of a session that says which statement its snapshots are of."""
+"""Session setting that puts the statement's id into the summary of each snapshot that the session commits."""
 
 
 def quote_name(*parts: str) -> str:
-    """Parts of a name for Spark."""
+    """A qualified name in backticks: `quote_name("c", "a`b")` is `` `c`.`a``b` ``."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

@@ -1,7 +1,8 @@
-"""The engine's process: takes sockets of jobs from its control socket, and works each off on a thread of its own.
+"""The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
-May import the sibling modules, `spark` for where its archives lie, `sqlpp` and the standard library. Must not know what a statement does. It takes its rights away before it reads anything else, and ends
-with all that it started when the control socket ends.
+May import the sibling modules, `spark` for where its archives lie, `sqlpp` and the standard library. Must not know what
+a statement does. It gives up its rights to files before it imports Spark. It ends with all its child processes when the
+control socket closes.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ CONTROL_FD = 0
 BATCH_BYTES = 128 << 10
 SOCKETS_AT_ONCE = 4
 MEMORY_MAX = 3 << 30
-"""What this process may hold for the evaluator, beside its Java machine: whoever asks for more is refused, and the others go on."""
+"""Limit of this process's own data memory (RLIMIT_DATA), set after the JVM has started.
+
+A statement that needs more fails; the others go on.
+"""
 TOLD_WITHIN_S = 2.0
-"""How long an engine that could not start, or cannot go on, stays to say so."""
+"""How long an engine that cannot start or go on stays alive to report the reason."""
 
 
 def main() -> None:
-    """Serve until the control socket ends."""
+    """Serve jobs until the control socket closes."""
     logging.getLogger().addHandler(logging.StreamHandler(sys.stderr))
     logging.getLogger("limnos").setLevel(logging.INFO)
     control = socket.socket(fileno=os.dup(CONTROL_FD))
@@ -69,7 +73,7 @@ def main() -> None:
         except OSError:
             data, descriptors = b"", []
         if not data and not descriptors:
-            shutil.rmtree(start.scratch, ignore_errors=True)  # a server that was killed does it no more
+            shutil.rmtree(start.scratch, ignore_errors=True)  # a killed server can no longer remove it
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
             served = _JobConnection(socket.socket(fileno=descriptor), begun, places=places)
@@ -77,7 +81,7 @@ def main() -> None:
 
 
 def _own() -> Iterable[str]:
-    """Where the interpreter and its libraries lie."""
+    """The directories of the Python interpreter, its libraries, Java and the cache of archives."""
     from limnos.spark.jars import cache_directory  # noqa: PLC0415
 
     named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
@@ -91,22 +95,22 @@ def _begin(start: wire.EngineStart, begun: Future[StatementSessions]) -> None:
         sessions = StatementSessions(start)
         sessions.begin()
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the Java machine, which is there, keeps its own
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the JVM, which is running, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
         begun.set_exception(start_failure_text(error, start))
-        _end_soon()  # the next statement may have more luck
+        _end_soon()  # the next statement gets a new engine
     else:
         begun.set_result(sessions)
 
 
 def _end_soon() -> None:
-    """End this process with all that it started, once it has said why."""
+    """End this process and its children after the time in which it reports the reason."""
     threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
 class _JobConnection:
-    """One job: its socket, its deadline, and whether somebody has ended it."""
+    """One job on its socket, with its deadline and whether the client has left."""
 
     def __init__(self, own: socket.socket, begun: Future[StatementSessions], *, places: threading.Semaphore) -> None:
         self._socket = own
@@ -117,7 +121,7 @@ class _JobConnection:
         self._left = threading.Event()
 
     def run(self) -> None:
-        """Work the job off; whatever happens is told, if anybody listens."""
+        """Run the job. Sends any error to the server if it is still connected."""
         with self._socket:
             try:
                 self._serve()
@@ -134,10 +138,10 @@ class _JobConnection:
                     _end_soon()
             finally:
                 with contextlib.suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)  # whoever listens on it is let go
+                    self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread that listens on it
 
     def _is_over(self) -> bool:
-        """Whether nobody can work anything out here any more."""
+        """Whether Spark had started and its JVM no longer answers."""
         begun = self._begun
         return begun.done() and begun.exception() is None and not begun.result().is_alive()
 
@@ -183,14 +187,14 @@ class _JobConnection:
         self._socket.sendall(wire.encode_frame(wire.ROWS, b"\n".join((*lines, b""))))
 
     def _stop(self) -> None:
-        """Raise when the job has been ended or its time is over."""
+        """Raise SqlppError if the job has been cancelled or its deadline has passed."""
         if self._left.is_set():
             raise cancelled_error("" if self._job is None else self._job.id)
         if time.monotonic() > self._ends_at:
             raise timed_out_error()
 
     def _watch(self) -> None:
-        """Wait for the other side to go, or the time to be over; then cancel what Spark is doing."""
+        """Wait until the server closes the socket or the deadline passes; then cancel the job in Spark."""
         try:
             self._socket.settimeout(None)
         except OSError:  # the job has ended already
@@ -204,7 +208,7 @@ class _JobConnection:
             self._begun.result().end(self._job.id)
 
     def _listen(self, gone: threading.Event) -> None:
-        """The server sends nothing more but the end."""
+        """Wait for the end of the stream: after the job the server sends nothing more."""
         with contextlib.suppress(OSError, ValueError):
             while self._socket.recv(1):
                 pass

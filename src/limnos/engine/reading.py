@@ -1,7 +1,7 @@
-"""Objects of datasets, read on Spark: the columns and conditions that a scan needs are pushed down, the rest is for the evaluator.
+"""Reads objects of datasets with Spark, with the columns and conditions that a scan needs pushed down.
 
-May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed only where Spark means the same by it as SQL++, and
-then as something that every object of the result meets.
+May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only where
+Spark means the same by it as SQL++, and only if every object of the result meets it. The evaluator does the rest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ logger = logging.getLogger(__name__)
 
 
 def objects(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> Iterator[Value]:
-    """The objects that a scan needs, with the fields that it needs."""
+    """Read the objects that a scan needs, with the fields that it needs. Yields groups if the scan is grouped.
+
+    Args:
+        spark: The session of the statement.
+        table: The dataset.
+        wanted: The columns, conditions, limit and groups of the scan.
+        parts: The number of tasks that read at once.
+    """
     if wanted.grouped is not None:
         yield from _groups(spark, table, wanted=wanted, grouped=wanted.grouped)
         return
@@ -47,7 +54,10 @@ def objects(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement
 
 
 def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup) -> list[Value] | None:
-    """The objects that are looked up, read without a job of Spark's; None where they are many, or files that may have them are."""
+    """Read the objects of a key or index lookup without a Spark job; None if there are too many.
+
+    Also None if a type or value is not supported without Spark.
+    """
     try:
         rows = DirectTable(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)
     except NoSingleValue as reason:
@@ -58,7 +68,7 @@ def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup)
 
 
 def frame_of(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> DataFrame | None:
-    """The rows that a scan needs; None where there are none."""
+    """The data frame of the rows that a scan needs; None if the dataset has no snapshot."""
     frame = table.frame(spark)
     if frame is None:
         return None
@@ -77,7 +87,7 @@ def _filtered_frame(frame: DataFrame, table: DatasetTable, *, wanted: ScanRequir
 def _groups(
     spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, grouped: EngineGrouping
 ) -> Iterator[Value]:
-    """The rows of groups: their keys and what was worked out for each."""
+    """Yield an object for each group: its keys and its aggregates."""
     frame = table.frame(spark)
     if frame is None:
         counts: dict[str, Value] = {one.name: 0 for one in grouped.measures if one.function == "count"}
@@ -103,7 +113,7 @@ def _measure(measure: GroupMeasure) -> Column:
 
 
 def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
-    """The columns that hold some fields, the open part among them where one of the fields may lie there."""
+    """The columns that hold the given fields. Includes the open part if one of the fields may be stored there."""
     held = [field for field in columns(record) if fields is None or field.name in fields]
     names = [field.name for field in held]
     certain = {field.name for field in held if not field.optional}
@@ -112,7 +122,7 @@ def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[st
 
 
 def condition_of(record: RecordType, condition: Condition) -> Column | None:
-    """A condition as Spark has it; None where it would not mean the same."""
+    """A condition as a Spark column; None if Spark does not mean the same by it."""
     found = column_type(record, condition.path)
     if found is None or not is_exact(record, condition):
         return None
@@ -126,7 +136,7 @@ def condition_of(record: RecordType, condition: Condition) -> Column | None:
 
 
 def _literal(value: Value) -> Column:
-    """A value as Spark has it."""
+    """A value as a Spark literal."""
     from pyspark.sql import functions  # noqa: PLC0415
 
     if isinstance(value, Date):

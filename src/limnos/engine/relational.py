@@ -1,6 +1,7 @@
-"""Relations worked out on Spark, their rows as values.
+"""Executes translated queries (relations) on Spark and decodes their rows to values.
 
-May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results come as Arrow has them, few at once, many a part after the other, each up to a size that sessions set.
+May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Small results are fetched in
+one piece and large ones partition by partition. The sessions limit the size of each piece.
 """
 
 from __future__ import annotations
@@ -34,7 +35,14 @@ FEW = 10_000
 def values_of(
     spark: SparkSession, carried: RelationalQuery, *, tables: Callable[[tuple[str, ...], str], DatasetTable], parts: int
 ) -> Iterator[Value]:
-    """The results, worked out by so many tasks at once: few of them at once, more as they come. Raises what Spark raises."""
+    """Execute a query and yield its results. Raises what Spark raises.
+
+    Args:
+        spark: The session of the statement.
+        carried: The translated query.
+        tables: Finds the table of a dataset by its dataverse and name.
+        parts: The number of tasks that read a dataset at once.
+    """
     frame = _planned_frame(spark, carried, tables=tables, parts=parts)
     if parts > 1 and _multiplies(frame, carried.relation):
         frame = _planned_frame(spark, carried, tables=tables, parts=1)
@@ -46,7 +54,11 @@ def values_of(
 def _planned_frame(
     spark: SparkSession, carried: RelationalQuery, *, tables: Callable[[tuple[str, ...], str], DatasetTable], parts: int
 ) -> DataFrame:
-    """What Spark is asked for, once it has a plan for it. Where it fails by a mistake of its own, conditions are kept from the tables, where it makes it."""
+    """The data frame of the query, after Spark has planned it.
+
+    If the planner fails by a bug of its own, the query is planned again with conditions kept away from the tables,
+    where the bug is.
+    """
     for source in (_source, _source_apart):
         found = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
         frame = spark.sql(found.text, args=found.parameters or None)
@@ -66,12 +78,15 @@ def _plan(frame: DataFrame) -> str:
 
 
 def _multiplies(frame: DataFrame, relation: Relation) -> bool:
-    """Whether Spark pairs all parts of one side with all of another, each pair a task: then each side is to be one part."""
+    """Whether Spark joins by a Cartesian product: then each side should be one partition.
+
+    Such a join runs a task for each pair of partitions.
+    """
     return any(isinstance(one, Join) for one in parts_of(relation)) and "CartesianProduct" in _plan(frame)
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Whether a relation has few rows whatever its datasets have."""
+    """Whether a relation has at most `FEW` rows, whatever its datasets contain."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):
@@ -80,17 +95,20 @@ def has_few_rows(relation: Relation) -> bool:
 
 
 def _source(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """A dataset at the state of the statement."""
+    """The dataset in FROM, at the statement's snapshot."""
     return tables(read.dataverse, read.name).source
 
 
 def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """The same, behind a condition that is true of every row, which Spark does not know: it moves no other past it."""
+    """The dataset in FROM, behind a condition that is always true.
+
+    Spark cannot know that and pushes no other condition past it.
+    """
     return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 
 
 def decoded(layout: ResultLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
-    """The values of rows."""
+    """The values of Arrow batches in the layout of the result."""
     return layout.values(_rows([plain_type(type_) for _, type_ in layout.columns], batches))
 
 

@@ -1,7 +1,7 @@
-"""Spark for statements: one machine for all of them, a session with the caller's credential for each.
+"""Spark sessions for statements: one JVM for all, and one session with the caller's credential for each statement.
 
-May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. What one statement may use of the machine is bounded here: all slots but one, and a size of
-what it may bring to the driver.
+May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may use all task slots but
+one, and its results on the driver are limited in size.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import EngineJob
 
 RESULT_BYTES_MAX = 512 << 20
-"""What a statement may bring to the evaluator, as Arrow has it."""
+"""Largest result in bytes that a statement may bring to the driver."""
 APP = "limnos-sqlpp"
 POOLS = 64
-"""Spark gives free slots to jobs of one pool in the order in which they came, and to pools in turn: statements that run together have a pool each."""
+"""Number of Spark's scheduler pools.
+
+Jobs of one pool get free slots in order, pools in turn; concurrent statements get a pool each.
+"""
 
 
 class StatementSessions:
-    """The machine, once it has been started."""
+    """The engine's Spark application; `begin` starts it."""
 
     def __init__(self, start: EngineStart) -> None:
         self._start = start
@@ -68,11 +71,11 @@ class StatementSessions:
 
     @property
     def parts(self) -> int:
-        """How many tasks of one statement run at once: one slot is always left to others."""
+        """The number of tasks that one statement runs at once: all slots but one, which is left to other statements."""
         return max(1, self._start.slots - 1)
 
     def is_alive(self) -> bool:
-        """Whether the Java machine answers."""
+        """Whether the JVM answers."""
         machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no question for it
         try:
             return machine is not None and machine.java.lang.System.currentTimeMillis() > 0
@@ -80,14 +83,18 @@ class StatementSessions:
             return False
 
     def end(self, job: str) -> None:
-        """Cancel what a job is doing in Spark; may be called on any thread."""
+        """Cancel a job's work in Spark. May be called from any thread."""
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(job)
             self._spark.sparkContext.cancelJobsWithTag(job)  # of actions that give their jobs groups of their own
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:
-        """A session for one statement, on a thread of its own: its rights are the credential's, and its snapshots bear its id."""
+        """Yield a session for one statement, on the current thread.
+
+        The session has the rights of the job's credential, and its snapshots record the job's id. Raises RuntimeError
+        if Spark is not started.
+        """
         start = self._start
         refs = (*job.reads, *(() if job.target is None else (job.target,)))
         catalogs = sorted({ref.path[0] for ref in refs})

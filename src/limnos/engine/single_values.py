@@ -1,7 +1,8 @@
-"""Rows of few objects on their way to Iceberg's library and back, as JSON by the numbers of fields (the specification's Appendix D, single-value serialization).
+"""Conversion between rows and JSON by field ids, as Iceberg's library reads it.
 
-May import `sqlpp.stored` for the names of plain values. Must not know Spark. A row is plain Python as it is there: a day is its number, a moment its microseconds. `NoSingleValue` is
-raised for what this JSON has no word for; whoever meets it goes the way of many rows.
+The format is the JSON single-value serialization of the Iceberg specification, Appendix D. May import `sqlpp.stored`
+for the names of plain values. Must not know Spark. A row holds plain Python values: a date is its number of days, a
+timestamp its microseconds. Values that this JSON cannot express raise `NoSingleValue`; the caller then uses Spark.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_FIRST, DAY_LAST = date.min.toordinal(), date.max.toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 IN_LISTS = frozenset({"boolean", "int", "long", "float", "double", "string", "uuid"})
-"""Types whose values Iceberg's generic rows hold in a list as they are held elsewhere."""
+"""Types whose values Iceberg's generic rows hold in a list in the same form as elsewhere."""
 
 
 class NoSingleValue(Exception):
-    """There is no single value for this."""
+    """The value or type has no supported single-value form."""
 
 
 def check(schema: Mapping[str, Json]) -> None:
-    """Make sure that rows of a schema can be read and written so. Raises Unfit."""
+    """Check that rows of a schema can be read and written in this form. Raises NoSingleValue."""
     for field in _fields(schema):
         _check(field["type"], types=frozenset(_READ))
 
@@ -51,12 +52,12 @@ def _check(type_: Json, *, types: frozenset[str]) -> None:
 
 
 def encoded(row: Row, schema: Mapping[str, Json]) -> str:
-    """A row as text. Raises Unfit for a value that the text cannot say."""
+    """A row as JSON text. Raises NoSingleValue for a value that JSON cannot express."""
     return json.dumps(_encode(row, schema), allow_nan=False)
 
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
-    """The row of a text. Raises Unfit for a value beyond what Python's own days reach."""
+    """The row of a JSON text. Raises NoSingleValue for a date or timestamp that Python cannot express."""
     found = _decode(json.loads(text), schema)
     if not isinstance(found, dict):
         raise NoSingleValue("a row that is no object")
@@ -103,14 +104,14 @@ def _real(value: Plain) -> Json:
 
 
 def day_text(value: Plain) -> str:
-    """A day by its number as text. Raises Unfit."""
+    """The ISO text of a date, from its number of days since 1970. Raises NoSingleValue."""
     if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
         raise NoSingleValue("a day of another era")
     return date.fromordinal(value + EPOCH.toordinal()).isoformat()
 
 
 def moment_text(value: Plain) -> str:
-    """A moment by its microseconds as text. Raises Unfit."""
+    """The ISO text of a timestamp, from its microseconds since 1970. Raises NoSingleValue."""
     if not isinstance(value, int):
         raise NoSingleValue("a moment that is none")
     try:
@@ -134,7 +135,7 @@ def _moment(text: Json) -> Plain:
 
 
 def _single(value: Json) -> Plain:
-    """A float of 32 bits: its text is the shortest that gives it."""
+    """A 32-bit float from the shortest text that denotes it."""
     number = float(value)  # type: ignore[arg-type]
     found: float = struct.unpack("f", struct.pack("f", number))[0]
     return found

@@ -1,7 +1,8 @@
-"""Relations as Spark SQL.
+"""Writes relations as Spark SQL.
 
-May import relations and values of `sqlpp`. Must not know a session: text and its parameters come out. Nothing of a user's is in the text but names of tables and columns, quoted: text is given to Spark as
-parameters, numbers are written anew. Each operation means here what `sqlpp.relations` says it means.
+May import relations and values of `sqlpp`. Must not know a session: the result is text and parameters. The text
+contains nothing from a user but quoted names of tables and columns. Strings are passed as parameters, and numbers are
+formatted here. Each operation has the meaning that `sqlpp.relations` gives it.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ TYPES: Final[Mapping[str, str]] = {
     "date": "DATE",
     "datetime": "TIMESTAMP",
 }
-"""What a type is called; what is not here is text."""
+"""The Spark type of each SQL++ type. Other types are stored as STRING."""
 
 
 class SparkStatement(NamedTuple):
-    """A query for Spark, with its parameters."""
+    """A Spark SQL query with its parameters."""
 
     text: str
     parameters: dict[str, str]
@@ -60,14 +61,21 @@ class SparkStatement(NamedTuple):
 def statement_of(
     relation: Relation, layout: ResultLayout, *, sources: Callable[[DatasetRead], str], parts: int | None = None
 ) -> SparkStatement:
-    """The query that gives a relation's rows in a layout; `sources` says what a dataset is in FROM, `parts` how many tasks may read one at once."""
+    """Write the query that returns a relation's rows in a layout.
+
+    Args:
+        relation: The relation.
+        layout: The result columns, which are named `r0`, `r1` and so on.
+        sources: Gives the text of a dataset in FROM.
+        parts: The largest number of tasks that read a dataset at once; None for any.
+    """
     writing = _StatementWriter(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
     return SparkStatement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
 
 
 class _StatementWriter:
-    """One statement's parameters, as they come up."""
+    """Writes one statement and collects its parameters."""
 
     def __init__(self, sources: Callable[[DatasetRead], str], hint: str) -> None:
         self.parameters: dict[str, str] = {}
@@ -245,7 +253,11 @@ def _function(node: CallTerm, arguments: tuple[str, ...]) -> str:
 
 
 def _exact(node: CallTerm, arguments: tuple[str, ...]) -> str:
-    """A whole number against a double: as doubles, and where these are equal as whole numbers; beyond what whole numbers reach by itself."""
+    """Compare an integer with a double without loss.
+
+    They are compared as doubles, and as integers where the doubles are equal. A double at or above 2^63 is greater than
+    any integer.
+    """
     whole, real = arguments
     sign = {"!=": "<>"}.get(node.word, node.word)
     beyond = "TRUE" if node.word in ("<", "<=", "!=") else "FALSE"
@@ -285,7 +297,7 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
 def _part(node: CallTerm, arguments: tuple[str, ...]) -> str:
-    """A part of a day or a moment."""
+    """A part of a date or timestamp, as in `get_year`."""
     return f"CAST({node.name.removeprefix('get_')}({arguments[0]}) AS BIGINT)"
 
 

@@ -1,7 +1,7 @@
-"""One job from its plan to its results.
+"""Executes one job, from its plan to its results.
 
-May import the sibling modules and `sqlpp`. Must not know the wire. What Spark carries is pushed down; the evaluator works the rest out and is bounded by its
-budget. A statement that changes data gives its results (RETURNING) after its commit.
+May import the sibling modules and `sqlpp`. Must not know the wire. What Spark supports is pushed down. The evaluator
+does the rest within its budget. A statement that changes data yields its results (RETURNING) after its commit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,18 @@ logger = logging.getLogger(__name__)
 
 
 def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
-    """The results of a job, each as JSON. Raises SqlppError, Conflict, and what Spark raises."""
+    """The results of a job, each as JSON.
+
+    Args:
+        spark: The session of the statement.
+        job: The plan.
+        parts: The number of tasks that read a dataset at once.
+        stop: Raises if the job has been cancelled or timed out.
+
+    Raises:
+        SqlppError: The statement failed.
+        WriteConflict: Other writers committed first again and again.
+    """
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
         return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
     work = _JobRun(spark, job, parts=parts, stop=stop)
@@ -53,7 +64,7 @@ def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[
 
 
 class _JobRun:
-    """What the steps of one job share."""
+    """The state that the steps of one job share."""
 
     def __init__(self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> None:
         self._spark = spark
@@ -64,11 +75,11 @@ class _JobRun:
         self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:
-        """The results of a query; of an expression its one value."""
+        """The results of a query; for an expression, its one value."""
         return self._evaluated(self._job.expression, slots=self._job.slots)
 
     def change(self) -> Iterator[Value]:
-        """Change the target, then give what RETURNING says."""
+        """Change the target dataset, then yield the results of RETURNING."""
         if self._job.target is None:
             raise compilation("A statement that changes data needs a dataset")
         table = self._table(self._job.target)
@@ -76,13 +87,13 @@ class _JobRun:
         returns = self._job.returns
         returned = (
             [] if returns is None else list(self._returned(returns, objects_))
-        )  # what fails here has written nothing
+        )  # evaluated first: an error here leaves the dataset unchanged
         writer = DatasetWriter(self._spark, table, stop=self._stop)
         {"delete": writer.delete, "upsert": writer.upsert}.get(self._job.kind, writer.insert)(objects_)
         yield from returned
 
     def _objects(self, table: DatasetTable) -> list[Object]:
-        """What is put in or taken out, worked out as a whole and checked."""
+        """All objects to write or delete, evaluated and checked."""
         kind = self._job.kind
         if kind == "delete":
             keys = frozenset(path[0] for path in table.form.keys)
@@ -94,7 +105,7 @@ class _JobRun:
         return check_objects(table.form, self._counted(self._source()), replaces=kind == "upsert")
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
-        """The objects of INSERT, UPSERT and DELETE: a collection's items, or the one that it is."""
+        """The objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""
         expression = self._job.expression
         found = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
         if isinstance(expression, Subquery):
@@ -128,14 +139,14 @@ class _JobRun:
         return self._in_parts(*prepare_scans(expression, result_fields=result_fields, types=self._type), slots=slots)
 
     def _in_parts(self, changed: Expression, wanted: tuple[ScanRequirement, ...], *, slots: int) -> Iterator[Value]:
-        """The results of a statement that the evaluator works out, from what it wants of Spark."""
+        """The results of a statement that the evaluator executes over Spark scans."""
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(wanted[int(number)], slots), budget=self._budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
     ) -> Iterator[Value] | None:
-        """The results of a statement that looks at one object, or a few, by keys and indexes; None for another."""
+        """The results of a statement that reads only a few objects by keys or indexes; None for other statements."""
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
         changed, wanted = prepare_scans(expression, result_fields=result_fields)
@@ -151,7 +162,7 @@ class _JobRun:
         return results(BoundQuery(changed, slots, ()), lambda _, number: found[int(number)], budget=self._budget)
 
     def _lookup(self, wanted: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
-        """What is looked up of a dataset; None where all of it may be wanted."""
+        """The table and the lookup of a scan; None if the conditions fix neither a key nor an index."""
         ref = self._ref(wanted.dataverse, wanted.name)
         if ref.files is not None:
             return None
@@ -160,7 +171,7 @@ class _JobRun:
         return None if found is None else (table, found)
 
     def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
-        """The results of a query that Spark carries as a whole; None for another."""
+        """The results of a query that Spark executes as a whole; None if it cannot be translated or planned."""
         if not isinstance(expression, Subquery):
             return None
         try:
@@ -171,7 +182,7 @@ class _JobRun:
         return self._by_spark(found)
 
     def _by_spark(self, found: RelationalQuery) -> Iterator[Value] | None:
-        """The results of a query that Spark carries; None where it cannot plan what is right."""
+        """The results of a translated query; None if Spark cannot plan it although it is valid."""
         try:
             return values_of(self._spark, found, tables=self._named, parts=self._parts)
         except Exception as error:
@@ -191,7 +202,7 @@ class _JobRun:
         return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
-        """The type of a dataset's columns; files have none."""
+        """The type of a dataset's columns; None for files."""
         ref = self._ref(dataverse, name)
         return self._table(ref).form.type if ref.files is None else None
 
@@ -205,7 +216,7 @@ class _JobRun:
         raise compilation(f"The statement reads a dataset {name} that it was not decided for")
 
     def _table(self, ref: DatasetRef) -> DatasetTable:
-        """A dataset's table, at one state for the whole statement."""
+        """A dataset's table, at the same snapshot for the whole statement."""
         if ref.path not in self._tables:
             self._tables[ref.path] = table_of(self._spark, ref)
         return self._tables[ref.path]

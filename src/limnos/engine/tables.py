@@ -1,7 +1,8 @@
-"""Datasets as tables of Spark: what a statement refers to, at one state.
+"""Tables of datasets in Spark, at the snapshot that a statement reads.
 
-May import `sqlpp.stored`, `sqlpp.jobs` and PySpark. Must not know plans. Names are given to Spark as quoted parts and never as text of a user's; what the
-catalog gives is asked whether it is a table, so that a metadata table of Iceberg's is never taken for one.
+May import `sqlpp.stored`, `sqlpp.jobs` and PySpark. Must not know plans. Names are passed to Spark as quoted parts,
+never as a user's text. Each table that the catalog returns is checked, so that one of Iceberg's metadata tables is
+never taken for a dataset.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ _METADATA = ".BaseMetadataTable"
 
 
 class DatasetTable(NamedTuple):
-    """A dataset's table at the state that a statement reads."""
+    """A dataset's table at the snapshot that a statement reads; None before the first commit."""
 
     quoted: str
     form: StorageForm
     snapshot: int | None
     loaded: JavaObject
-    """As Iceberg's library has it."""
+    """The table as an object of Iceberg's Java library."""
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
-        """Its rows; None when there are none."""
+        """The table's rows as a data frame; None before the first commit."""
         if self.snapshot is None:
             return None
         frame = spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)
@@ -43,7 +44,7 @@ class DatasetTable(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Its rows in FROM. Before the first commit there are none, whatever is committed meanwhile."""
+        """The table's rows as text in FROM. Without a snapshot it has no rows, whatever is committed meanwhile."""
         if self.snapshot is None:
             return f"(SELECT {', '.join(self.columns) or '*'} FROM {self.quoted} WHERE FALSE)"
         rows = f"{self.quoted} VERSION AS OF {self.snapshot}"
@@ -51,7 +52,10 @@ class DatasetTable(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is read in place of columns that are not read as they are: an open part is text to whoever reads it. Empty where all are."""
+        """The SELECT list if the open part is stored as VARIANT, which is read as JSON text.
+
+        Empty if all columns are read as stored.
+        """
         if not (self.form.variant and has_open(self.form.type)):
             return ()
         return *(
@@ -60,7 +64,7 @@ class DatasetTable(NamedTuple):
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
-    """Load a dataset's table. Raises SqlppError where it is gone, and what Spark raises."""
+    """Load a dataset's table. Raises SqlppError for a metadata table, and what Spark raises if the table is gone."""
     table = load_iceberg_table(spark, ref)
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
@@ -69,7 +73,7 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
 
 
 def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
-    """The table as Iceberg's catalog has it."""
+    """Load the table as an object of Iceberg's Java library. Raises SqlppError for a metadata table."""
     library = library_of(spark)
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
     gateway = spark.sparkContext._gateway  # noqa: SLF001
@@ -95,7 +99,7 @@ def _is_metadata(table: JavaObject) -> bool:
 
 
 def _schema_json(spark: SparkSession, table: JavaObject, *, snapshot: int | None) -> str:
-    """The schema of the state that is read, which may be older than the table's own."""
+    """The schema of the snapshot, which may be older than the table's current one."""
     iceberg = library_of(spark)
     schema = table.schema() if snapshot is None else iceberg.schema_at(table, snapshot)
     return str(iceberg.schema_text(schema))

@@ -1,8 +1,11 @@
-"""The wire between a server and its engine: frames on sockets, one socket for each job.
+"""The wire protocol between a server and its engine: frames on sockets, one socket for each job.
 
-May import the standard library and msgspec. Must not know jobs' insides. The engine's standard input is the control socket: over it come the
-sockets of jobs, as descriptors, and its end is the engine's end. On a job's socket the server sends one frame with the job; the engine answers
-with frames of rows and one that closes. Whoever shuts the job's socket for writing cancels the job. A frame is its kind, its length, its bytes.
+May import the standard library and msgspec. Must not know the content of jobs.
+
+The engine's standard input is the control socket. The server sends the sockets of jobs over it as descriptors, and the
+engine ends when it closes. On a job's socket the server sends one frame with the job. The engine answers with frames of
+rows and one closing frame. The server cancels a job by shutting its socket for writing. A frame has a kind (1 byte), a
+length (4 bytes, big-endian) and a body.
 """
 
 from __future__ import annotations
@@ -15,20 +18,20 @@ from msgspec import Struct
 
 HEAD: Final = struct.Struct(">cI")
 FRAME_BYTES_MAX: Final = 64 << 20
-"""Nobody sends more in one frame; who is told so reads no further."""
+"""Longest body of a frame. A reader refuses longer ones."""
 
 Kind = Literal[b"J", b"R", b"D", b"E", b"P"]
 JOB: Final = b"J"
 ROWS: Final = b"R"
-"""Lines of JSON, each with its end of line."""
+"""The body is lines of JSON, each with its line end."""
 DONE: Final = b"D"
 FAILED: Final = b"E"
 PING: Final = b"P"
-"""Asks whether anybody is there; answered with DONE when Spark can be used."""
+"""Asks whether the engine is ready; answered with DONE when Spark can be used."""
 
 
 class JobFailure(Struct, frozen=True):
-    """Why a job was refused: an error of SQL++ by its number and message, and the place in the statement."""
+    """Why a job failed: the number and message of a SQL++ error, and its position in the statement."""
 
     number: int
     message: str
@@ -36,18 +39,18 @@ class JobFailure(Struct, frozen=True):
     column: int | None = None
     told: bool = False
     again: bool = False
-    """The same statement may well succeed when it is sent again."""
+    """The same statement may succeed when it is sent again."""
     duplicate: bool = False
-    """It is `DuplicateKey`, whose message is the key."""
+    """The error is `DuplicateKey`; the message is the key."""
     unknown: bool = False
-    """It is `OutcomeUnknown`: perhaps the statement was carried out."""
+    """The error is `OutcomeUnknown`: the statement may have been carried out."""
     failed: bool = False
-    """It is `EngineFailed`: nothing that the statement says is the cause."""
+    """The error is `EngineFailed`: the statement is not its cause."""
     retry_after_s: int = 1
 
 
 class EngineStart(Struct, frozen=True):
-    """What an engine is told before its first job."""
+    """The configuration that an engine receives before its first job."""
 
     uri: str
     metalake: str
@@ -59,21 +62,21 @@ class EngineStart(Struct, frozen=True):
     readable: tuple[str, ...]
     writable: tuple[str, ...]
     closed: tuple[str, ...]
-    """Directories that it must not see, whatever lies around them."""
+    """Directories that the engine must not see, even within `readable` directories."""
     jars: tuple[str, ...] = ()
-    """The archives for Spark, fetched already; none: the engine looks for them and for a Java itself."""
+    """Archives for Spark that are already on disk. If empty, the engine finds them and a Java itself."""
     java_home: str = ""
     java_runtime: str = ""
-    """Where the files of that Java lie, when `java_home` has a launcher alone."""
+    """Directory of the Java runtime's files, if `java_home` has only a launcher."""
 
 
 def encode_frame(kind: bytes, body: bytes = b"") -> bytes:
-    """A frame."""
+    """Encode a frame of a kind (`JOB`, `ROWS` and so on) and a body."""
     return HEAD.pack(kind, len(body)) + body
 
 
 def read_exactly(wire: socket.socket, size: int) -> bytes:
-    """So many bytes. Raises ConnectionResetError when the other side ends before."""
+    """Read exactly `size` bytes. Raises ConnectionResetError if the peer closes the connection first."""
     data = bytearray(size)
     view, got = memoryview(data), 0
     while got < size:
@@ -85,7 +88,10 @@ def read_exactly(wire: socket.socket, size: int) -> bytes:
 
 
 def receive(wire: socket.socket) -> tuple[bytes, bytes]:
-    """One frame. Raises ConnectionResetError; ValueError for one that is too long."""
+    """Read one frame and return its kind and body.
+
+    Raises ConnectionResetError if the peer closes the connection, ValueError if the frame is too long.
+    """
     kind, size = HEAD.unpack(read_exactly(wire, HEAD.size))
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"A frame of {size} bytes is more than anybody sends")

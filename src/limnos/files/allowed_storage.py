@@ -1,8 +1,8 @@
-"""What the server allows: the roots below which catalogs may have files, and the object stores that it talks to.
+"""The storage that the server allows: roots below which catalogs may have files, and object stores that it connects to.
 
-May import `model` and this room's locations. Pure: whoever runs the server decides, by settings; a catalog's properties are
-its makers' words and only narrow it. The directory of the server's own data is out of bounds, except the warehouse in it,
-whatever else is allowed.
+May import `model` and this room's locations. Pure. The server's settings decide; a catalog's properties come from its
+creator and can only narrow what is allowed. The directory of the server's own data is always forbidden, except the
+warehouse in it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ ENDPOINTS: Final = (
     "oss.endpoint", "oss-endpoint", "s3.token-service-endpoint", "s3-token-service-endpoint",
     "gcs.token-service-endpoint",
 )  # fmt: skip
-"""Properties of catalogs that name an object store's address, or that of who gives out keys to it, as Iceberg and Gravitino call them."""
+"""Catalog properties that name the URL of an object store or of its token service, as Iceberg and Gravitino call them.
+
+"""
 HOSTS: Final = ("adls.account-host",)
-"""Those that name a host alone, which is asked over TLS."""
+"""Catalog properties that name a host without a scheme; the server connects to it over TLS."""
 STORAGE: Final = "storage"
-"""Of a catalog: which storage of the server's settings says how its files are reached."""
+"""Catalog property that names a storage of the server's settings."""
 _REGIONS: Final = ("s3.region", "client.region", "s3-region")
 
 _PUBLIC: Final = re.compile(
@@ -38,15 +40,19 @@ _PUBLIC: Final = re.compile(
     r"|(?:[a-z0-9-]+\.)?oss-[a-z0-9-]+\.aliyuncs\.com"
     r"|[a-z0-9]+(?:\.eu)?\.r2\.cloudflarestorage\.com"
 )
-"""Object stores of the public clouds; narrow, as some names below these domains lead into private networks."""
+"""Hosts of the public clouds' object stores.
+
+The pattern is narrow: some names below these domains lead into private networks.
+"""
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
 _SCHEME_ALONE: Final = re.compile("([a-z0-9]+)://")
 
 
 class AllowedStorage(NamedTuple):
-    """What settings allow: roots (`s3://` alone is every bucket), origins of endpoints, and directories out of bounds.
+    """The roots and endpoints that the settings allow.
 
-    `kept` are the server's own directories, `open_within` the places in them that are open all the same.
+    `roots` are locations or whole schemes (`s3://` allows every bucket), `endpoints` are origins. `kept` are the
+    server's own directories, and `open_within` are locations in them that are allowed nevertheless.
     """
 
     roots: tuple[str, ...]
@@ -55,7 +61,7 @@ class AllowedStorage(NamedTuple):
     open_within: tuple[str, ...] = ()
 
     def narrowed(self, roots: Sequence[str]) -> tuple[str, ...]:
-        """Return what of a catalog's roots is allowed, in normal form; the deeper one where both cover."""
+        """Return the allowed parts of a catalog's roots, in normal form: each root, or the allowed roots below it."""
         found = []
         for root in roots:
             if self.covers(root):
@@ -65,16 +71,19 @@ class AllowedStorage(NamedTuple):
         return tuple(dict.fromkeys(found))
 
     def covers(self, location: str) -> bool:
-        """Say whether a location is allowed."""
+        """Return whether a location is allowed."""
         within = any(_covers(root, location) for root in self.roots)
         return within and (not is_within(location, self.kept) or is_within(location, self.open_within))
 
     def holds_server_files(self, location: str) -> bool:
-        """Say whether the server's own directories lie in a location: a table there would have them as its files."""
+        """Return whether a location contains the server's own directories.
+
+        A table there would own the server's files.
+        """
         return any(is_within(own, [location]) for own in self.kept) and not is_within(location, self.open_within)
 
     def check_root(self, location: str) -> None:
-        """Raise OutsideRoots, naming the flag, for a location that the server does not allow."""
+        """Check that a location is allowed. Raises OutsideRoots, whose message names the flag that allows it."""
         if is_within(location, self.kept) and not self.covers(location):
             raise OutsideRoots(
                 f"Location {location} is in the server's own directory, where only its warehouse is open: choose another",
@@ -89,7 +98,10 @@ class AllowedStorage(NamedTuple):
             )
 
     def check_endpoints(self, properties: Mapping[str, str]) -> None:
-        """Raise BadRequest, naming the flag, for properties that would make the server talk to somebody else."""
+        """Check that a catalog's properties name only allowed object stores.
+
+        Raises BadRequest for another endpoint, whose message names the flag that allows it, and for a malformed region.
+        """
         for name in (*ENDPOINTS, *HOSTS):
             endpoint = properties.get(name)
             if endpoint and name in HOSTS and _HOST.fullmatch(endpoint):
@@ -108,7 +120,11 @@ class AllowedStorage(NamedTuple):
                 )
 
     def check_use(self, properties: Mapping[str, str]) -> None:
-        """Refuse, before a store is reached, what `check_endpoints` does. Raises StorageMisconfigured for properties that are not what was meant any more."""
+        """Check a catalog's properties before its store is used.
+
+        Raises StorageMisconfigured if a property cannot be decrypted or names an unknown storage, BadRequest as
+        `check_endpoints` does.
+        """
         check_usable(properties)
         self.check_endpoints(properties)
 
@@ -127,7 +143,11 @@ class AllowedStorage(NamedTuple):
 
 
 def check_usable(properties: Mapping[str, str]) -> None:
-    """Refuse properties that are not what their makers meant any more. Raises StorageMisconfigured, naming key or storage."""
+    """Check that the server can still use a catalog's properties.
+
+    Raises StorageMisconfigured if a property is sealed under a key that the server lacks, or names a storage that the
+    settings lack.
+    """
     for name, value in properties.items():
         lacking = sorted(keys_of(value))
         if lacking:
@@ -143,12 +163,15 @@ def check_usable(properties: Mapping[str, str]) -> None:
 
 
 def allow_everything() -> AllowedStorage:
-    """Allow whatever there is: for tests, and for tools of whoever runs the server."""
+    """Allow every location: for tests and for tools of the server's operator."""
     return AllowedStorage(("file:///", *(f"{scheme}://" for scheme in dict.fromkeys(OBJECT_STORES.values()))))
 
 
 def root_of(text: str) -> str:
-    """Return the normal form of an allowed root; a scheme alone is every bucket of it. Raises BadRequest."""
+    """Return the normal form of an allowed root; a scheme alone (`s3a://`) allows all its buckets.
+
+    Raises BadRequest for a malformed location.
+    """
     alone = _SCHEME_ALONE.fullmatch(text)
     if alone is not None and alone[1] in OBJECT_STORES:
         return f"{OBJECT_STORES[alone[1]]}://"
@@ -167,7 +190,7 @@ def _covers(root: str, location: str) -> bool:
 
 
 def _origin(endpoint: str) -> str | None:
-    """Return scheme, host and port of an endpoint in one spelling; None when it is not a plain address."""
+    """Return scheme, host and port of an endpoint in one spelling; None if it is not a plain URL."""
     try:
         parts = urlsplit(endpoint.strip().rstrip("/"))
         port = parts.port

@@ -1,6 +1,6 @@
-"""Deleting a directory whole.
+"""Deletes a directory with its content.
 
-May import this room. Knows nothing of what lies in it.
+May import this room. Must not know what the files hold.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def delete_directory(location: str, properties: Mapping[str, str]) -> None:
-    """Delete a directory with all files below it; that nothing is there is fine. Raises StorageFailed, Unavailable."""
+    """Delete a directory and all files below it. No-op if it does not exist.
+
+    Raises StorageFailed or ServiceUnavailable for object stores. In a local directory, files that cannot be deleted are
+    left without an error.
+    """
     if is_local(location):
         shutil.rmtree(path_of(location), ignore_errors=True)
         return

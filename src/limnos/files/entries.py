@@ -1,6 +1,6 @@
-"""What a store tells of a file in a list, and what tells a local file from what was there before.
+"""Entries of file listings, and the identity of a local file.
 
-May import the standard library alone.
+May import the standard library alone. Must not know stores.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 ChooseNames = Callable[[list[str]], Sequence[str]]
-"""Picks names of files from those that a directory has."""
+"""Chooses some of the file names of a directory."""
 
 
 class FileEntry(NamedTuple):
-    """A file in a directory: its name there, its size in bytes, and when it was written, 0 when the store does not say."""
+    """A file in a directory: its relative name, its size in bytes, and its modification time, 0 if the store gives
+    none.
+    """
 
     name: str
     size: int
@@ -22,7 +24,10 @@ class FileEntry(NamedTuple):
 
 
 class FileIdentity(NamedTuple):
-    """Which file or directory is at a local place, and when it was last changed: that time nobody can set."""
+    """The identity and version of a local file or directory.
+
+    Nobody can set `changed_ns` (ctime), so it shows each change.
+    """
 
     device: int
     inode: int
@@ -33,10 +38,10 @@ class FileIdentity(NamedTuple):
 
     @property
     def is_directory(self) -> bool:
-        """Say whether it is a directory, and no link to one."""
+        """Return whether it is a directory and not a link to one."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_file(self) -> bool:
-        """Say whether it is a file, and no link to one."""
+        """Return whether it is a regular file and not a link to one."""
         return stat.S_ISREG(self.mode)

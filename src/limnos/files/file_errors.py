@@ -1,6 +1,6 @@
-"""What can go wrong with files, in words for the caller: one place that maps errors of systems to ours.
+"""Maps errors of operating systems and object stores to the server's errors, with messages for the caller.
 
-May import `model` alone. Must not know which store is meant.
+May import `model` alone. Must not know which store is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from limnos.model.errors import (
 )
 
 TRIES_MAX: Final = 8
-"""How often a name is given that others give and take meanwhile."""
+"""How often linking a file is tried while others create and delete files under its name."""
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
@@ -28,12 +28,12 @@ _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def missing_error(location: str, reason: str = "there is no such file") -> MissingFile:
-    """Build the error for a file that is not there; readers of Iceberg know its first words."""
+    """Build the error for a missing file. Iceberg's clients recognise its first words."""
     return MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
 
 
 def taken_error(location: str) -> AlreadyExists:
-    """Build the error for a name that holds other bytes."""
+    """Build the error for a name under which other bytes exist."""
     return AlreadyExists(
         f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
         kind="file",
@@ -42,14 +42,16 @@ def taken_error(location: str) -> AlreadyExists:
 
 
 def too_large_error(location: str, bytes_max: int) -> TooLarge:
-    """Build the error for a file that is longer than its reader wants to hold."""
+    """Build the error for a file that is longer than its reader allows."""
     return TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
 
 
 def storage_error(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
-    """Turn an error of a system into ours: NoSpace, Unavailable when coming again may help, else StorageFailed.
+    """Map an error of a system.
 
-    What a remote store said is for the log alone: whoever chose its address must not read others' answers through us.
+    Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if trying again may
+    help, else StorageFailed. The message of a remote store goes to the log only: its address may have been chosen by a
+    user who must not read others' answers.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return BadRequest(
@@ -70,12 +72,18 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
 
 
 def is_missing(error: Exception) -> bool:
-    """Say whether an error means that no file is there: nothing, a directory, or a file where a directory must be."""
+    """Return whether an error means that no file is there.
+
+    A directory, or a file in place of a parent directory, counts too.
+    """
     return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
 
 
 def is_refused(error: BaseException | None) -> bool:
-    """Say whether an error means that this may not be done by who asked; gcsfs says so in words alone, Azure's library by a status."""
+    """Return whether an error means that access was denied.
+
+    gcsfs says so only in its text, Azure's library by a status.
+    """
     if isinstance(error, PermissionError) or getattr(error, "status_code", None) in (401, 403):
         return True
     return isinstance(error, OSError) and str(error).startswith("Forbidden")
@@ -91,6 +99,6 @@ def _passes(error: Exception) -> bool:
         return True
     if isinstance(error, OSError):
         return error.errno in _PASSING
-    # The clients of object stores bring connection errors of their own; their bases are known by name, so that no
-    # client has to be installed to ask.
+    # Clients of object stores raise connection errors of their own. Their base classes are compared by name, so that no
+    # client has to be installed.
     return any(base.__name__ in _CLIENT_TROUBLE for base in type(error).__mro__)

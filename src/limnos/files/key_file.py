@@ -1,6 +1,7 @@
-"""A file of keys, for its owner's eyes alone: one key in a line, in base64; the last one is the newest.
+"""A file of keys that only its owner may read: one key in base64 on each line, the newest last.
 
-May import `model`. Knows nothing of what the keys are for. The file is never changed in place: whoever reads sees it as it was or as it is.
+May import `model`. Must not know what the keys are for. The file is replaced atomically, so a reader sees the old or
+the new content.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _HEAD: Final = (
 
 
 def keys_read(path: Path) -> tuple[bytes, ...]:
-    """Read the keys of a file, oldest first; none when it is not there. Raises CannotStart for one that others may read, or that holds something else."""
+    """Read the keys of a file, oldest first; empty if it does not exist.
+
+    Raises CannotStart if other users may read the file, or if it holds something else.
+    """
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -51,7 +55,16 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
 
 
 def add_key(path: Path, key: bytes, *, only_first: bool = False) -> None:
-    """Put a key behind those of a file, making it if need be; `only_first`: unless it holds one by now. Raises CannotStart."""
+    """Append a key to a file; creates the file if it does not exist.
+
+    Args:
+        path: The file.
+        key: The key.
+        only_first: Whether to do nothing if the file has a key already.
+
+    Raises:
+        CannotStart: The file cannot be used or written.
+    """
     try:
         with _exclusive_lock(path.parent):
             kept = keys_read(path)
@@ -67,7 +80,7 @@ def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
 
 @contextmanager
 def _exclusive_lock(directory: Path) -> Iterator[None]:
-    """Keep other processes from changing files of keys in a directory meanwhile, and see that names in it last."""
+    """Keep other processes from changing key files in a directory meanwhile, and sync the directory at the end."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

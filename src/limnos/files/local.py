@@ -2,10 +2,10 @@
 
 May import `model` and this room's locations and errors. Must not know other stores.
 
-Nothing is synced to disk here: a metadata document is served from the store's own database, and the data files beside
-this one are not synced by their writers either.
+Files are not synced to disk. A metadata document is served from the store's own database, and writers of data files do
+not sync either.
 """
-# `exists` is asked on every load of a table, and pathlib costs more than the call it wraps.
+# `exists` is called on every load of a table, and pathlib costs more than the system call.
 # ruff: noqa: PTH108, PTH116
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at this place must not hold the reader for ever
+_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block the reader forever
 _READ_SIZE: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _PATHS_MAX: Final = 8192
@@ -60,7 +60,7 @@ class LocalFiles:
             raise file_errors.storage_error("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
-        """Make a directory and what is missing above it; one that is there stays."""
+        """Create a directory and its missing parents. No-op if it exists."""
         try:
             _make(_path(location))
         except OSError as error:
@@ -96,7 +96,7 @@ class LocalFiles:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def mark(self, location: str) -> FileIdentity | None:
-        """Tell what is at a place, links not followed; None where there is nothing, or nobody can tell."""
+        """Return the identity of a file or directory, without following links; None if it cannot be read."""
         try:
             found = os.lstat(_path(location))
         except OSError:
@@ -153,7 +153,7 @@ class LocalFiles:
             raise file_errors.storage_error("list", location, error) from error
         entries = []
         for name in choose(names):
-            with suppress(FileNotFoundError):  # it went since the directory was read
+            with suppress(FileNotFoundError):  # deleted since the directory was read
                 status = os.lstat(f"{path}/{name}")
                 entries.append(FileEntry(name, status.st_size, status.st_mtime_ns // 1_000_000))
         return entries
@@ -172,13 +172,16 @@ class LocalFiles:
             try:
                 if self._linked(source, target):
                     return
-            except FileNotFoundError:  # what was under the name has gone, or the source has
+            except FileNotFoundError:  # the target or the source was deleted meanwhile
                 continue
             break
         raise file_errors.taken_error(target)
 
     def _linked(self, source: str, target: str) -> bool:
-        """Link a file; False where the name holds other bytes. Raises FileNotFoundError when one of the two went while it was looked at."""
+        """Link a file; False if the name holds other bytes.
+
+        Raises FileNotFoundError if one of the two files is deleted while they are compared.
+        """
         here, there = _path(source), _path(target)
         try:
             if not stat.S_ISREG(os.lstat(here).st_mode):
@@ -195,7 +198,7 @@ class LocalFiles:
         return True
 
     def _copy_new(self, source: str, target: str) -> None:
-        """Copy where the file system has no hard links."""
+        """Copy a file where the file system has no hard links."""
         data = self.read(source)
         try:
             self.write_new(target, data)
@@ -213,7 +216,7 @@ class LocalFiles:
             raise file_errors.storage_error("move", source, error) from error
 
     def take_back(self, location: str) -> None:
-        """Delete a new table's first file, and the directories that were made for it, as far as they are empty."""
+        """Undo the creation of a new table: delete its first file, then the two directories above if they are empty."""
         self.delete(location)
         _remove_both(_above(_path(location)))
 
@@ -227,7 +230,7 @@ class LocalFiles:
 
 
 def _has_file(directory: str) -> bool:
-    """Say whether a file, or a link to what is no directory, is in a directory or below; looks no further than the first."""
+    """Return whether a directory contains a file or a link to a non-directory, at any depth. Stops at the first one."""
     inner: list[str] = []
     try:
         with os.scandir(directory) as found:
@@ -237,12 +240,15 @@ def _has_file(directory: str) -> bool:
                 if not each.is_symlink():
                     inner.append(each.path)
     except OSError:
-        return False  # nobody can tell: whoever opens a file there is told why
+        return False  # unreadable: the caller gets the error when it opens a file there
     return any(_has_file(each) for each in inner)
 
 
 def _walk_files(top: str) -> Iterator[tuple[list[str], list[str]]]:
-    """List the files, and the paths of the directories, of each directory below one. Raises OSError for one that cannot be read."""
+    """For each directory below `top`, yield its file names and the paths of its directories.
+
+    Raises OSError if one is unreadable.
+    """
 
     def refuse(error: OSError) -> None:
         raise error
@@ -267,15 +273,23 @@ def path_of(location: str) -> str:
 
 
 def real_path(location: str) -> str:
-    """Return where a local location leads when every symbolic link on the way is followed, as a location."""
+    """Return a local location with all symbolic links resolved, as a location."""
     return f"file://{os.path.realpath(_path(location))}"
 
 
 def sweep_empty(location: str, beat: Callable[[], None]) -> int:
-    """Remove a local directory and those below it, as far as they are empty; links are not followed. Returns how many."""
+    """Remove a local directory and its subdirectories as far as they are empty. Links are not followed.
+
+    Args:
+        location: The directory.
+        beat: Called after each directory, to renew the caller's lease.
+
+    Returns:
+        The number of removed directories.
+    """
     removed = 0
     for directory, _, _ in os.walk(_path(location), topdown=False):
-        with suppress(OSError):  # something is in it, or comes into it just now
+        with suppress(OSError):  # not empty, or a file was just added
             os.rmdir(directory)  # noqa: PTH106 - names may be any bytes
             removed += 1
         beat()
@@ -283,7 +297,7 @@ def sweep_empty(location: str, beat: Callable[[], None]) -> int:
 
 
 _PLAIN_NAMES: Final = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*){3}")
-"""A table's directory, `metadata`, a file's name, when they read the same in every spelling of a location."""
+"""A table's directory, `metadata` and a file's name, if they need no normalisation."""
 
 
 @lru_cache(maxsize=_PATHS_MAX)
@@ -292,7 +306,7 @@ def _path(location: str) -> str:
 
 
 def _new_path(location: str) -> str:
-    """The path of a file about to be made: many lie below one directory, whose path is remembered; their names are new."""
+    """The path of a new file. Its name is unique, so only the path of the directory above the table's is cached."""
     above = location.rsplit("/", 3)[0]
     names = location[len(above) :]
     if not above or above[-1] in "/:" or _PLAIN_NAMES.fullmatch(names) is None:
@@ -313,7 +327,7 @@ def _create(path: str) -> int:
 
 
 def _make(directory: str) -> None:
-    """Make a directory and what is missing above it, with no more system calls than that takes."""
+    """Create a directory and its missing parents, with as few system calls as possible."""
     missing: list[str] = []
     while not _make_one(directory):
         missing.append(directory)
@@ -324,7 +338,7 @@ def _make(directory: str) -> None:
 
 
 def _make_one(directory: str) -> bool:
-    """Make a directory; False when the one above it is missing."""
+    """Create a directory; False if its parent is missing."""
     try:
         os.mkdir(directory)  # noqa: PTH102 - as above
     except FileExistsError:
@@ -335,13 +349,13 @@ def _make_one(directory: str) -> bool:
 
 
 def _make_both(directory: str) -> None:
-    """Make a directory whose parent is most likely missing, too."""
+    """Create a directory whose parent is probably missing, too."""
     _make(_above(directory))
     _make(directory)
 
 
 def _remove_both(directory: str) -> None:
-    """Remove a new table's directories again, as far as they are empty."""
+    """Remove a new table's two directories if they are empty."""
     with suppress(OSError):
         os.rmdir(directory)  # noqa: PTH106 - as above
         os.rmdir(_above(directory))  # noqa: PTH106 - as above
@@ -354,7 +368,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
-    """Read to the end; one call is enough unless the file is huge or still grows."""
+    """Read to the end. One call suffices unless the file is huge or still grows."""
     pieces = [os.read(descriptor, size + 1)]
     while pieces[-1]:
         pieces.append(os.read(descriptor, _READ_SIZE))

@@ -1,12 +1,12 @@
-"""Locations as text: one normal form per place, and whether a place lies below a root. Pure.
+"""Locations as text: their normal form, and whether one lies below a root. Pure.
 
-May import `model` alone. Must not touch a file system: two spellings are the same place when their text says so, and
-symbolic links are not followed.
+May import `model` alone. Must not touch a file system: locations are compared as text, and symbolic links are not
+followed.
 
-A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. What follows the scheme
-is raw text, as Iceberg's Java and Python readers take it: percent signs are not decoded, spaces and Unicode are plain.
-What some reader would take differently (dot segments, also percent-encoded; control characters; a query or fragment
-on an object store) is refused, so that no spelling leads out of a root.
+A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The text after the
+scheme is raw, as Iceberg's Java and Python readers take it: percent signs are not decoded, spaces and Unicode are
+plain. Spellings that some reader would take differently are refused, so that no spelling leads out of a root. These are
+dot segments (also percent-encoded), control characters, and a query or fragment on an object store.
 """
 
 from __future__ import annotations
@@ -35,21 +35,23 @@ OBJECT_STORES = {
     "abfss": "abfs",
     "oss": "oss",
 }
-"""Schemes of object stores; those with one value on the right name the same objects."""
+"""Schemes of object stores. Schemes with the same value name the same objects."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 SEGMENTS_MAX: Final = 64
 BYTES_MAX: Final = 2000
-"""What a new location may have: operating systems and object stores take little more, with names of files behind it."""
+"""Limits of a new location. Operating systems and object stores allow little more, and file names are appended to it.
+
+"""
 
 PARSED_MAX: Final = 16_384
-"""Locations whose parsed form is remembered, which takes 1 KB each: it is a pure function, asked for at every load."""
+"""Number of parsed locations in the cache, at about 1 KB each. Parsing is pure and happens at every load of a table."""
 
 
 class ParsedLocation(msgspec.Struct, frozen=True):
-    """A parsed location: `segments` lie between the slashes below the authority (a bucket; empty for local paths)."""
+    """A parsed location: scheme, authority (a bucket; empty for local paths) and the parts of the path."""
 
     scheme: str
     authority: str
@@ -63,13 +65,13 @@ class ParsedLocation(msgspec.Struct, frozen=True):
 
 
 def is_local(location: str) -> bool:
-    """Say whether a location is on this machine's file system, without parsing it."""
+    """Return whether a location is on this machine's file system, without parsing it."""
     return location.startswith(("file:", "/"))
 
 
 @lru_cache(maxsize=PARSED_MAX)
 def parse(location: str) -> ParsedLocation:
-    """Take a location apart. Raises BadRequest when it is not absolute, ambiguous, or of an unknown scheme."""
+    """Parse a location. Raises BadRequest if it is not absolute, ambiguous, or of an unknown scheme."""
     if _UNSAFE.search(location):
         raise _illegal_location(location, "it holds a control character or a lone surrogate")
     scheme, rest = _scheme_and_rest(location)
@@ -77,14 +79,14 @@ def parse(location: str) -> ParsedLocation:
         place = ParsedLocation(LOCAL, "", _local_segments(location, rest))
     else:
         place = _object_place(location, scheme, rest)
-    may_have_dots = "/." in location or "%" in location  # the slow look is for few
+    may_have_dots = "/." in location or "%" in location  # only these need the slow check
     if may_have_dots and any(_has_dots(part) for part in (place.authority, *place.segments)):
         raise _illegal_location(location, "it has a '.' or '..' segment; write the path without")
     return place
 
 
 def normalise(location: str) -> str:
-    """Give the one spelling of a place: `file:///a/b`, `s3://bucket/key`, never with a slash at the end.
+    """Return the normal form of a location: `file:///a/b`, `s3://bucket/key`, without a slash at the end.
 
     Equal results are the same place. Raises BadRequest as `parse` does.
     """
@@ -93,10 +95,11 @@ def normalise(location: str) -> str:
 
 @lru_cache(maxsize=PARSED_MAX)
 def place_key(location: str) -> str:
-    """Give the spelling under which the register of places has a location. Raises BadRequest as `parse` does.
+    """Return the key of a location in the register of storage locations. Raises BadRequest as `parse` does.
 
-    Two locations that some reader takes for the same place have the same key: beyond `normalise`, the case of a bucket or host, repeated
-    slashes in an object's key, and percent signs are undone. A key is compared and never opened.
+    Two locations that some reader takes for the same place have the same key. Beyond `normalise`, a bucket or host is
+    lower case, repeated slashes in an object's key are one, and percent signs are decoded. A key is only compared,
+    never opened.
     """
     normal = normalise(location)
     scheme, _, rest = normal.partition("://")
@@ -112,7 +115,7 @@ def place_key(location: str) -> str:
 
 
 def _decodes(path: str) -> bool:
-    """Say whether the percent signs of a path spell UTF-8 without a segment of dots."""
+    """Return whether the percent signs of a path decode to UTF-8 without dot segments."""
     try:
         return not any(part in (".", "..") for part in unquote(path, errors="strict").split("/"))
     except UnicodeDecodeError:
@@ -120,9 +123,11 @@ def _decodes(path: str) -> bool:
 
 
 def is_within(location: str, roots: Sequence[str]) -> bool:
-    """Say whether a location is one of the roots or below one, segment by segment; one that is refused is not.
+    """Return whether a location is one of the roots or below one, compared segment by segment.
 
-    Raises BadRequest for a root that is not a location.
+    False for a malformed location.
+
+    Raises BadRequest for a malformed root.
     """
     places = [parse(root) for root in roots]
     try:
@@ -133,7 +138,10 @@ def is_within(location: str, roots: Sequence[str]) -> bool:
 
 
 def check_within(location: str, roots: Sequence[str]) -> None:
-    """Raise OutsideRoots for a location that is not within the roots, BadRequest for one that is malformed."""
+    """Check that a location is within the roots.
+
+    Raises OutsideRoots if it is not, BadRequest if it is malformed.
+    """
     parse(location)
     if not is_within(location, roots):
         raise OutsideRoots(
@@ -144,7 +152,7 @@ def check_within(location: str, roots: Sequence[str]) -> None:
 
 
 def check_size(location: str) -> None:
-    """Refuse a new location that is too long or too deep. Raises BadRequest."""
+    """Check the length and depth of a new location. Raises BadRequest."""
     place = parse(location)
     if len(place.segments) > SEGMENTS_MAX:
         raise _illegal_location(
@@ -156,7 +164,7 @@ def check_size(location: str) -> None:
 
 @lru_cache(maxsize=PARSED_MAX)
 def allowed_roots(warehouse: str, allowed_locations: str | None) -> tuple[str, ...]:
-    """Give a catalog's roots in normal form: its warehouse, then the comma-separated prefixes, without repetition.
+    """Return a catalog's roots in normal form: its warehouse, then the comma-separated prefixes, without repetition.
 
     Raises BadRequest for an entry that is not a location.
     """
@@ -177,7 +185,7 @@ def _scheme_and_rest(location: str) -> tuple[str, str]:
 
 
 def _local_segments(location: str, rest: str) -> tuple[str, ...]:
-    """Take the path after `file:`, with or without `//`; repeated slashes are one, as for the operating system."""
+    """Split the path after `file:`, with or without `//`. Repeated slashes are one, as for the operating system."""
     if location.startswith("//") or (rest.startswith("//") and not rest.startswith("///") and rest != "//"):
         raise _illegal_location(location, "it names a host; write local paths as file:///path")
     if not rest.startswith("/") or rest == "//":
@@ -186,7 +194,7 @@ def _local_segments(location: str, rest: str) -> tuple[str, ...]:
 
 
 def _object_place(location: str, scheme: str, rest: str) -> ParsedLocation:
-    """Take `//bucket/key` apart; repeated slashes inside a key are part of the key."""
+    """Parse `//bucket/key`. Repeated slashes inside a key are part of the key."""
     if "?" in rest or "#" in rest:
         raise _illegal_location(location, "'?' and '#' would start a query or fragment for some readers")
     authority, _, path = rest.removeprefix("//").rstrip("/").partition("/")

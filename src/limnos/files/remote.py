@@ -1,10 +1,11 @@
 """Files in object stores, through fsspec.
 
-May import `model`, this room's locations and errors, and fsspec. Must not know local paths. fsspec's shorthands are kept
-out: locations are parsed here, so its chained URLs, globs and caches of listings never see one.
+May import `model`, this room's locations and errors, and fsspec. Must not know local paths. Locations are parsed here,
+so fsspec never sees its shorthands: chained URLs, globs and caches of listings.
 
-S3, Google's store and Azure's are configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
-comes from the environment, as for every client of theirs. Other stores take their credentials from the environment.
+A catalog's properties configure S3, Google's store and Azure's, under Iceberg's names or Gravitino's; Iceberg's take
+precedence. Missing options come from the environment, as for every client of these stores. Other stores take their
+credentials from the environment.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
 _LOOKED_AT: Final = 100
-"""Objects of a prefix that are looked at, to see whether one of them is a file."""
+"""Number of objects of a prefix that are inspected for a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a store needs to be reached; equal options share one connection pool. Secrets stay out of its text."""
+    """Options for reaching a store. Stores with equal options share one connection pool. `repr` hides the values."""
 
     values: tuple[tuple[str, str], ...]
 
@@ -70,7 +71,7 @@ class StoreOptions:
 
 
 class _FileSystem(Protocol):
-    """The part of fsspec's file systems that is used."""
+    """The part of fsspec's file systems that is used here."""
 
     retries: int
 
@@ -89,7 +90,7 @@ class _FileSystemClass(Protocol):
 
 
 def options_from(scheme: str, properties: Mapping[str, str]) -> StoreOptions:
-    """Choose what a scheme needs from a catalog's properties. Raises BadRequest for half a pair of keys."""
+    """Select a scheme's options from a catalog's properties. Raises BadRequest if one key of a pair is missing."""
     found = {}
     for option, names in _NAMES.get(scheme, {}).items():
         value = next((properties[name] for name in names if properties.get(name)), None)
@@ -107,7 +108,7 @@ class RemoteFiles:
         self._class = _class_of(scheme)
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
         arguments = _arguments(scheme, {**dict(options.values), **_words_of(account)})
-        # No instance of fsspec's own cache: those are shared with whoever else uses fsspec in this process.
+        # No instance from fsspec's own cache: those are shared with other users of fsspec in this process.
         try:
             self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
         except ValueError as error:  # adlfs, without an account's name
@@ -123,7 +124,7 @@ class RemoteFiles:
         except Exception as error:
             if not _is_taken(error):
                 raise file_errors.storage_error("write", location, error, remote=True) from error
-            # An answer that was lost and asked for again meets the file that the first try has written.
+            # A retry after a lost answer finds the file that the first try wrote.
             if self.read(location) != data:
                 raise file_errors.taken_error(location) from error
 
@@ -165,7 +166,7 @@ class RemoteFiles:
                 return
             raise file_errors.storage_error("list", location, error, remote=True) from error
         for each in found:
-            if each != path:  # an object of the very name lies not below it
+            if each != path:  # an object of that very name is not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
 
     def holds(self, location: str) -> bool:
@@ -181,7 +182,10 @@ class RemoteFiles:
         return not self.exists(location) and not self.holds(location)
 
     def _has_any(self, path: str) -> bool:
-        """Look below a path: one page where the store lists whole prefixes, else directory by directory."""
+        """Return whether a file is below a path.
+
+        Reads one page where the store can list a prefix, else directory by directory.
+        """
         listing = getattr(self._fs, "call_s3", None)
         if listing is not None:
             bucket, _, key = path.partition("/")
@@ -239,7 +243,7 @@ class RemoteFiles:
         for _ in range(file_errors.TRIES_MAX):
             try:
                 self.write_new(target, data)
-            except MissingFile:  # what was under the name has gone while it was looked at
+            except MissingFile:  # the target was deleted while it was compared
                 continue
             return
         raise file_errors.taken_error(target)
@@ -254,7 +258,10 @@ class RemoteFiles:
             self.delete(source)
 
     def _is_still(self, location: str, data: bytes) -> bool:
-        """Look again, as nobody can delete what he has read and nothing else: others may have moved it, and put another file there."""
+        """Return whether a file still has these bytes.
+
+        A store cannot delete conditionally, and another process may have moved the file and written a new one.
+        """
         try:
             return self.read(location) == data
         except MissingFile:
@@ -267,7 +274,10 @@ class RemoteFiles:
         return self._class._strip_protocol(str(place))  # noqa: SLF001 - as above
 
     def _create(self, path: str, data: bytes) -> None:
-        """Write only where nothing is; a store that knows no such condition writes, for the name is fresh anyway."""
+        """Write a file only if none exists.
+
+        A store without conditional writes just writes: the name is fresh anyway.
+        """
         if not self._creates:
             self._fs.pipe_file(path, data)
             return
@@ -300,13 +310,16 @@ def _arguments(scheme: str, values: dict[str, str]) -> dict[str, object]:
 
 
 def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
-    """Spell options as adlfs takes them. A program signs in where the environment says (AZURE_AUTHORITY_HOST), or at Azure."""
+    """Translate the options to adlfs.
+
+    Service principals sign in at AZURE_AUTHORITY_HOST, or at Azure if it is not set.
+    """
     found: dict[str, object] = {"connection_timeout": _CONNECT_TIMEOUT_S, "read_timeout": _READ_TIMEOUT_S}
     found |= {key: values[key] for key in ("account_name", "account_host", "sas_token") if key in values}
     if "sas_token" in values:
         return found
     if "account_key" in values:
-        # As one, since the name can't be read off a host that is not Azure's.
+        # Together, because adlfs cannot read the account's name from a host that is not Azure's.
         found["credential"] = {"account_name": values.get("account_name", ""), "account_key": values["account_key"]}
     elif {"tenant", "client", "secret"} <= values.keys():
         from azure.identity.aio import ClientSecretCredential
@@ -318,7 +331,10 @@ def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
 
 
 def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
-    """Spell options as gcsfs takes them. A key's own word of where tokens are made is not followed: it is whoever made the catalog's."""
+    """Translate the options to gcsfs.
+
+    The token address inside a service account's key is ignored: a catalog's creator chose it.
+    """
     found: dict[str, object] = {}
     if "endpoint" in values:
         found["endpoint_url"] = values["endpoint"]
@@ -343,7 +359,7 @@ def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
 def _class_of(scheme: str) -> _FileSystemClass:
     try:
         if scheme == "gs":
-            # Not the class that fsspec would take: that one asks another service, at an address of its own, of what kind a bucket is.
+            # Not the class that fsspec would take: that one asks another service for the kind of a bucket.
             from gcsfs.core import GCSFileSystem  # type: ignore[import-untyped]
 
             return cast("_FileSystemClass", GCSFileSystem)
@@ -362,7 +378,7 @@ def _missing_package_text(scheme: str, error: ImportError) -> str:
 
 
 def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
-    """Translate to s3fs: `client_kwargs` go to the client, `config_kwargs` to botocore's configuration."""
+    """Translate the options to s3fs: `client_kwargs` go to the client, `config_kwargs` to botocore's configuration."""
     config: dict[str, object] = {
         "connect_timeout": _CONNECT_TIMEOUT_S,
         "read_timeout": _READ_TIMEOUT_S,
@@ -382,5 +398,8 @@ def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
 
 
 def _is_taken(error: Exception) -> bool:
-    """Say whether a conditional write met a file; not every S3 says so in the same words."""
+    """Return whether a conditional write failed because the file exists.
+
+    Implementations of S3 differ in their answers.
+    """
     return isinstance(error, FileExistsError) or "PreconditionFailed" in str(error.__cause__)

@@ -1,4 +1,4 @@
-"""Which store serves a location: local paths by the operating system, object stores through fsspec.
+"""Selects the store for a location: local paths by the operating system, object stores through fsspec.
 
 May import `model` and this room. Must not know what the files hold.
 """
@@ -21,72 +21,87 @@ LOCAL_FILES: Final = LocalFiles()
 
 
 class FileStore(Protocol):
-    """Whole files of one store. Calls block; safe from any thread. Locations need not be in normal form.
+    """Whole files of one store. Calls block, and are safe from any thread. Locations need not be in normal form.
 
-    Beside what each method names, all raise BadRequest (a malformed location), Unavailable (come again) and
-    StorageFailed (the store refused). A write that failed so has put nothing under its name, except when its answer was
-    lost on the way from an object store: then a file that nothing refers to may be left.
+    Beside the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (try again) and
+    StorageFailed (the store refused). A failed write leaves nothing under its name. One exception: if an object store's
+    answer was lost, a file may be left that nothing refers to.
     """
 
     def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
-        """Write a file under a fresh name, making parents; leaves nothing half written.
+        """Write a file under a fresh name and create its parents; never leaves a partial file.
 
-        `first`: its directory and the one above are most likely not there yet, which saves looking for them.
+        An object store accepts the very same bytes again, because its client may repeat a request.
 
-        Raises AlreadyExists. An object store lets the very same bytes pass, for it may be asked twice by itself.
+        Args:
+            location: The new file.
+            data: Its bytes.
+            first: Whether its directory and the one above probably do not exist yet, which saves system calls.
+
+        Raises:
+            AlreadyExists: A file is there.
         """
 
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
-        """Read a whole file. Raises MissingFile, and TooLarge when it is longer than `bytes_max`."""
+        """Read a whole file. Raises MissingFile, and TooLarge if it is longer than `bytes_max`."""
 
     def exists(self, location: str) -> bool:
-        """Say whether a file is there; a directory is none."""
+        """Return whether a file is there. A directory does not count."""
 
     def size(self, location: str) -> int | None:
-        """Return the length of a file in bytes; None when it is not there, or is a directory."""
+        """Return the length of a file in bytes; None if it is missing or a directory."""
 
     def below(self, location: str) -> Iterator[str]:
-        """List the files below a location, as locations; none when nothing is there. Links are not followed."""
+        """Yield the files below a location at any depth, as locations. Links are not followed."""
 
     def holds(self, location: str) -> bool:
-        """Say whether any file lies below a location; a link to one counts. Stops at the first one, as far as the store can."""
+        """Return whether any file or link to one lies below a location.
+
+        Stops at the first one, as far as the store can.
+        """
 
     def is_empty(self, location: str) -> bool:
-        """Say whether no file is at a location or below it; a link counts as a file. Looks no further than the first one, as far as the store can."""
+        """Return whether no file or link is at a location or below it.
+
+        Stops at the first one, as far as the store can.
+        """
 
     def delete(self, location: str) -> None:
-        """Delete a file; that it is already gone is fine. Never deletes a directory."""
+        """Delete a file. No-op if it is missing. Never deletes a directory."""
 
     def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
-        """List the files directly in a location, or also those `deep` below it by their names from there; none when nothing is there.
+        """List the files in a directory; empty if it is missing. Links are left out and not followed.
 
-        Links are no files, and are not followed.
+        With `deep`, files at any depth are listed, under their paths relative to the directory.
         """
 
     def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
-        """List those files directly in a location that are chosen by their names; a local disk is asked about no other.
+        """List the files in a directory that `choose` selects by name. On a local disk only these are read.
 
-        Links are no files, and are not followed.
+        Links are left out and not followed.
         """
 
     def directories(self, location: str) -> list[str]:
-        """List the names of the directories in a location; none when nothing is there. Links are no directories."""
+        """List the names of the directories in a location; empty if it is missing. Links are left out."""
 
     def link_new(self, source: str, target: str) -> None:
-        """Put a file's bytes under a further name, whole or not at all; that they are there under it already is fine.
+        """Give a file a second name, atomically. No-op if the same bytes are there already.
 
-        Raises MissingFile when there is no source, AlreadyExists when the name holds other bytes.
+        Raises MissingFile if the source is missing, AlreadyExists if the name holds other bytes.
         """
 
     def move(self, source: str, target: str) -> None:
-        """Give a file a fresh name; that there is no source is fine. In an object store the name is there before the source goes, which is left if it has become another file."""
+        """Rename a file to a fresh name. No-op if the source is missing.
+
+        An object store copies first and then deletes the source, unless the source has changed meanwhile.
+        """
 
 
 def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
-    """Give the store that serves a location, with the credentials that a catalog's properties name.
+    """Return the store for a location, with the credentials that a catalog's properties name.
 
-    The same store for the same scheme, account and credentials. Raises BadRequest (a malformed location, an unknown
-    scheme), Unsupported (a package is not installed; says which).
+    The result is shared by locations with the same scheme, bucket or account, and options. Raises BadRequest (malformed
+    location, unknown scheme), UnsupportedOperation (a package is not installed; the message names it).
     """
     place = parse(location)
     if place.scheme == LOCAL:

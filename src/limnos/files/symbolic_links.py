@@ -1,7 +1,8 @@
-"""Reading a local file that a caller names: symbolic links are followed only as far as they stay within the roots.
+"""Reads local files that a caller names, and follows symbolic links only within the roots.
 
-May import `model` and this room. A link that leads out is answered as if no file were there, whether one is or not: who may
-name files below a warehouse must not learn what lies elsewhere on the machine.
+May import `model` and this room. Must not know what the files hold. A link that leads out is answered as a missing
+file, whether its target exists or not: a caller who may name files below a warehouse must not learn what is elsewhere
+on the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:
-    """Read a whole local file that lies within the roots also when links are followed. Raises MissingFile, TooLarge."""
+    """Read a whole local file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
     found = real_path(location)
     if not _is_open(found, roots, allowed):
         error = file_errors.missing_error(location)
@@ -30,21 +31,21 @@ def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *,
     if found == normalise(location):
         return LOCAL_FILES.read(location, bytes_max=bytes_max)
     try:
-        return LOCAL_FILES.read(found, bytes_max=bytes_max)  # not by the links again: they may lead elsewhere by now
+        return LOCAL_FILES.read(found, bytes_max=bytes_max)  # not through the links again: they may have changed
     except MissingFile:
         raise file_errors.missing_error(location) from None
 
 
 def leads_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> bool:
-    """Say whether a local place lies within the roots also when links are followed."""
+    """Return whether a local location is within the roots after links are resolved."""
     return _is_open(real_path(location), roots, allowed)
 
 
 def refuse_alias(location: str, roots: Sequence[str]) -> None:
-    """Raise BadRequest when a link below the roots makes a local location a second name of a place within them.
+    """Check that no link below the roots makes a local location a second name of another location within them.
 
-    Places are compared by their names, so nobody may use a place by two of them. Links on the way to a root, and those that lead
-    out of all roots, are not refused here.
+    The register compares locations by name, so a location must have only one. Links on the way to a root, and links
+    that lead out of all roots, are not refused here. Raises BadRequest.
     """
     led = real_path(location)
     local = [root for root in roots if is_local(root)]
@@ -59,7 +60,7 @@ def refuse_alias(location: str, roots: Sequence[str]) -> None:
 
 
 def _is_open(found: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:
-    """Say whether a place without links is in a root, and not in the server's own directories."""
+    """Return whether a resolved location is within a root and outside of the server's own directories."""
     if not is_within(found, _real(roots)):
         return False
     return not is_within(found, _real(allowed.kept)) or is_within(found, _real(allowed.open_within))

@@ -1,8 +1,8 @@
-"""Threads for calls that block, a share for each catalog: a store that never answers holds up nobody else.
+"""Thread pools for blocking calls, one per catalog: a store that never answers delays no other catalog.
 
-May import `model` alone. Must not know what is called. Threads are daemons, made when they are wanted and gone when idle: a
-process never waits for one that is stuck. A call that is late, or whose caller has gone, is given up; its thread works for
-others again when it comes back, and what it did late can be taken back.
+May import `model` alone. Must not know what is called. Threads are daemons, started on demand and ended when idle; the
+process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is abandoned. When its
+thread comes back it serves other calls, and a late result can be undone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHARES_MAX: Final = 1024
 
 
 class _BlockingCall:
-    """One call, the future of whoever waits for it, and what takes it back when nobody does any more."""
+    """One call, the future of its caller, and the function that undoes a late result."""
 
     __slots__ = ("future", "given_up", "late", "loop", "run", "started")
 
@@ -48,7 +48,7 @@ class _BlockingCall:
 
 
 class _ThreadShare:
-    """One catalog's threads, and the calls that wait for them."""
+    """The threads of one catalog and the queue of calls for them."""
 
     def __init__(self, threads_max: int, silent: Callable[[], LimnosError]) -> None:
         self.threads_max = threads_max
@@ -60,7 +60,7 @@ class _ThreadShare:
         self.stuck = 0
 
     def add(self, call: _BlockingCall) -> None:
-        """Queue a call. Raises what is said of silence (Unavailable) when every thread is stuck, or too many calls wait."""
+        """Queue a call. Raises the error of `silent` if every thread is stuck or too many calls wait."""
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
                 raise self.silent()
@@ -72,7 +72,7 @@ class _ThreadShare:
         threading.Thread(target=self._work, name="limnos-files", daemon=True).start()
 
     def give_up(self, call: _BlockingCall) -> None:
-        """Nobody waits for a call any more: it is not begun, or its thread counts as stuck until it comes back."""
+        """Abandon a call: it is removed from the queue, or its thread counts as stuck until it comes back."""
         with self.changed:
             call.given_up = True
             if call.started:
@@ -96,7 +96,7 @@ class _ThreadShare:
     def _work(self) -> None:
         while (call := self._next()) is not None:
             self._carry_out(call)
-            del call  # an idle thread holds nothing of the last call: connections end with it
+            del call  # an idle thread keeps no reference to the last call, so that its connections close
 
     def _carry_out(self, call: _BlockingCall) -> None:
         result, error = None, None
@@ -112,11 +112,11 @@ class _ThreadShare:
                 call.loop.call_soon_threadsafe(call.tell, result, error)
         with self.changed:
             late = call.given_up
-            call.started = False  # to be given up from here on is no harm
+            call.started = False  # abandoning it from here on has no effect
             if late:
                 self.stuck -= 1
         if late and error is None and call.late is not None:
-            with suppress(Exception):  # it may be left; somebody will find it
+            with suppress(Exception):  # what cannot be undone is left for the removal of orphan files
                 call.late()
 
 
@@ -128,7 +128,7 @@ def _no_answer() -> ServiceUnavailable:
 
 
 class ThreadShares:
-    """Runs blocking calls, each in its catalog's share of threads."""
+    """Runs blocking calls in threads, with a limited number of threads for each key (a catalog)."""
 
     def __init__(
         self, *, timeout_s: float, threads_max: int = THREADS_MAX, silent: Callable[[], LimnosError] = _no_answer
@@ -139,12 +139,19 @@ class ThreadShares:
         self._shares: dict[Hashable, _ThreadShare] = {}
 
     async def run(self, key: Hashable, call: Callable[[], T], *, late: Callable[[], object] | None = None) -> T:
-        """Run a call in the share of `key` and return what it returns. Raises what `silent` makes (Unavailable) when it takes too long.
+        """Run a call in a thread of the share of `key` and return its result.
 
-        `late` takes back what the call did, in its thread, when it comes to an end after that.
+        Args:
+            key: The share, as a catalog's id.
+            call: The function; it may block.
+            late: Undoes the call's effect; runs in its thread if the call ends after it was abandoned.
+
+        Raises:
+            ServiceUnavailable: The call takes longer than `timeout_s`, or the share is full. `silent` may choose
+                another error.
         """
         if asyncio.current_task() is None:
-            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
+            await asyncio.sleep(0)  # a request started outside a task continues in one
         one = _BlockingCall(call, late)
         share = self._share(key)
         share.add(one)
@@ -153,7 +160,7 @@ class ThreadShares:
                 return cast("T", await one.future)
         except TimeoutError:
             if one.future.done() and not one.future.cancelled() and one.future.exception() is not None:
-                raise  # the call's own
+                raise  # raised by the call itself
             share.give_up(one)
             raise self._silent() from None
         except asyncio.CancelledError:
@@ -170,7 +177,7 @@ class ThreadShares:
 
 
 async def run_in_own_thread(call: Callable[[], T]) -> T:
-    """Run one long call in a daemon thread of its own; whoever cancels this leaves the thread to its end."""
+    """Run one long call in a daemon thread of its own. Cancelling this does not stop the thread."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -1,5 +1,5 @@
-"""What the process says about itself: logs, metrics, request ids.
+"""Logs, metrics and request ids of the process.
 
-May import `model`, structlog, prometheus-client and msgspec. Must not know what is logged or counted: rooms above name their own
-events and metrics here.
+May import `model`, structlog, prometheus-client and msgspec. Must not know what is logged or counted: rooms above
+define their own events and metrics.
 """

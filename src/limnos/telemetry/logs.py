@@ -1,7 +1,7 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog, `model` and this room's request ids. Must not know what is logged. Every line carries the id of the request
-it belongs to; values under names that hold secrets are blotted out whoever logs them, and secrets inside texts and tracebacks, too.
+May import structlog, `model` and this room's request ids. Must not know what is logged. Every line carries the id of
+its request. Values under names of secrets are masked, and so are known secrets inside texts and tracebacks.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)
@@ -34,7 +34,7 @@ Format = Literal["auto", "json", "console"]
 
 _SECRETS: Final = frozenset({"authorization", "credential", "credentials", "password", "secret", "token", "cookie"})
 _HIDDEN: set[str] = set()
-"""Texts that no line may hold, whoever logs them: secrets of the settings."""
+"""Secrets of the settings, which are masked in every line."""
 
 
 def configure(
@@ -42,13 +42,16 @@ def configure(
 ) -> None:
     """Send every log line of the process to `stream` (stderr), as one of FORMATS, from one of LEVELS upwards.
 
-    May be called again; the last call counts, also for loggers already in use. Raises ValueError for other words.
+    May be called again; the last call counts, also for loggers already in use.
 
     Args:
         level: The least severe level that is written.
         format: `auto` is `console` on a terminal and `json` elsewhere.
-        stream: Where lines go; standard error without.
-        hidden: Secrets: in texts and tracebacks they are written as `***`.
+        stream: Where lines are written; standard error by default.
+        hidden: Secrets, which are masked as `***` in texts and tracebacks.
+
+    Raises:
+        ValueError: The level or format is unknown.
     """
     _HIDDEN.update(hidden)
     if level not in LEVELS or format not in FORMATS:
@@ -70,7 +73,7 @@ def configure(
 
 
 def request_log(wanted: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
-    """Make the request log of this process, beside its other lines; None where nobody wants or configured any."""
+    """Create the request log of this process; None if the settings want none or `configure` was not called."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler) and wanted != "none" and logging.getLogger().level <= logging.INFO:
             return RequestLog(handler.stream, json=handler.json, wanted=wanted, sample=sample)
@@ -78,12 +81,12 @@ def request_log(wanted: LoggedRequests = "all", sample: float = 1.0) -> RequestL
 
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
-    """Give the logger of a module; may be called before `configure`."""
+    """Return the logger of a module. May be called before `configure`."""
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(name))
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, so that a second `configure` finds the first one's."""
+    """The handler that `configure` installs, by which a second call finds and replaces it."""
 
     json = False
 
@@ -127,14 +130,14 @@ def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
 
 
 def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback as Python does: the pretty ones print local variables, and those hold credentials."""
+    """Write a traceback as Python does. The pretty formatters print local variables, which hold credentials."""
     written = StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(hide_secrets(written.getvalue(), _HIDDEN))
 
 
 def _hide(*called: object) -> EventDict:
-    """Take secrets out of a line's texts, as a processor: the last argument is the line."""
+    """Structlog processor: mask known secrets in a line's texts. The last argument is the line."""
     event = cast("EventDict", called[-1])
     for name, value in event.items():
         if isinstance(value, str):
@@ -164,9 +167,9 @@ def _mask_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 
 
 def _configure_least() -> None:
-    """Set up what is logged before anybody calls `configure`: warnings, on standard error, with plain tracebacks.
+    """Configure logging before the first call of `configure`: warnings on standard error, with plain tracebacks.
 
-    Without it structlog's own set-up counts, which writes every level to standard output, with the local variables of tracebacks.
+    Structlog's own default writes every level to standard output, and local variables into tracebacks.
     """
     structlog.configure(
         processors=[structlog.processors.add_log_level, _mask_secrets, *_renderers(json=False, terminal=False)],

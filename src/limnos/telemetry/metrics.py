@@ -1,4 +1,4 @@
-"""Metrics: counters and histograms that cost a dictionary increment, rendered as Prometheus text when asked.
+"""Metrics: counters, gauges and histograms that cost a dictionary increment, rendered as Prometheus text on request.
 
 May import prometheus-client (only to render). Must not know what is counted. Label by operation, never by a raw path or
 a name that callers choose: every combination of labels lives as long as the process.
@@ -6,7 +6,7 @@ a name that callers choose: every combination of labels lives as long as the pro
     requests[("iceberg", "load-table", 200)] += 1
     request_seconds.observe(("iceberg", "load-table"), 0.0004)
 
-Exact when one thread counts, as the event loop does; threads that share a metric may rarely lose an increment.
+Counts are exact with one thread, as in the event loop. Threads that share a metric may rarely lose an increment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
 LabelValues = tuple[str | int, ...]
-"""Values of the labels, in the labels' order."""
+"""Values of a metric's labels, in the order of the labels."""
 
 SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of latencies, from 100 µs to 10 s."""
@@ -34,29 +34,29 @@ _NAME: Final = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 class MetricRegistry:
-    """The metrics of a process, by name. Tests make their own."""
+    """The metrics of a process, by name. Tests create their own."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Counter | Gauge | Histogram] = {}
 
     def add(self, metric: Counter | Gauge | Histogram) -> None:
-        """Take a metric in. Raises ValueError for an illegal name or one that is taken."""
+        """Register a metric. Raises ValueError for an illegal or duplicate name."""
         if _NAME.fullmatch(metric.name) is None or metric.name in self._metrics:
             raise ValueError(f"Metric {metric.name!r}: names begin with limnos_, are lower case, and are used once.")
         self._metrics[metric.name] = metric
 
     def all(self) -> tuple[Counter | Gauge | Histogram, ...]:
-        """Give every metric, sorted by name."""
+        """Return every metric, sorted by name."""
         return tuple(self._metrics[name] for name in sorted(self._metrics))
 
     def collect(self) -> Iterator[Family]:
-        """Give every metric as prometheus-client wants it."""
+        """Yield every metric in prometheus-client's form."""
         for metric in self.all():
             yield _of_worker(metric.family())
 
 
 def _of_worker(family: Family) -> Family:
-    """Add the worker's number to what it counted, where there are several."""
+    """Add the label `worker` if the server has several worker processes."""
     if worker.number is not None:
         mine = {"worker": str(worker.number)}
         family.samples = [sample._replace(labels={**sample.labels, **mine}) for sample in family.samples]
@@ -84,7 +84,7 @@ class Counter(dict[LabelValues, float]):
         return 0
 
     def family(self) -> Family:
-        """Give the counts as prometheus-client wants them."""
+        """Return the counts in prometheus-client's form."""
         from prometheus_client.core import CounterMetricFamily
 
         family = CounterMetricFamily(self.name, self.help, labels=self.labels)
@@ -94,7 +94,7 @@ class Counter(dict[LabelValues, float]):
 
 
 class Gauge(dict[LabelValues, float]):
-    """What stands now, per combination of labels. Use `gauge[key] = 3`."""
+    """Current values per combination of labels. Use `gauge[key] = 3`."""
 
     def __init__(
         self, name: str, help: str, labels: Sequence[str] = (), *, registry: MetricRegistry = REGISTRY
@@ -106,7 +106,7 @@ class Gauge(dict[LabelValues, float]):
         registry.add(self)
 
     def family(self) -> Family:
-        """Give what stands as prometheus-client wants it."""
+        """Return the values in prometheus-client's form."""
         from prometheus_client.core import GaugeMetricFamily
 
         family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
@@ -137,13 +137,13 @@ class Histogram:
     def observe(self, key: LabelValues, value: float) -> None:
         """Count one observation."""
         row = self.rows.get(key)
-        if row is None:  # one count per bound, one for what lies above all, then the sum
+        if row is None:  # one count per bound, one for larger values, then the sum
             row = self.rows.setdefault(key, [0] * (len(self.bounds) + 2))
         row[bisect_left(self.bounds, value)] += 1
         row[-1] += value
 
     def family(self) -> Family:
-        """Give the buckets, cumulated, as prometheus-client wants them."""
+        """Return the cumulative buckets in prometheus-client's form."""
         from prometheus_client.core import HistogramMetricFamily
 
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
@@ -154,7 +154,7 @@ class Histogram:
 
 
 def all_metrics() -> tuple[Counter | Gauge | Histogram, ...]:
-    """Give every metric of the process, sorted by name."""
+    """Return every metric of the process, sorted by name."""
     return REGISTRY.all()
 
 
@@ -170,13 +170,13 @@ def render(registry: MetricRegistry = REGISTRY) -> bytes:
 
 
 class _ProcessMetrics:
-    """The metrics of this process by its operating system (`process_resident_memory_bytes` and others), told of its worker."""
+    """Metrics from the operating system (`process_resident_memory_bytes` and others), with the label `worker`."""
 
     def __init__(self, collector: ProcessCollector) -> None:
         self._collector = collector
 
     def collect(self) -> Iterator[Family]:
-        """Give every metric as prometheus-client wants it; none where there is no /proc."""
+        """Yield every metric in prometheus-client's form; none where there is no /proc."""
         for family in self._collector.collect():
             yield _of_worker(family)
 

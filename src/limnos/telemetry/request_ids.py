@@ -14,19 +14,19 @@ from typing import Final
 PREFIX_LENGTH: Final = 12
 
 current_request_id: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)
-"""The id of the request being served, seen by every log line of its task and of threads that carry its context."""
+"""The id of the current request. Every log line of its task, and of threads that run in its context, carries it."""
 
 _prefix = ""
 _count = itertools.count(1)
 
 
 def next_request_id() -> str:
-    """Give a new id: 12 random hex digits of this process, then a counter in hex. Costs less than a microsecond."""
+    """Return a new id: 12 random hex digits of this process, then a counter in hex. Costs less than a microsecond."""
     return f"{_prefix}{next(_count):06x}"
 
 
 def _begin() -> None:
-    """Choose the process's own prefix; a forked child gets another."""
+    """Choose a random prefix for the process. A forked child chooses another."""
     global _prefix, _count  # noqa: PLW0603 - one prefix per process is the point
     _prefix = secrets.token_hex(PREFIX_LENGTH // 2)
     _count = itertools.count(1)

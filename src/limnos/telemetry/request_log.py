@@ -1,8 +1,8 @@
-"""The request log: one line for each request that was answered, on standard error, beside the other log lines.
+"""The request log: one line for each answered request, on standard error among the other log lines.
 
-May import msgspec and this room. Must not know what a request is: it takes what happened as a tuple. Made to cost little:
-a request only leaves its tuple; what a twentieth of a second has gathered is spelled and written in one go. Where nobody
-reads what is written (a pipe that is full), nothing waits: lines are kept up to a bound, then counted as lost.
+May import msgspec and this room. Must not know what a request is: an entry is a plain tuple. For speed a request only
+appends its tuple; the entries of 50 ms are formatted and written together. Writing never waits for a reader of a full
+pipe: lines are held up to `LINES_MAX`, then counted as lost.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ LoggedRequests = Literal["all", "refusals", "none"]
 FLUSH_S: Final = 0.05
 RETRY_S: Final = 0.25
 LINES_MAX: Final = 20_000
-"""Lines that wait for somebody to read them."""
+"""Most lines that wait to be written."""
 PIECE_BYTES: Final = 4_096
-"""What a pipe that can be written to takes at once without waiting."""
+"""Most bytes that a writable pipe takes at once without blocking."""
 TEXT_MAX: Final = 300
-"""Characters of an address or a reason that are told."""
+"""Most characters of a path or reason that are logged."""
 LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
 
 
 class RequestLogEntry(NamedTuple):
-    """What is told of one request; `ended` is `time.perf_counter()`."""
+    """One request; `ended` is a value of `time.perf_counter()`."""
 
     ended: float
     seconds: float
@@ -75,7 +75,7 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class RequestLog:
-    """Takes entries, and writes them to a stream as JSON lines or for people."""
+    """Collects entries and writes them to a stream, as JSON lines or for a terminal."""
 
     def __init__(self, stream: TextIO, *, json: bool, wanted: LoggedRequests = "all", sample: float = 1.0) -> None:
         self._stream = stream
@@ -90,7 +90,11 @@ class RequestLog:
         self._flushing = False
 
     def add(self, entry: tuple[object, ...]) -> None:
-        """Take an entry, in the order of `RequestLogEntry`'s fields, if it is wanted; refusals always are, unless nothing is."""
+        """Add an entry, with the fields of `RequestLogEntry` in order, if the settings want it.
+
+        `sample` applies only to requests that succeeded. Must be called in an event loop, which writes the entry within
+        50 ms.
+        """
         if not self._takes_all and not self._takes(cast("int", entry[6])):
             return
         if len(self._entries) + len(self._unwritten) >= LINES_MAX:
@@ -113,7 +117,7 @@ class RequestLog:
         return True
 
     def flush(self) -> None:
-        """Write what there is, as far as somebody takes it."""
+        """Write the waiting lines, as far as the stream accepts them without blocking."""
         entries, self._entries = self._entries, []
         if entries:
             self._unwritten.extend(self._spelled(entries))
@@ -158,7 +162,7 @@ class RequestLog:
             os.write(descriptor, piece)
 
     def _piece(self, size: int) -> bytes:
-        """Take whole lines, as many as fit: what is written at once is not mixed with others' lines."""
+        """Take as many whole lines as fit. A write of at most PIECE_BYTES is not mixed with other processes' lines."""
         lines, unwritten = [self._unwritten.popleft()], self._unwritten
         total = len(lines[0])
         while unwritten and total + len(unwritten[0]) <= size:
@@ -189,7 +193,7 @@ def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
 
 
 def _instant(seconds: float) -> str:
-    """Spell a moment as the other log lines do."""
+    """Format a time as the other log lines do."""
     whole = int(seconds)
     return "%s.%06dZ" % (_seconds.get(whole) or _second(whole), (seconds - whole) * 1e6)  # noqa: UP031 - cheaper by a quarter
 
@@ -204,7 +208,7 @@ def _second(whole: int) -> str:
 
 
 def _console_text(line: _RequestLogLine) -> str:
-    """Spell a line for people."""
+    """Format a line for a terminal."""
     told = {
         "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",
         "client": line.client, "duration_ms": line.duration_ms, "bytes": line.bytes, "request_id": line.request_id,

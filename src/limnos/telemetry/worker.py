@@ -1,4 +1,4 @@
-"""Which of several serving processes this one is: for log lines and metrics. None where there is only one.
+"""The number of this worker process, for log lines and metrics; None if the server has only one.
 
 May import nothing. Must not know how processes are started.
 """
@@ -9,6 +9,6 @@ number: int | None = None
 
 
 def set_worker_number(chosen: int) -> None:
-    """Say which worker this process is, from 1."""
+    """Set this process's number, from 1."""
     global number  # noqa: PLW0603 - one number per process is the point
     number = chosen
