@@ -31,7 +31,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     seen.start, seen.migrate, seen.main = remember(7), remember("already at version 1"), remember(0)
     seen.ensure_runtime, seen.ensure_s3 = remember(Path("iceberg.jar")), remember(Path("s3.jar"))
     seen.check = lambda _settings: seen.problems
-    seen.notes = lambda _settings: seen.lacks
+    seen.startup_notes = lambda _settings: seen.lacks
 
     def room(module: str, *, extra: str) -> SimpleNamespace:
         seen.asked.append((module, extra))
