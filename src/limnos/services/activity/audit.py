@@ -37,7 +37,7 @@ class AuditLinesPage(NamedTuple):
 async def audit_read(ctx: Context, metalake: str | None, *, wanted: AuditFilter, limit: int) -> AuditLinesPage:
     """Return lines of a metalake, or of the whole server: all to its owner, or a service admin; to a user of the metalake their own.
 
-    Raises Forbidden, NotFound, BadRequest, Unavailable.
+    Raises PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
     """
     if wanted.before is not None and wanted.after is not None:
         raise BadRequest("Go on before a line or after one, not both")
@@ -54,7 +54,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, wanted: AuditFilter,
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, wanted: AuditFilter) -> AuditFilter:
-    """Narrow what is wanted to what the caller may see at this moment. Raises Forbidden, NotFound."""
+    """Narrow what is wanted to what the caller may see at this moment. Raises PermissionDenied, NotFound."""
     if metalake is None:
         await ctx.read(RequestScope(), _require_server)
         return wanted
@@ -77,7 +77,7 @@ def _narrow_to_caller(request_view: RequestView, wanted: AuditFilter) -> AuditFi
 
 
 async def audit_catch_up(ctx: Context) -> None:
-    """Make lines of all changes that were committed before this call. Raises Unavailable where too many wait."""
+    """Make lines of all changes that were committed before this call. Raises ServiceUnavailable where too many wait."""
     await ctx.services.audit.flush()
     for _ in range(BITES_MAX):
         if not await ctx.services.audit.collect():

@@ -70,7 +70,7 @@ def over_at(now_ms: int) -> date:
 
 
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
-    """Leave a task that writes the lines of some days as files; returns its id. For service admins. Raises Forbidden, BadRequest."""
+    """Leave a task that writes the lines of some days as files; returns its id. For service admins. Raises PermissionDenied, BadRequest."""
     await refuse_former(ctx)
 
     def decide(request_view: RequestView) -> Permit[AuditExport]:

@@ -80,7 +80,7 @@ async def changes_read(
 ) -> FeedPage:
     """Return the next changes after a position (None, `oldest`: the oldest kept; `now`: none yet), about `limit` revisions.
 
-    Waits up to `wait_s` for the first one. Raises BadRequest, Pruned, NotFound, Forbidden.
+    Waits up to `wait_s` for the first one. Raises BadRequest, PositionPruned, NotFound, PermissionDenied.
     """
     limit, wait_s = min(max(limit, 1), LIMIT_MAX), min(wait_s, WAIT_S_MAX)
     loop = asyncio.get_running_loop()
@@ -179,7 +179,7 @@ async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int
 
 
 def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
-    """Refuse to go on where changes are missing. Raises Pruned."""
+    """Refuse to go on where changes are missing. Raises PositionPruned."""
     if position is None:
         return
     if position.epoch != part.epoch:

@@ -100,7 +100,7 @@ class _NothingToKeep(Exception):
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
-    """Return the metalake for whoever may say something in it at all: its users. Raises Forbidden, NotInUse."""
+    """Return the metalake for whoever may say something in it at all: its users. Raises PermissionDenied, NotInUse."""
     return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 
@@ -109,7 +109,7 @@ async def lineage_take(
 ) -> LineageResult:
     """Keep what producers said, as far as the caller may say it, in one transaction for each catalog.
 
-    Raises Forbidden for who may change none of the targets. `authority` is how the caller spells this server's address: names of
+    Raises PermissionDenied for who may change none of the targets. `authority` is how the caller spells this server's address: names of
     catalogs there are ours.
     """
     if not said:
@@ -173,7 +173,7 @@ class _LineageIntake:
         ] = None
 
     def refuse_whole(self, said: Sequence[EventLineage]) -> None:
-        """Refuse a request of whose targets the caller may change none. Raises Forbidden."""
+        """Refuse a request of whose targets the caller may change none. Raises PermissionDenied."""
         targets = {output.dataset.key for event in said for output in event.outputs}
         refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
         if len(refused) == len(targets):

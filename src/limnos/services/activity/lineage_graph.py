@@ -107,7 +107,7 @@ class _GraphStep(NamedTuple):
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
-    """Refuse who could see nothing of what they ask for, however they ask. Raises Forbidden."""
+    """Refuse who could see nothing of what they ask for, however they ask. Raises PermissionDenied."""
     if not (await ctx.read(RequestScope(metalake), usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"
@@ -115,7 +115,7 @@ async def graph_require_user(ctx: Context, metalake: str) -> None:
 
 
 async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
-    """Return the graph around an object. Raises NotFound, Forbidden as loading it does, and NotFound for a column that it has not."""
+    """Return the graph around an object. Raises NotFound, PermissionDenied as loading it does, and NotFound for a column that it has not."""
     if len(question.path) < 3:
         raise BadRequest("Say which table or view: its whole path, as ?path=main.raw.trips")
     scope = RequestScope(question.metalake, question.path[0])

@@ -117,7 +117,7 @@ def _is_climbing(path: str) -> bool:
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
-    """Make a webhook; its secret is in the answer, and nowhere else. Raises BadRequest, Forbidden.
+    """Make a webhook; its secret is in the answer, and nowhere else. Raises BadRequest, PermissionDenied.
 
     `after` is a position in the metalake's changes, `oldest`, or None for what comes from now on.
     """
@@ -143,7 +143,7 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return a position's text: one that was given, the newest, or the oldest. Raises BadRequest, Pruned."""
+    """Return a position's text: one that was given, the newest, or the oldest. Raises BadRequest, PositionPruned."""
     given = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, RequestScope(metalake), given, limit=1, start=NEWEST)
     if given is not None:
@@ -239,7 +239,7 @@ class WebhookBatch(NamedTuple):
 async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
     """Read the next changes for a webhook, as its maker may see them now.
 
-    Raises what the feed raises; BadRequest where its address is not allowed any longer, Forbidden where its maker was removed.
+    Raises what the feed raises; BadRequest where its address is not allowed any longer, PermissionDenied where its maker was removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)
     ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")

@@ -1,1 +1,4 @@
-"""Resources of the tree that every format has: metalakes, catalogs, namespaces, tables, views, models, filesets. May import `lookup` and what that may import."""
+"""The objects of the tree: metalakes, catalogs, namespaces, tables, views, models and filesets, whatever their format.
+
+May import `lookup` and the packages that `lookup` may import.
+"""

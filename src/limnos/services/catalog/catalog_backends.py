@@ -1,7 +1,7 @@
-"""Gravitino's property `catalog-backend` of Iceberg catalogs: which values a catalog of this server can have.
+"""Catalog backends: which values of Gravitino's property `catalog-backend` an Iceberg catalog of this server may have.
 
-May import `model`. Pure. In Gravitino it says where an Iceberg catalog keeps its tables. Here the server keeps them, and
-catalogs that show another system have providers of their own.
+May import `model`. Pure. In Gravitino the property names the service that stores the tables. Here the server stores
+them, and catalogs that show another system have providers of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BACKEND: Final = "catalog-backend"
 URI: Final = "uri"
 _NATIVE: Final = ("jdbc", "memory")
-"""Backends that stand for a catalog with a store of its own, as this server's catalogs are."""
+"""Backends with storage of their own. The server accepts them, since it stores the tables itself."""
 _NATIVE_ADVICE: Final = (
     f"leave out {BACKEND} and {URI}: this server keeps the tables of a {ICEBERG_PROVIDER} catalog itself"
 )
@@ -46,6 +46,6 @@ def check_backend(provider: str, properties: Mapping[str, str]) -> None:
 
 
 def check_edited_backend(provider: str, properties: Mapping[str, str], *, edited: Mapping[str, str]) -> None:
-    """Check as `check_backend` does where an edit sets one of the two properties: catalogs from before keep theirs."""
+    """Check like `check_backend`, but only if an edit sets one of the two properties: existing catalogs keep theirs."""
     if BACKEND in edited or URI in edited:
         check_backend(provider, properties)

@@ -1,6 +1,7 @@
-"""Catalogs: make, load, list, alter, enable, drop. A catalog is on its metalake's clock and has one of its own.
+"""Catalogs: create, load, list, alter, enable, disable, test and drop.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format. A catalog is an object of its metalake's zone, and has a zone
+of its own for the objects in it.
 """
 
 from __future__ import annotations
@@ -60,24 +61,24 @@ PROVIDERS = {
     MESSAGING_PROVIDER: "STREAM",
     **SOURCE_PROVIDERS,
 }
-"""Providers that are served, with the catalog type each has."""
+"""The supported providers, with the catalog type of each."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
-"""Gravitino's words for catalog types, where they are others."""
+"""Gravitino's names of catalog types, where they differ from ours."""
 _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
-"""Properties that name to whom the secrets of a catalog of an outside system are shown."""
+"""Properties with the address of an external system, to which the server sends a catalog's secrets."""
 _BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
-"""The provider of a type whose catalogs nobody has to name one for."""
+"""The default provider of a catalog type."""
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
-    """Make a catalog."""
+    """Create a catalog."""
 
     metalake: Node
     name: str
     record: CatalogRecord
     owner_id: int | None
     warehouse: str
-    """The server's, in which a catalog without a warehouse of its own gets a directory."""
+    """The server's warehouse, in which a catalog without a warehouse of its own gets a directory."""
 
 
 class CatalogAlter(msgspec.Struct, frozen=True):
@@ -87,36 +88,39 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     edits: PropertyEdits
     in_use: bool | None = None
     separator: str = ""
-    """What no name may hold from when on namespaces nest."""
-    keys: SealingKeys = SealingKeys()  # holds none
-    """What seals secrets."""
+    """The separator, which no namespace name may contain once namespaces may nest."""
+    keys: SealingKeys = SealingKeys()  # holds no keys
+    """The keys that seal secrets."""
     warehouse: str = ""
-    """The server's; empty when no location changes."""
+    """The server's warehouse; empty if no location changes."""
 
 
 class CatalogDrop(msgspec.Struct, frozen=True):
-    """Drop a catalog; `force` also one that is enabled or has namespaces."""
+    """Drop a catalog; with `force` even if it is enabled or has namespaces."""
 
     catalog: Node
     force: bool
     in_use_too: bool = False
-    """Whether an empty one goes that is enabled."""
+    """Whether an enabled catalog may be dropped if it is empty."""
 
 
 def catalog_require(request_view: RequestView) -> Node:
-    """Return the scope's catalog for whoever may use it, whether it is in use or not. Raises NotFound, Forbidden."""
+    """Return the scope's catalog if the caller may use it, enabled or not. Raises NotFound, PermissionDenied."""
     request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
     return request_view.catalog
 
 
 def catalog_use(request_view: RequestView) -> CatalogRecord:
-    """Return the record of a catalog that is in use, for whoever may use it. Raises NotInUse, NotFound, Forbidden."""
+    """Return the record of an enabled catalog that the caller may use. Raises NotInUse, NotFound, PermissionDenied."""
     request_view.require_in_use()
     return cast("CatalogRecord", catalog_require(request_view).record)
 
 
 def catalog_load(request_view: RequestView) -> Node:
-    """Return a catalog for whoever may use it, with the properties that the caller may see."""
+    """Return a catalog that the caller may use, with the properties that the caller may see.
+
+    Raises NotFound, NotInUse (a disabled metalake), PermissionDenied.
+    """
     catalog = catalog_require(request_view)
     request_view.require_in_metalake_use()
     return _catalog_for_caller(request_view, catalog)
@@ -128,7 +132,7 @@ def _catalog_for_caller(request_view: RequestView, catalog: Node) -> Node:
 
 
 def catalogs_list(request_view: RequestView) -> list[Node]:
-    """Return the catalogs of the metalake that the caller may use, by name, with the properties that the caller may see."""
+    """Return the catalogs that the caller may use, by name, with the properties that the caller may see."""
     request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
@@ -149,7 +153,10 @@ def catalog_check(
     *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults, metalake: str,
     catalog_id: int | None = 0,
 ) -> CatalogRecord:  # fmt: skip
-    """Check what a new catalog is to be; `catalog_id` as for `check_storage`. Raises BadRequest, IllegalName."""
+    """Check the name, type, provider and properties of a new catalog, and return its record.
+
+    `catalog_id` is as for `check_storage`. Raises BadRequest, IllegalName.
+    """
     check_catalog_name(name)
     wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
     provider = provider or _BUILT_IN.get(wanted or "")
@@ -176,9 +183,9 @@ def check_storage(
     provider: str = "",
     catalog_id: int | None = 0,
 ) -> None:
-    """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest.
+    """Check the properties that say where a catalog's files are and how they are reached. Raises BadRequest.
 
-    `catalog_id`: whose directory in the server's warehouse they may name, 0 for none, None for any catalog's.
+    `catalog_id` is the catalog whose directory in the server's warehouse they may name: 0 for none, None for any.
     """
     defaults.storages.check(properties, metalake=metalake)
     for location in stated_locations(properties, provider=provider):
@@ -191,9 +198,9 @@ async def catalog_test(
     ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None,
     properties: dict[str, str],
 ) -> None:  # fmt: skip
-    """Find out whether a catalog could be made so, without making it.
+    """Check that a catalog with these properties could be created, without creating it.
 
-    Raises what making it would, and Unavailable or StorageFailed when the warehouse does not answer.
+    Raises what `catalog_create` raises, and ServiceUnavailable or StorageFailed if the warehouse does not answer.
     """
 
     def decide(request_view: RequestView) -> None:
@@ -219,7 +226,10 @@ async def catalog_test(
 
 
 async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> None:
-    """Find out whether a catalog works, or would with edits that are not kept. Raises as `catalog_test`."""
+    """Check that a catalog works, or that it would work with the edits; nothing is written.
+
+    Raises as `catalog_test`.
+    """
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
@@ -244,7 +254,10 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
 
 
 def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: PropertyEdits) -> None:
-    """Refuse to show a secret at another address to who does not know it: it is said again with that. Raises BadRequest."""
+    """Refuse to send a stored secret to a new address.
+
+    A caller who changes an address must repeat the secrets, which proves that the caller knows them. Raises BadRequest.
+    """
     moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
     kept = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
     if moved and kept:
@@ -254,7 +267,7 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
 
 
 async def _probe_warehouse(ctx: Context, properties: Mapping[str, str]) -> None:
-    """Ask the warehouse's store for a file that is not there: an answer of any kind is a connection."""
+    """Look for a file that does not exist in the warehouse: any answer shows that the connection works."""
     warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
     await ctx.services.files.exists(
         f"{warehouse.rstrip('/')}/{uuid4().hex}", ctx.services.defaults.storages.usable(properties)
@@ -265,7 +278,10 @@ async def catalog_create(
     ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None, comment: str | None,
     properties: dict[str, str],
 ) -> Node:  # fmt: skip
-    """Make a catalog; its maker owns it. Raises AlreadyExists, BadRequest, Forbidden."""
+    """Create a catalog; the caller owns it.
+
+    Raises AlreadyExists, BadRequest, IllegalName, NotInUse, PermissionDenied.
+    """
     checked = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
         defaults=ctx.services.defaults, metalake=metalake,
@@ -293,7 +309,7 @@ async def catalog_create(
 
 
 def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
-    """Insert the catalog with its clock and owner."""
+    """Insert the catalog with its clock, its owner and its locations."""
     command = permit.command
     if not tx.nodes.is_alive(command.metalake.id):
         tx.stale()
@@ -308,7 +324,10 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
 
 
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
-    """Rename a catalog, change its comment or properties."""
+    """Rename a catalog, or change its comment or properties.
+
+    Raises NotFound, AlreadyExists, BadRequest, IllegalName, NotInUse, PermissionDenied.
+    """
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
@@ -341,7 +360,10 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
 def _check_edited(
     record: CatalogRecord, edits: PropertyEdits, *, defaults: RequestDefaults, metalake: str, catalog_id: int
 ) -> None:
-    """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
+    """Check the edited properties about files.
+
+    If a named storage is set, check all properties beside it. Raises BadRequest.
+    """
     after = edits.over(record.properties)
     check_edited_backend(record.provider, after, edited=edits.sets)
     sets = after if STORAGE in after else dict(edits.sets)
@@ -349,7 +371,7 @@ def _check_edited(
 
 
 async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:
-    """Enable or disable a catalog; again is fine."""
+    """Enable or disable a catalog; no error if it is in that state already. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[CatalogAlter]:
         decision = request_view.require(Action.CATALOG_ENABLE, request_view.settled.outer)
@@ -375,14 +397,19 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     refuse_nesting_change(tx, held, before=is_nested(record), after=is_nested(changed), separator=command.separator)
     if command.warehouse:
         catalog_locations_claim(tx, held.id, record=changed, warehouse=command.warehouse)
-    tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
+    # decisions below the catalog depend on its roots and its state
+    tx.nodes.write_record(held, changed, moves_access=True)
     if command.edits.name is not None and command.edits.name != held.name:
         tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(held.id)
 
 
 async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
-    """Drop a catalog. Raises NotFound, InUse while it is enabled, NotEmpty while it has namespaces (unless forced)."""
+    """Drop a catalog.
+
+    Raises NotFound, PermissionDenied, InUse while it is enabled, NotEmpty while it has namespaces. `force` skips the
+    last two.
+    """
 
     def decide(request_view: RequestView) -> Permit[CatalogDrop]:
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
@@ -392,12 +419,13 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -
 
 
 def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
-    """Drop the catalog's node; whatever hung below it can be reached no more."""
+    """Drop the catalog's node; objects below it can no longer be reached."""
     held = tx.nodes.confirm(permit.command.catalog)
     if not permit.command.force:
         if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
-        if cast("CatalogRecord", held.record).provider not in SOURCE_PROVIDERS:  # there only shadows are in it
+        # catalogs of external systems contain only placeholder nodes
+        if cast("CatalogRecord", held.record).provider not in SOURCE_PROVIDERS:
             tx.nodes.require_empty(held, ", or force the drop")
     tx.places.clear_roots(held.id)
     tx.nodes.drop(held)

@@ -1,7 +1,9 @@
-"""The files of a managed fileset that was dropped for good: deleted by a task, unless another fileset or a table lies at, above or below its place.
+"""Fileset purges: a task deletes the files of a managed fileset that was dropped for good.
 
-May import the rooms below. From the transaction that lets go of the fileset until the task has ended, its places are going: no fileset is made there meanwhile. As with
-tables, nothing is deleted but what lies below its own location and within its catalog's roots, and no link is followed out of it.
+May import the rooms below. The task keeps files where another fileset or a table lies at, above or below the location.
+From the transaction that releases the fileset until the task ends, its locations are being deleted: no fileset can be
+created there. As with tables, only files below the fileset's own location and within its catalog's roots are deleted,
+and no link is followed out of it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ FILESET_PURGE: Final = "purge-fileset"
 
 
 class FilesetPurgePayload(msgspec.Struct):
-    """What the drop left: the fileset's id, its catalog and its locations."""
+    """The payload of the task: the fileset's id, its catalog and its locations."""
 
     catalog: int
     fileset: int
@@ -41,7 +43,7 @@ class FilesetPurgePayload(msgspec.Struct):
 
 
 def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
-    """Leave the task that deletes a fileset's files, in the transaction that lets go of it."""
+    """Create the task that deletes a fileset's files, in the transaction that drops the fileset for good."""
     locations = tx.fileset_places.begin(fileset)
     if locations:
         locations_mark_deleting(tx, fileset)
@@ -50,7 +52,7 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 
 
 async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
-    """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
+    """Delete a dropped fileset's files. Returns which files were kept and why; None if none were kept."""
     place = await catalog_storage_find(work, payload.catalog)
     told: list[str] = []
     for at in payload.locations:
@@ -66,7 +68,7 @@ async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> 
 async def _purge(
     work: TaskContext, payload: FilesetPurgePayload, *, location: str, place: CatalogStorage
 ) -> tuple[str, bool]:
-    """Delete the files at one location; returns what was kept and why, and whether something was there before."""
+    """Delete the files at one location. Returns which files were kept and why, and whether the location existed."""
     rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
@@ -81,7 +83,7 @@ async def _purge(
 
 
 class FilesetPurge(TablePurge):
-    """A purge whose files are all that lie below a place."""
+    """A purge that deletes all files below a location."""
 
     def _files(self) -> Iterator[str]:
         location = self.payload.metadata_location

@@ -1,7 +1,8 @@
-"""Filesets: where their files are, by names, from templates or from what their schema and catalog say; and what lies there.
+"""Filesets: create and drop filesets, resolve their named locations and templates, and list their files.
 
-May import the rooms below. Knows no wire format. A fileset itself is found, listed and altered as what is in `services.lookup.leaves`. Every place
-lies below the catalog's roots when the fileset is made, and is asked for again each time that it is told or listed.
+May import the rooms below. Must not know any wire format. `services.lookup.namespace_objects` finds, lists and alters
+filesets. Every location must lie below the catalog's roots when the fileset is created. That is checked again each time
+a location is returned or listed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 UNKNOWN: Final = "unknown"
-"""The name of a location that came without one."""
+"""The name of a location that was given without one."""
 DEFAULT_NAME: Final = "default-location-name"
 _LOCATION: Final = "location"
 _NAMED: Final = "location-"
@@ -50,11 +51,11 @@ _PLACEHOLDER: Final = "placeholder-"
 _PLACEHOLDER_PATTERN = re.compile(r"\{\{(\w+)\}\}")
 _VALUE_PATTERN = re.compile(r"[\w.@=+ -]+")
 NAMES_MAX: Final = 100
-"""Locations that one fileset has at most."""
+"""The maximum number of locations of one fileset."""
 
 
 class FilesetRequest(NamedTuple):
-    """What somebody asks for who makes a fileset."""
+    """The caller's description of a new fileset."""
 
     comment: str | None
     external: bool
@@ -63,7 +64,7 @@ class FilesetRequest(NamedTuple):
 
 
 class FileInfo(NamedTuple):
-    """Something in a directory of a fileset."""
+    """A file or directory in a fileset."""
 
     name: str
     is_directory: bool
@@ -73,7 +74,10 @@ class FileInfo(NamedTuple):
 
 
 async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, request: FilesetRequest) -> Node:
-    """Make a fileset; the local directories of a managed one are there then. Raises as `namespace_object_create`; OutsideRoots, BadRequest."""
+    """Create a fileset, and the local directories of a managed one.
+
+    Raises as `namespace_object_create`, and OutsideRoots, BadRequest.
+    """
     uuid = new_uuid(ctx.services.store.time.now_ms())
 
     def decide(request_view: RequestView) -> tuple[FilesetRecord, CatalogStorage]:
@@ -86,7 +90,7 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
             if request_view.find(path, Kind.FILESET)[0] is not None:
                 raise namespace_object_exists_error(
                     path, Kind.FILESET
-                ) from None  # clients ask whether it is there by making it
+                ) from None  # clients test for existence by creating
             raise
 
     record, place = await ctx.read(scope, decide)
@@ -99,7 +103,11 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
 
 
 def fileset_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
-    """Insert the fileset with its places. Raises BadRequest where it would share files, Unavailable where files are being deleted."""
+    """Insert the fileset with its locations.
+
+    Raises BadRequest if it would share files with another object, ServiceUnavailable while files there are being
+    deleted.
+    """
     record = cast("FilesetRecord", permit.command.record)
     locations = tuple(dict.fromkeys(record.locations.values()))
     node = namespace_object_insert(tx, permit)
@@ -110,19 +118,25 @@ def fileset_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
 
 
 async def fileset_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a fileset; when it cannot be brought back any longer, the files of a managed one go. Raises NotFound, Forbidden, Protected."""
+    """Drop a fileset. The files of a managed one are deleted when it can no longer be restored.
+
+    Raises NotFound, PermissionDenied, ProtectedObject.
+    """
     await namespace_object_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
     if not ctx.services.defaults.keep_dropped_ms:
         ctx.services.wake_worker()
 
 
 def fileset_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
-    """Drop the fileset; where nothing is kept, its files go now."""
+    """Drop the fileset. Without a trash, a managed fileset's files are deleted at once."""
     fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
 
 def fileset_bury(tx: Tx, held: Node, *, keep_ms: int) -> None:
-    """Drop a fileset that was confirmed, in a transaction."""
+    """Drop a confirmed fileset within a transaction.
+
+    `keep_ms` is how long it can be restored; 0 deletes it for good.
+    """
     managed = not cast("FilesetRecord", held.record).external
     if not keep_ms:
         locations_release(tx, held.id)
@@ -158,7 +172,10 @@ def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest,
 
 
 def _inherited_locations(catalog: CatalogRecord, schema: Mapping[str, str], *, path: Levels) -> dict[str, str]:
-    """Return the locations that the schema gives its filesets, else the catalog; those without placeholders are added to."""
+    """Return the default locations of a fileset, from its schema or else its catalog.
+
+    The names below that schema or catalog are appended to a location without placeholders.
+    """
     for properties, rest in ((schema, path[-1:]), (catalog.properties, path)):
         found = named_locations(properties)
         if found:
@@ -179,7 +196,9 @@ def named_locations(properties: Mapping[str, str]) -> dict[str, str]:
 def _placeholder_values(
     request_view: RequestView, path: Levels, *, properties: tuple[Mapping[str, str], ...]
 ) -> dict[str, str]:
-    """What may stand in a template: the names of the fileset and above it, who makes it, and what properties give."""
+    """Return the values of placeholders: the names of the fileset and its parents, the user, and the `placeholder-`
+    properties.
+    """
     given = {
         key.removeprefix(_PLACEHOLDER): value
         for each in properties
@@ -196,7 +215,10 @@ def _placeholder_values(
 
 
 def _fill_template(text: str, holes: Mapping[str, str]) -> str:
-    """Put values in the place of placeholders. Raises BadRequest for one that has none, or one that is no part of a path."""
+    """Replace placeholders by their values.
+
+    Raises BadRequest for one without a value, or whose value cannot be part of a path.
+    """
 
     def fill(found: re.Match[str]) -> str:
         value = holes.get(found[1])
@@ -212,14 +234,17 @@ def _fill_template(text: str, holes: Mapping[str, str]) -> str:
 
 
 def location_name(record: FilesetRecord, name: str | None) -> str:
-    """Return the name of the location that is meant: the one that is named, else the default one."""
+    """Return the name of the requested location: the given one, else the default."""
     return name or record.properties.get(DEFAULT_NAME, UNKNOWN)
 
 
 def fileset_path(
     request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None
 ) -> tuple[str, CatalogStorage]:
-    """Return where something in a fileset lies, for who may load that. Raises NotFound for a location's name, BadRequest, OutsideRoots."""
+    """Return the location of a path in a fileset that the caller may load.
+
+    Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest, OutsideRoots.
+    """
     node = namespace_object_load(request_view, path, kind=Kind.FILESET)
     record = cast("FilesetRecord", node.record)
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
@@ -232,7 +257,7 @@ def fileset_path(
             kind="location_name",
         )
     base, rest = record.locations[wanted], sub_path.strip("/")
-    place.check(base)  # the catalog's roots may have been others when it was made
+    place.check(base)  # the catalog's roots may have changed since the fileset was created
     location = f"{base}/{rest}" if rest else base
     if not is_within(normalise(location), [base]):
         raise BadRequest(f"Path {sub_path} leads out of the fileset: name something in it")
@@ -242,7 +267,7 @@ def fileset_path(
 async def fileset_location(
     ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str | None, name: str | None
 ) -> str:
-    """Return where something in a fileset lies. Raises NotFound, Forbidden, BadRequest, OutsideRoots."""
+    """Return the location of a path in a fileset. Raises NotFound, PermissionDenied, BadRequest, OutsideRoots."""
     return (await ctx.read(scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)))[
         0
     ]
@@ -251,11 +276,14 @@ async def fileset_location(
 async def fileset_files(
     ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str, name: str | None
 ) -> list[FileInfo]:
-    """List what lies directly in a directory of a fileset, directories first. Raises as `fileset_location`; StorageFailed, Unavailable."""
+    """List the files and directories directly in a directory of a fileset, directories first.
+
+    Raises as `fileset_location`, and StorageFailed, ServiceUnavailable.
+    """
     location, place = await ctx.read(
         scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)
     )
-    if is_local(location):  # links may be younger than the fileset
+    if is_local(location):  # a link may have been added after the fileset was created
         base = location.removesuffix(f"/{sub_path.strip('/')}")
         refuse_alias(base, place.roots)
         if not is_within(real_path(location), [real_path(base)]):

@@ -1,6 +1,6 @@
-"""Metalakes: make, load, list, alter, enable, drop. A metalake is on the server's clock, zone 0.
+"""Metalakes: create, load, list, alter, enable, disable and drop. A metalake is an object of the server's zone, zone 0.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class MetalakeCreate(msgspec.Struct, frozen=True):
-    """Make a metalake."""
+    """Create a metalake."""
 
     name: str
     comment: str | None
@@ -49,20 +49,20 @@ class MetalakeAlter(msgspec.Struct, frozen=True):
 
 
 class MetalakeDrop(msgspec.Struct, frozen=True):
-    """Drop a metalake; `force` also one that is enabled or has catalogs."""
+    """Drop a metalake; with `force` even if it is enabled or has catalogs."""
 
     metalake: Node
     force: bool
 
 
 def metalake_load(request_view: RequestView) -> Node:
-    """Return the metalake, for any of its users."""
+    """Return the metalake to any of its users. Raises NotFound, PermissionDenied."""
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
     return request_view.metalake
 
 
 def metalakes_list(request_view: RequestView) -> list[Node]:
-    """Return the metalakes that the caller is a user of, by name; all of them when access control is off."""
+    """Return all metalakes, by name. `metalakes_visible` removes those that the caller is no user of."""
     names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
     return cast(
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
@@ -70,7 +70,9 @@ def metalakes_list(request_view: RequestView) -> list[Node]:
 
 
 async def metalakes_visible(ctx: Context) -> list[Node]:
-    """Ask each metalake, on its own clock, whether the caller is an enabled user of it."""
+    """Return the metalakes of which the caller is an enabled user, each checked in its own zone; all with access
+    control off.
+    """
     nodes = await ctx.read(RequestScope(), metalakes_list)
     if not ctx.services.rules.access_enabled:
         return nodes
@@ -86,7 +88,10 @@ async def _is_member(ctx: Context, node: Node) -> bool:
 
 
 async def metalake_create(ctx: Context, *, name: str, comment: str | None, properties: dict[str, str]) -> Node:
-    """Make a metalake; its maker becomes its first user and owner. Raises AlreadyExists, Forbidden."""
+    """Create a metalake; the caller becomes its first user and its owner.
+
+    Raises AlreadyExists, IllegalName, PermissionDenied.
+    """
     check_metalake_name(name)
 
     def decide(request_view: RequestView) -> Permit[MetalakeCreate]:
@@ -101,14 +106,14 @@ async def metalake_create(ctx: Context, *, name: str, comment: str | None, prope
 
 
 def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
-    """Insert the metalake with its clock, its first user, and the user as owner."""
+    """Insert the metalake with its clock, its first user, and that user as owner."""
     command = permit.command
     check_new_user(tx, tx.actor, admins=command.admins)
     record = MetalakeRecord(comment=command.comment, properties=command.properties, in_use=True)
     metalake_id = tx.next_id()
     tx.new_zone(metalake_id)
     drafts = tx.drafts
-    tx.drafts = []  # the first user's change is older than the new clock: nobody can have missed it
+    tx.drafts = []  # the first user's change precedes the new clock, so no reader can miss it
     user = principal_create(tx, metalake_id, kind=Kind.USER, name=tx.actor)
     tx.drafts = drafts
     return tx.nodes.create(
@@ -118,7 +123,10 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
 
 
 async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> Node:
-    """Rename a metalake, change its comment or properties. Raises NotFound, AlreadyExists, Forbidden."""
+    """Rename a metalake, or change its comment or properties.
+
+    Raises NotFound, AlreadyExists, NotInUse, PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
         decision = request_view.require(Action.METALAKE_ALTER, request_view.settled.outer)
@@ -131,7 +139,7 @@ async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> No
 
 
 async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
-    """Enable or disable a metalake; again is fine."""
+    """Enable or disable a metalake; no error if it is in that state already. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
         decision = request_view.require(Action.METALAKE_SET, request_view.settled.outer)
@@ -161,7 +169,11 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
 
 
 async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
-    """Drop a metalake. Raises NotFound, InUse while it is enabled, NotEmpty while it has catalogs (unless forced)."""
+    """Drop a metalake.
+
+    Raises NotFound, PermissionDenied, InUse while it is enabled, NotEmpty while it has catalogs. `force` skips the last
+    two.
+    """
 
     def decide(request_view: RequestView) -> Permit[MetalakeDrop]:
         decision = request_view.require(Action.METALAKE_DROP, request_view.settled.outer)
@@ -171,7 +183,7 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
 
 
 def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
-    """Drop the metalake's node; whatever hung below it can be reached no more."""
+    """Drop the metalake's node; objects below it can no longer be reached."""
     held = tx.nodes.confirm(permit.command.metalake)
     if not permit.command.force:
         if cast("MetalakeRecord", held.record).in_use:

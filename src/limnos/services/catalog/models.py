@@ -1,7 +1,7 @@
-"""Models and their versions: link, list, load, alter, delete, and which of its URIs a version is read from.
+"""Model versions: link, list, load, alter and delete the versions of a model, and choose the URI to read.
 
-May import the rooms below. Knows no wire format. A model itself is made, altered and dropped as what is in `services.lookup.leaves`. Its versions are
-rows that no decision rests on: who may is decided on the model, and then they are read from the store.
+May import the rooms below. Must not know any wire format. `services.lookup.namespace_objects` creates, alters and drops
+models. No decision depends on a version's row: the server decides on the model, then reads its versions from the store.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 DEFAULT_URI: Final = "default-uri-name"
-"""The property, of a version, a model or a catalog, that names the URI which is meant when nobody names one."""
+"""The property of a version, model or catalog that names the URI to use if the caller names none."""
 NAME_MAX: Final = 256
-"""The longest alias and the longest name of a URI, in characters."""
+"""The maximum length of an alias and of the name of a URI, in characters."""
 
 
 class VersionEdits(msgspec.Struct, frozen=True):
-    """What to change of a version: comment and properties, its URIs by their names, its aliases."""
+    """Edits of a version: comment, properties, URIs by name, and aliases."""
 
     edits: PropertyEdits = PropertyEdits()
     adds: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -49,7 +49,7 @@ class VersionEdits(msgspec.Struct, frozen=True):
 
 
 class VersionLink(msgspec.Struct, frozen=True):
-    """Give a model another version; its number is given then."""
+    """Add a version to a model; the mutation assigns its number."""
 
     model: Node
     version: ModelVersion
@@ -73,7 +73,7 @@ class VersionDelete(msgspec.Struct, frozen=True):
 
 
 def version_label(path: Levels, which: ModelVersionReference) -> str:
-    """A version as messages have it."""
+    """Return how messages name a version, such as `version 3 of model a.m`."""
     return f"{'alias' if which.is_alias else 'version'} {which.text} of model {render(path)}"
 
 
@@ -82,13 +82,13 @@ def _missing(path: Levels, which: ModelVersionReference) -> NotFound:
 
 
 async def version_numbers(ctx: Context, scope: RequestScope, *, path: Levels) -> list[int]:
-    """Return the numbers of a model's versions. Raises NotFound, Forbidden."""
+    """Return the numbers of a model's versions. Raises NotFound, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_numbers_read(model.id))
 
 
 async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> list[ModelVersion]:
-    """Return a model's versions, by number. Raises NotFound, Forbidden."""
+    """Return a model's versions, by number. Raises NotFound, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_versions_read(model.id))
 
@@ -96,7 +96,7 @@ async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> l
 async def version_load(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference
 ) -> ModelVersion:
-    """Return a version of a model. Raises NotFound for either, Forbidden."""
+    """Return a version of a model. Raises NotFound for a missing model or version, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await _version_of(ctx, model, path=path, which=which)
 
@@ -111,9 +111,10 @@ async def _version_of(ctx: Context, model: Node, *, path: Levels, which: ModelVe
 async def version_uri(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, name: str | None
 ) -> str:
-    """Return a URI of a version: the one that is named, else the default one, else the only one.
+    """Return a URI of a version: the named one, else the default, else the only one.
 
-    Raises NotFound for a name that the version does not have, BadRequest where none of several is meant.
+    Raises NotFound for an unknown model, version or URI name, BadRequest for several URIs without a default,
+    PermissionDenied.
     """
 
     def read(request_view: RequestView) -> tuple[Node, str | None]:
@@ -140,7 +141,10 @@ async def version_link(
     ctx: Context, scope: RequestScope, *, path: Levels, uris: Mapping[str, str], aliases: tuple[str, ...], comment: str | None,
     properties: Mapping[str, str],
 ) -> int:  # fmt: skip
-    """Give a model another version and return its number. Raises NotFound, AlreadyExists for an alias, Forbidden, BadRequest."""
+    """Add a version to a model and return its number.
+
+    Raises NotFound, AlreadyExists (an alias belongs to another version), PermissionDenied, BadRequest.
+    """
     if not uris:
         raise BadRequest("A version has at least one URI: give uri or uris")
     for uri_name, uri in uris.items():
@@ -172,7 +176,7 @@ def _check_uri(uri: str) -> None:
 
 
 def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
-    """Insert the version under the next number, which is never given again."""
+    """Insert the version under the next number; numbers are never reused."""
     held = tx.nodes.confirm(permit.command.model)
     record = cast("ModelRecord", held.record)
     number = record.next_version
@@ -191,7 +195,7 @@ def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
 async def version_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, edits: VersionEdits
 ) -> ModelVersion:
-    """Change a version of a model. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    """Change a version of a model. Raises NotFound, AlreadyExists (an alias), PermissionDenied, BadRequest."""
     checked = msgspec.structs.replace(edits, names=_checked_version(edits.names))
     for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
         _check(uri_name, "The name of a URI")
@@ -205,7 +209,7 @@ async def version_alter(
 
 
 def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
-    """Write the edited version, and its aliases; the model counts as changed."""
+    """Write the edited version and its aliases. This counts as a change of the model."""
     command, edits = permit.command, permit.command.edits
     held = tx.nodes.confirm(command.model)
     found = tx.models.read(held.id, command.which)
@@ -226,7 +230,11 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
 
 
 def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
-    """Return URIs with edits applied. Raises BadRequest for a name that is there, or is not, against what is asked, and for none left."""
+    """Return the URIs with the edits applied.
+
+    Raises BadRequest for adding an existing name, for changing or removing a missing one, and for removing the last
+    URI.
+    """
     kept = dict(uris)
     for name in edits.removes:
         if kept.pop(name, None) is None:
@@ -245,7 +253,7 @@ def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
 
 
 async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference) -> None:
-    """Delete a version of a model, and its aliases. Raises NotFound, Forbidden."""
+    """Delete a version of a model, and its aliases. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[VersionDelete]:
         found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
@@ -255,7 +263,7 @@ async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, whi
 
 
 def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
-    """Delete the version; the model counts as changed."""
+    """Delete the version. This counts as a change of the model."""
     command = permit.command
     held = tx.nodes.confirm(command.model)
     found = tx.models.read(held.id, command.which)
@@ -266,5 +274,5 @@ def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
 
 
 def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None = None) -> dict[str, str]:
-    """Put together the URIs of a request: one without a name is called `unknown`."""
+    """Return the URIs of a request as one mapping; a `uri` without a name is called `unknown`."""
     return {**({} if uri is None else {name or UNKNOWN_URI: uri}), **(uris or {})}

@@ -1,7 +1,8 @@
-"""Namespaces: make with missing parents, load, list, alter, drop, move with the whole subtree.
+"""Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
-May import the rooms below. Knows no wire format. A missing namespace answers NotFound to whoever may list namespaces,
-who can find out anyway, and Forbidden to everyone else; so a refusal does not tell whether it exists.
+May import the rooms below. Must not know any wire format. A missing namespace is NotFound to a caller who may list
+namespaces and could find out anyway. It is PermissionDenied to others, so that a refusal does not tell whether it
+exists.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
 
 
 class NamespaceCreate(msgspec.Struct, frozen=True):
-    """Make a namespace below `parent`, with the missing ones between: `names` are theirs and, last, its own."""
+    """Create a namespace below `parent`, with its missing parents.
+
+    `names` are the parents' names and, last, its own.
+    """
 
     parent: Node
     names: Levels
@@ -52,7 +56,10 @@ class NamespaceCreate(msgspec.Struct, frozen=True):
 
 
 class NamespaceAlter(msgspec.Struct, frozen=True):
-    """Replace a namespace's record; `edit` gets what is stored, `place` says where its location may be."""
+    """Replace a namespace's record.
+
+    `edit` takes the stored record; `place` is the catalog's storage, which limits the location.
+    """
 
     namespace: Node
     edit: Callable[[NamespaceRecord], NamespaceRecord]
@@ -60,18 +67,18 @@ class NamespaceAlter(msgspec.Struct, frozen=True):
 
 
 class NamespaceDrop(msgspec.Struct, frozen=True):
-    """Drop an empty namespace; it can be brought back for `keep_ms`."""
+    """Drop an empty namespace; it can be restored for `keep_ms` milliseconds."""
 
     namespace: Node
     keep_ms: int = 0
     levels: Levels = ()
-    """Its whole name, for refusals."""
+    """Its whole name, for error messages."""
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
-    """Give a namespace another name, another parent, or both; its subtree goes along.
+    """Rename a namespace, move it to another parent, or both, with its subtree.
 
-    `room`: how many levels may lie below it where it goes; None when it does not go deeper.
+    `room` is how many levels its subtree may have at the target; None if it does not move deeper.
     """
 
     namespace: Node
@@ -79,11 +86,13 @@ class NamespaceMove(msgspec.Struct, frozen=True):
     name: str
     room: int | None
     frees: bool = False
-    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
+    """Whether the caller may end its protection. Otherwise a protected namespace keeps its parent."""
 
 
 def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
-    """Say that the name of a namespace is taken; `holder` is the kind of what has it, as a Lance catalog's tables may."""
+    """Return the error for a taken namespace name; `holder` is the kind of the object with that name, such as a Lance
+    table.
+    """
     words = f"{holder.capitalize()} already exists: {render(levels)}"
     if holder != Kind.NAMESPACE.word:
         words += f", and no namespace can have the name of a {holder} beside it: choose another one"
@@ -91,28 +100,28 @@ def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
 
 
 def namespace_find(request_view: RequestView, levels: Levels, action: Action) -> AuthorizedObject[Node]:
-    """Find a namespace for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find a namespace for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.NAMESPACE, levels=levels, action=action)
     return request_view.look_up(Kind.NAMESPACE, levels, action)
 
 
 def namespace_load(request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> Node:
-    """Return a namespace."""
+    """Return a namespace. Raises NotFound, NotInUse, PermissionDenied."""
     return namespace_find(request_view, levels, action).entity
 
 
 def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, str]:
-    """Return a namespace, and where clients that choose a table's location choose it."""
+    """Return a namespace, and the location below which clients place new tables. Raises as `namespace_find`."""
     node, chain, _ = namespace_find(request_view, levels, action)
     return node, namespace_location(node, namespace_base_location(request_view, chain[1:]))
 
 
 def namespaces_list(request_view: RequestView, parent: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of what the caller sees of a namespace's children, or of the catalog's for no levels.
+    """Return a page of the child namespaces that the caller sees; of the catalog's if `parent` is empty.
 
-    A namespace above what the caller may use is among them, as a name. Raises NotFound for a missing parent, Forbidden for a catalog
-    that the caller may not use, unless a name in it is shown.
+    A namespace is listed by name if the caller may use something below it. Raises NotFound for a missing parent. Raises
+    PermissionDenied for a catalog that the caller may not use, unless the caller sees a name in it.
     """
     request_view.require_in_use()
     listing_require(request_view, parent)
@@ -131,11 +140,18 @@ async def namespace_create(
     ctx: Context, scope: RequestScope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
     check: Callable[[str], object] = check_part, parents: bool = True,
 ) -> tuple[Node, str]:  # fmt: skip
-    """Make a namespace and its missing parents, all with the maker as owner; all or nothing. Returns it and its home.
+    """Create a namespace and its missing parents in one transaction; the caller owns all of them.
 
-    Without `parents` a missing parent is NotFound, for who may create there.
-    `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
-    Raises IllegalName for a part that holds the separator; BadRequest for a reserved name; OutsideRoots for its location; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
+    Returns the namespace and its location. `check` is a protocol's stricter rule for the names of created namespaces,
+    not of existing parents.
+
+    Raises:
+        IllegalName: A part contains the separator.
+        BadRequest: The name is reserved.
+        OutsideRoots: The catalog does not cover its location.
+        AlreadyExists: The name is taken.
+        NotFound: A parent is missing and `parents` is false.
+        PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or above it.
     """
     above = ""
 
@@ -156,7 +172,10 @@ def namespace_create_of(
     request_view: RequestView, levels: Levels, record: NamespaceRecord, *, check: Callable[[str], object] = check_part,
     parents: bool = True,
 ) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
-    """Decide on making a namespace; returns what its home lies in, too. Raises what `namespace_create` does."""
+    """Decide on creating a namespace.
+
+    Returns the permit and the parent's location. Raises what `namespace_create` does.
+    """
     request_view.require_in_use()
     _check_parts(request_view, levels)
     nearest, lacking, chain = None, levels, request_view.settled.outer
@@ -168,7 +187,7 @@ def namespace_create_of(
     absent = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
     decision = request_view.require(
         Action.NAMESPACE_CREATE, (*absent, *chain)
-    )  # in the words that existing parents would get
+    )  # the same words as for existing parents
     refuse_create(request_view)
     _refuse_nesting(request_view, levels)
     _refuse_reserved(request_view, levels)
@@ -186,14 +205,14 @@ def namespace_create_of(
 
 
 def _check_parts(request_view: RequestView, levels: Levels) -> None:
-    """Refuse names that hold the separator: Gravitino's clients would read two. Raises InvalidName."""
+    """Refuse names that contain the separator: Gravitino's clients would read two names. Raises InvalidName."""
     codec = codec_of(request_view)
     for part in levels:
         codec.check_namespace_part(part)
 
 
 def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
-    """Refuse a namespace within another in a catalog whose schemas do not nest. Raises Unsupported."""
+    """Refuse a nested namespace in a catalog whose schemas do not nest. Raises UnsupportedOperation."""
     if len(levels) > 1 and not codec_of(request_view).nested:
         record = request_view.catalog_record
         why = (
@@ -207,7 +226,10 @@ def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
 
 
 def _refuse_reserved(request_view: RequestView, levels: Levels) -> None:
-    """Refuse `Metadata`, and what would lie in it, in the catalog of SQL++: its statements read their own metadata by that name. Raises BadRequest."""
+    """Refuse `Metadata` and namespaces in it in the catalog of SQL++, which reads its metadata by that name.
+
+    Raises BadRequest.
+    """
     metalake, defaults = request_view.settled.metalake, request_view.defaults
     is_sqlpp = metalake is not None and (metalake.name, request_view.catalog.name) == (
         defaults.metalake,
@@ -221,14 +243,14 @@ def _refuse_reserved(request_view: RequestView, levels: Levels) -> None:
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
-    """Insert the missing parents, outermost first, and the namespace itself."""
+    """Insert the missing parents, outermost first, then the namespace itself."""
     command = permit.command
     parent = tx.nodes.confirm(command.parent)
     for position, name in enumerate(command.names, 1):
         last = position == len(command.names)
         taken = None if last else tx.nodes.find(parent.id, command.space, name)
         if taken is not None and taken.kind is Kind.NAMESPACE:
-            tx.stale()  # a parent that was missing has come: decide on it
+            tx.stale()  # a parent was created meanwhile: decide on it
         parent = tx.nodes.create(
             kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
             record=command.record if last else BLANK_NAMESPACE,
@@ -238,7 +260,7 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
 
 
 async def namespace_alter(ctx: Context, scope: RequestScope, *, levels: Levels, edits: PropertyEdits) -> Node:
-    """Change a namespace's comment and properties, its own only."""
+    """Change a namespace's comment and properties; those of its children stay. Raises as `namespace_edit`."""
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:
         return replace(record, comment=edits.edited_comment(record.comment), properties=edits.over(record.properties))
@@ -249,7 +271,10 @@ async def namespace_alter(ctx: Context, scope: RequestScope, *, levels: Levels, 
 async def namespace_edit(
     ctx: Context, scope: RequestScope, *, levels: Levels, edit: Callable[[NamespaceRecord], NamespaceRecord]
 ) -> Node:
-    """Change a namespace's record by a function of what is stored."""
+    """Change a namespace's record by a function of the stored record.
+
+    Raises NotFound, NotInUse, PermissionDenied, and BadRequest or OutsideRoots for a bad location.
+    """
 
     def decide(request_view: RequestView) -> Permit[NamespaceAlter]:
         node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_ALTER)
@@ -259,7 +284,7 @@ async def namespace_edit(
 
 
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
-    """Write the namespace's edited record; an edit that changes nothing leaves it unmodified."""
+    """Write the namespace's edited record; without a difference, write nothing."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     before = cast("NamespaceRecord", held.record)
@@ -271,18 +296,18 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
 
 
 async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
-    """Drop a namespace, that one only. Raises NotFound, NotEmpty."""
+    """Drop an empty namespace. Raises NotFound, NotEmpty, NotInUse, PermissionDenied, ProtectedObject."""
     await ctx.write(scope, lambda request_view: namespace_drop_of(request_view, levels), namespace_delete)
 
 
 def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[NamespaceDrop]:
-    """Decide on dropping a namespace. Raises NotFound, Forbidden."""
+    """Decide on dropping a namespace. Raises NotFound, PermissionDenied."""
     node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
     return request_view.permit(NamespaceDrop(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
-    """Drop the namespace if nothing is in it."""
+    """Drop the namespace if it is empty. Raises NotEmpty."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     tx.nodes.require_empty(held, named=render(command.levels) if command.levels else "")
@@ -290,19 +315,20 @@ def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
 
 
 async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
-    """Rename or move a namespace within its catalog, subtree and all; one row is written.
+    """Rename or move a namespace within its catalog, with its subtree; this writes one row.
 
-    Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself or to a reserved name.
+    Raises NotFound (source, or the target's parent), AlreadyExists, PermissionDenied, and BadRequest for a move into
+    itself or to a reserved name.
     """
     await ctx.write(scope, lambda request_view: namespace_move_of(request_view, source, target), namespace_reparent)
 
 
 def namespace_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[NamespaceMove]:
-    """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
+    """Decide on renaming or moving a namespace. Raises NotFound, PermissionDenied, BadRequest."""
     _check_parts(request_view, target)
     node, chain, decision = namespace_find(request_view, source, Action.NAMESPACE_MOVE)
     _refuse_nesting(request_view, target)
-    if source[0] != METADATA_NAME:  # one that is there from before may be renamed within it
+    if source[0] != METADATA_NAME:  # an existing one may be renamed within it
         _refuse_reserved(request_view, target)
     into, above = parent_of(request_view, target)
     decisions = [decision]
@@ -315,7 +341,10 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
 
 
 def parent_of(request_view: RequestView, levels: Levels) -> tuple[Node, SecurableChain]:
-    """Return the container that levels name without the last: a namespace, or the catalog."""
+    """Return the parent of a name: a namespace, or the catalog for a name of one level.
+
+    Raises NotFound, PermissionDenied.
+    """
     if len(levels) == 1:
         return request_view.catalog, request_view.settled.outer
     node, chain = request_view.find(levels[:-1], Kind.NAMESPACE)
@@ -325,7 +354,7 @@ def parent_of(request_view: RequestView, levels: Levels) -> tuple[Node, Securabl
 
 
 def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
-    """Put the namespace where it goes."""
+    """Move the namespace to its new parent and name."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     into = tx.nodes.confirm(command.into)

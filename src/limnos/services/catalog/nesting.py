@@ -1,8 +1,11 @@
-"""Changing the names of a catalog's namespaces so that they may nest: check, plan, change in batches, undo, confirm.
+"""Nesting migration: changes the names of a catalog's namespaces so that they may nest.
 
-May import the rooms below. Knows no wire format. A change goes in steps of which each leaves names that every client can spell: first
-names that hold the separator get one without it where they lie; then, in a flat catalog, the property is set; then those that can be
-split go to their place. A batch is one transaction (`nesting_steps`), so whoever is killed goes on by asking again, from any node.
+Check, plan, migrate, undo, confirm.
+
+May import the rooms below. Must not know any wire format. A migration has steps, and after each step every client can
+spell all names. First, names that contain the separator are renamed in place. Then, in a flat catalog, the property is
+set. Then namespaces whose names can be split move to their paths. A batch is one transaction (`nesting_steps`), so
+after a crash any node can continue.
 """
 
 from __future__ import annotations
@@ -47,7 +50,9 @@ _STEPS: Final = {PLANNED: "planned", RENAMED: "renamed", ON_PATH: "nested", LEFT
 
 
 class NestingCheck(NamedTuple):
-    """Whether a catalog's namespaces nest, how many of their names hold the separator, the first of them, what none holds."""
+    """The result of a check: whether namespaces nest, how many names contain the separator, the first of these, and
+    unused separators.
+    """
 
     nested: bool
     separator: str
@@ -57,7 +62,7 @@ class NestingCheck(NamedTuple):
 
 
 class PlannedRename(NamedTuple):
-    """What becomes of one namespace: another name, then, with a `path`, its place; `mark` is where a next page begins."""
+    """The plan for one namespace: its new name, then its path if it has one. `mark` is where the next page begins."""
 
     name: str
     new_name: str
@@ -67,7 +72,7 @@ class PlannedRename(NamedTuple):
 
 
 def _catalog(request_view: RequestView) -> Node:
-    """Return the catalog for whoever may alter it."""
+    """Return the catalog if the caller may alter it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     request_view.require_in_use()
     return request_view.catalog
@@ -76,7 +81,7 @@ def _catalog(request_view: RequestView) -> Node:
 async def nesting_check(
     ctx: Context, scope: RequestScope, *, separator: str | None, limit: int = SHOWN_MAX
 ) -> NestingCheck:
-    """Say which names of a catalog's namespaces hold a separator, the server's unless another is named. Raises InvalidName."""
+    """Find the namespace names that contain a separator: the given one, else the server's. Raises InvalidName."""
     asked = _separator(ctx, separator)
     catalog = await ctx.read(scope, _catalog)
     count, found = await ctx.look_up(lambda: conflicts_read(catalog.id, asked, limit=limit))
@@ -91,7 +96,7 @@ async def nesting_check(
 async def nesting_load(
     ctx: Context, scope: RequestScope, *, after: int = 0, limit: int = SHOWN_MAX
 ) -> tuple[NestingProgress, list[PlannedRename]]:
-    """Return how far a catalog's change of names is, and a page of the changes. Raises NotFound when there is none."""
+    """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is none."""
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
     found = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
@@ -103,10 +108,11 @@ async def nesting_load(
 async def nesting_plan(
     ctx: Context, scope: RequestScope, *, separator: str | None = None, replacement: str = "_", nested: bool = True
 ) -> NestingProgress:
-    """Plan what becomes of names that hold the separator, in place of an older plan; changes no name. A long plan has to go on.
+    """Plan the renames of names that contain the separator; replaces an older plan and renames nothing yet.
 
-    A name gets `replacement` for each separator; with `nested`, a flat catalog's namespaces will nest, and a name whose
-    parts can be names goes where they say. Raises BadRequest while a change is under way or could be undone, InvalidName.
+    A long plan has to be continued. Each separator in a name becomes `replacement`. With `nested`, a flat catalog's
+    namespaces will nest, and a name whose parts are valid names moves to that path. Raises BadRequest while a migration
+    runs or could be undone, InvalidName.
     """
     asked = _separator(ctx, separator)
     _check_replacement(replacement, asked)
@@ -120,9 +126,9 @@ async def nesting_plan(
 
 
 async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> NestingProgress:
-    """Do the next batch towards a plan that is whole, names that are all changed, or all as they were; call it until it is done.
+    """Do the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
 
-    Raises NotFound without a plan, BadRequest where no way leads there from the present state, or while it does not.
+    Raises NotFound without a plan, BadRequest if the goal cannot be reached from the present state.
     """
     if to not in GOALS:
         raise BadRequest(f"{quote_for_message(to)} is nothing that names can come to: use one of {', '.join(GOALS)}")
@@ -142,7 +148,7 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> Nes
 
 
 async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
-    """Forget a plan, or what a change could be undone by. Raises NotFound, BadRequest while one is under way."""
+    """Delete a plan, or the record by which a migration could be undone. Raises NotFound, BadRequest while one runs."""
 
     def decide(request_view: RequestView) -> Permit[NestingEnd]:
         command = NestingEnd(_catalog(request_view))
@@ -152,7 +158,7 @@ async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
 
 
 def _step(request_view: RequestView, to: str) -> tuple[NestingStep, Decision]:
-    """Decide on a step for whoever may alter the catalog."""
+    """Decide on a step, for a caller who may alter the catalog."""
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     return NestingStep(

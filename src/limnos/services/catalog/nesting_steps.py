@@ -1,7 +1,8 @@
-"""Steps of changing the names of a catalog's namespaces, inside their transactions: each a batch that also writes how far it is.
+"""Steps of a nesting migration, inside their transactions: each is a batch that also records its progress.
 
-May import the rooms below. Which caller may ask for a step is decided in `nesting`; here are the states that a change goes through, and what a
-batch does in each. Namespaces are found by id: what somebody else has renamed, moved or dropped meanwhile is left as it is.
+May import the rooms below. `nesting` decides which caller may run a step. This module has the states of a migration,
+and the batch of each state. Namespaces are found by id; one that was renamed, moved or dropped meanwhile is left as it
+is.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 BATCH: Final = 500
-"""Names that one transaction changes."""
+"""How many names one transaction changes."""
 NUMBER_BYTES: Final = 12
 SWITCHES: Final = ("switching", "unswitching")
-"""States in which the catalog's own record is written next, which is on the metalake's clock."""
+"""States whose next step writes the catalog's own record, which belongs to the metalake's zone."""
 _RESTS: Final = ("planned", "migrated")
-"""States in which nothing is under way."""
+"""States in which no migration runs."""
 
 
 class NestingGoal(NamedTuple):
-    """What names can come to: at rest in `end`, by way of states that begin with `entry`, which can be entered after some."""
+    """A goal of a migration: its final state `end`, its first state `entry`, the states from which it can begin, and
+    those on its way.
+    """
 
     end: str
     entry: str | None
@@ -47,7 +50,7 @@ class NestingGoal(NamedTuple):
     way: tuple[str, ...]
 
     def is_reachable_from(self, migration: NameMigration) -> bool:
-        """Say whether what is under way leads there; names that came meanwhile are planned on the way."""
+        """Return whether a running migration leads to this goal. It may plan newly found names on its way."""
         return migration.state in self.way or (
             migration.state == "planning" and migration.goes_on == (self.end == "migrated")
         )
@@ -66,7 +69,7 @@ GOALS: Final[Mapping[str, NestingGoal]] = {
 
 
 class NestingStep(msgspec.Struct, frozen=True):
-    """Do the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that are made."""
+    """Do the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that the batch creates."""
 
     catalog: Node
     to: str
@@ -76,7 +79,7 @@ class NestingStep(msgspec.Struct, frozen=True):
 
 
 class NestingBegin(msgspec.Struct, frozen=True):
-    """Plan what becomes of names that hold a separator."""
+    """Plan the renames of names that contain a separator."""
 
     step: NestingStep
     separator: str
@@ -85,13 +88,13 @@ class NestingBegin(msgspec.Struct, frozen=True):
 
 
 class NestingEnd(msgspec.Struct, frozen=True):
-    """Forget the plan and what could be undone by it."""
+    """Delete the plan and the record by which it could be undone."""
 
     catalog: Node
 
 
 class NestingProgress(NamedTuple):
-    """A change of names: how many there are, and how many have another name, lie on their path, were left as they are."""
+    """The progress of a migration: the number of names, and how many are renamed, at their path, and left unchanged."""
 
     migration: NameMigration
     total: int
@@ -100,18 +103,18 @@ class NestingProgress(NamedTuple):
     left: int
 
     def is_done(self, to: str) -> bool:
-        """Say whether names have come to a goal."""
+        """Return whether the migration has reached a goal."""
         return self.migration.state == GOALS[to].end
 
 
 def progress_of(migration: NameMigration, counts: Mapping[int, int]) -> NestingProgress:
-    """Say how far a change is, from the number of names at each step."""
+    """Return the progress of a migration from the number of names at each step."""
     renamed, nested, left = (counts.get(step, 0) for step in (RENAMED, ON_PATH, LEFT))
     return NestingProgress(migration, sum(counts.values()), renamed, nested, left)
 
 
 def no_plan(catalog: Node) -> NotFound:
-    """Say that nothing is planned, and how to plan."""
+    """Return the error for a missing plan, with the command that makes one."""
     return NotFound(
         f"No change of names is planned for catalog {catalog.name}: plan one with 'limnos names plan {catalog.name}'",
         kind="name change",
@@ -133,7 +136,7 @@ def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
 
 
 def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
-    """Forget the plan, if nothing is under way."""
+    """Delete the plan if no migration runs. Raises NotFound, BadRequest."""
     held = tx.nodes.confirm(permit.command.catalog)
     found = tx.nesting.read(held.id)
     if found is None:
@@ -147,7 +150,7 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
 
 
 def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Do one batch on the way to the goal, and write how far it is."""
+    """Do one batch towards the goal, and record the progress."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
     found = _enter_goal(tx, held, command=command)
@@ -157,17 +160,20 @@ def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 
 def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Have the catalog's namespaces nest, or nest no more; names that have come meanwhile are planned first."""
+    """Switch the catalog's namespaces to nested or back to flat. Newly found names are planned first."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
     found = _enter_goal(tx, held, command=command)
-    if found.state in SWITCHES:  # another caller may have been faster
+    if found.state in SWITCHES:  # another caller may have done it already
         _switch(tx, held, command=command, migration=found)
     return _reach_goal(tx, held)
 
 
 def _enter_goal(tx: Tx, held: Node, *, command: NestingStep) -> NameMigration:
-    """Return the change of names as it is on the way to the goal. Raises NotFound, BadRequest where there is no way."""
+    """Return the migration, moved to the first state of its way to the goal.
+
+    Raises NotFound, BadRequest if there is no way.
+    """
     found = tx.nesting.read(held.id)
     if found is None:
         raise no_plan(held)
@@ -186,7 +192,7 @@ def _enter_goal(tx: Tx, held: Node, *, command: NestingStep) -> NameMigration:
 
 
 def _refuse_unspellable(held: Node, migration: NameMigration, *, separator: str) -> None:
-    """Refuse to give back names that hold the separator where namespaces nest and the server goes by it by now."""
+    """Refuse to restore names that contain the separator if namespaces nest and the server uses that separator now."""
     if is_nested(cast("CatalogRecord", held.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
             f"The old names hold {quote_for_message(separator)}, by which this server separates names now: they would read as several. "
@@ -231,12 +237,12 @@ def _plan(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name with room for a number behind it."""
+    """Return a name that leaves room for a number at its end."""
     return name.encode()[: PART_BYTES_MAX - NUMBER_BYTES].decode(errors="ignore")
 
 
 def _path(name: str, separator: str) -> Levels | None:
-    """Return what a name says where namespaces nest; None when that is no name of several parts."""
+    """Return the path that a name spells if namespaces nest; None if it is no valid name of several parts."""
     parts = name.split(separator)
     try:
         return check_some_levels([check_part(part) for part in parts])
@@ -245,7 +251,10 @@ def _path(name: str, separator: str) -> Levels | None:
 
 
 def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, wanted: str) -> str:
-    """Return a name that nothing has in a place nor is to have: the one that is wanted, else with a number behind it."""
+    """Return a free name: the wanted one, else with a number.
+
+    Names that other renames of the plan will use are not free.
+    """
     name, number = wanted, 1
     while tx.nesting.is_taken(command.catalog.id, node_id, parent_id=parent_id, space=command.space, name=name):
         number += 1
@@ -276,7 +285,7 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
         into = _place(tx, cast("Levels", row.path), command=command)
-        if into is None:  # something else has the name, there or on the way: it keeps the one it has
+        if into is None:  # another object has that name, there or on the way: this namespace keeps its own
             tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
             continue
         tx.nodes.move(node, parent_id=into, name=cast("Levels", row.path)[-1], moves_access=True)
@@ -286,7 +295,9 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
-    """Return what a path's last name goes into, with missing parents made; None when something else is in the way."""
+    """Return the parent id for a path's last name, and create missing parents; None if another object has one of the
+    names.
+    """
     at = command.catalog.id
     for depth, name in enumerate(path, 1):
         found = tx.nodes.find(at, command.space, name)
@@ -321,7 +332,7 @@ def _unnest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _drop_empty(tx: Tx, node_id: int, *, catalog_id: int) -> None:
-    """Drop parents that were made for what lay in them, once nothing does."""
+    """Drop implicitly created parents that are empty now."""
     while node_id != catalog_id:
         node = tx.nodes.by_id(node_id)
         if not node.implicit or tx.nodes.children(node_id, limit=1):
@@ -354,7 +365,9 @@ _BATCHES: Final[Mapping[str, _NestingBatch]] = {
 
 
 def _live(tx: Tx, row: NameChangeRow, *, name: str | None, parent_id: int) -> Node | None:
-    """Return the namespace of a change if it is where the change has left it; any name will do for None."""
+    """Return the namespace of a planned rename if it is still where the rename left it; None for `name` accepts any
+    name.
+    """
     node = tx.nodes.live(row.node_id)
     is_there = node is not None and node.parent_id == parent_id and name in (None, node.name)
     return node if is_there else None

@@ -1,7 +1,8 @@
-"""Protection: an object that may not be dropped, by anybody over any protocol, until somebody above its owner ends that.
+"""Protection: a protected object cannot be dropped over any protocol until the owner of an object above it ends the
+protection.
 
-May import the rooms below. Knows no wire format. That nothing protected is dropped is checked where nodes are dropped
-(`store.protection`); here it is said who may protect, and who may end it.
+May import the rooms below. Must not know any wire format. `store.protection` checks each drop of a node; this module
+decides who may protect an object, and who may end that.
 """
 
 from __future__ import annotations
@@ -34,20 +35,23 @@ _ELSEWHERE = (
 
 
 class ProtectionSet(msgspec.Struct, frozen=True):
-    """Protect something, with `below` everything below it, too."""
+    """Protect an object; with `below` also all objects below it."""
 
     node: Node
     below: bool
 
 
 class ProtectionRemove(msgspec.Struct, frozen=True):
-    """End the protection of something."""
+    """End the protection of an object."""
 
     node: Node
 
 
 class ProtectionView(NamedTuple):
-    """What protects an object: `by` is the kind and the path of itself or of what is above it; None when nothing does."""
+    """The protection of an object.
+
+    `by` is the kind and path of the protected object, itself or one above it; None if unprotected.
+    """
 
     by: tuple[Kind, str] | None
     below: bool = False
@@ -56,7 +60,7 @@ class ProtectionView(NamedTuple):
 
 
 async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> ProtectionView:
-    """Return what protects an object, to whoever may load it. Raises NotFound, Forbidden."""
+    """Return the protection of an object that the caller may load. Raises NotFound, PermissionDenied."""
 
     def read(request_view: RequestView) -> tuple[SecurableChain, int]:
         request_view.require_in_metalake_use()
@@ -71,13 +75,18 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
     found = await ctx.look_up(lambda: protection_read(node_id))
     if found is None or found.node_id not in links:
         return ProtectionView(None)
-    if chain[0].id != node_id and not found.below:  # of an object of a source: what protects its catalog alone
+    # the catalog's protection does not cover objects of its external system
+    if chain[0].id != node_id and not found.below:
         return ProtectionView(None)
     return ProtectionView(links[found.node_id], found.below, found.set_by, found.set_at)
 
 
 async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, below: bool) -> None:
-    """Protect an object, for whoever may drop it. Raises NotFound, Forbidden, BadRequest (a kind that can't be protected)."""
+    """Protect an object that the caller may drop.
+
+    Raises NotFound, PermissionDenied, BadRequest (a kind that cannot be protected), UnsupportedOperation (an external
+    object).
+    """
 
     def decide(request_view: RequestView) -> Permit[ProtectionSet]:
         node, permit = _decide_protection(request_view, kind, full_name, Action.PROTECT)
@@ -87,7 +96,7 @@ async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: 
 
 
 async def protection_remove(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
-    """End an object's own protection, for whoever owns something above it; says whether there was one."""
+    """End an object's own protection; the caller must own an object above it. Returns whether it was protected."""
 
     def decide(request_view: RequestView) -> Permit[ProtectionRemove]:
         node, permit = _decide_protection(request_view, kind, full_name, Action.UNPROTECT)
@@ -117,10 +126,10 @@ def _decide_protection(
 
 
 def protection_put(tx: Tx, permit: Permit[ProtectionSet]) -> None:
-    """Write the protection, if the object is still there."""
+    """Write the protection if the object still exists."""
     tx.protection.set(tx.nodes.confirm(permit.command.node), below=permit.command.below)
 
 
 def protection_delete(tx: Tx, permit: Permit[ProtectionRemove]) -> bool:
-    """End it."""
+    """End the object's protection. Returns whether it was protected."""
     return tx.protection.clear(tx.nodes.confirm(permit.command.node))

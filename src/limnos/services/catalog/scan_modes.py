@@ -1,7 +1,9 @@
-"""Where a table's scans are to be planned: as the table says, else its catalog.
+"""Scan modes: whether clients should let the server plan a table's scans, by the table's property or else its
+catalog's.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. A word to clients, and no rule: who reads the files may plan by itself, and who is bound by read restrictions cannot
-whatever stands here (`services.iceberg.restricted`). Decision record 0104.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. The mode is advice to clients. A client
+that can read the files may plan by itself, and a restricted user cannot, whatever the mode
+(`services.iceberg.restricted_reads`). Decision record 0104.
 """
 
 from __future__ import annotations
@@ -22,19 +24,19 @@ _MARK: Final = SCAN_MODE.encode()
 
 
 def check_scan_mode(properties: Mapping[str, str]) -> None:
-    """Refuse a mode that is none, of a catalog. Raises BadRequest."""
+    """Check the scan mode in a catalog's properties. Raises BadRequest."""
     if (word := properties.get(SCAN_MODE)) is not None and word not in SCAN_MODES:
         raise BadRequest(f"Property {SCAN_MODE} is {word[:50]!r}: it is {' or '.join(SCAN_MODES)}")
 
 
 def catalog_scan_mode(properties: Mapping[str, str]) -> str:
-    """Return what a catalog says; empty where it says nothing."""
+    """Return a catalog's scan mode; empty if it has none."""
     word = properties.get(SCAN_MODE, "")
     return word if word in SCAN_MODES else ""
 
 
 async def table_scan_mode(ctx: Context, document: MetadataDocument, *, properties: Mapping[str, str]) -> str:
-    """Return where a table's scans are to be planned; empty where neither the table nor its catalog says so."""
+    """Return a table's scan mode, from the table or else its catalog; empty if neither has one."""
     own = ""
     if _MARK in document.body:
         (found,) = (

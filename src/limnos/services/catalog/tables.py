@@ -1,8 +1,8 @@
-"""Tables, whatever their format: find, load, list, decide on a new one, drop, rename and move.
+"""Tables of any format: find, load, list, decide on creation, drop, rename, move and unregister.
 
-May import the rooms below. Knows no wire format and no table format: how Iceberg makes a table is in
-`services.iceberg.tables`. A missing table answers NotFound to whoever could load it if it were there, or works with
-tables or views beside it; Forbidden to everyone else.
+May import the rooms below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
+tables. A missing table is NotFound to a caller who could load it if it existed, or who works with tables or views
+beside it. It is PermissionDenied to everyone else.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 _TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
 _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
-"""Names of their own: to take one from its enum costs a tenth of a microsecond, and these are asked for most."""
+"""Module constants, since reading a member of an enum costs a tenth of a microsecond and these are used most."""
 
 
 class TableCreate(msgspec.Struct, frozen=True):
-    """Make a table with its document."""
+    """Create a table with its document."""
 
     namespace: Node
     name: str
@@ -69,7 +69,10 @@ class TableCreate(msgspec.Struct, frozen=True):
 
 
 class TableDrop(msgspec.Struct, frozen=True):
-    """Drop a table; with `purge` a task that deletes its files commits with it, else it can be brought back for `keep_ms`."""
+    """Drop a table.
+
+    With `purge` a task that deletes its files commits with the drop; else it can be restored for `keep_ms`.
+    """
 
     table: Node
     purge: str | None
@@ -77,19 +80,22 @@ class TableDrop(msgspec.Struct, frozen=True):
 
 
 class TableMove(msgspec.Struct, frozen=True):
-    """Give a table another name, or another namespace."""
+    """Rename a table, or move it to another namespace."""
 
     table: Node
     into: Node
     name: str
     frees: bool = False
-    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
+    """Whether the caller may end its protection. Otherwise a protected table keeps its namespace."""
 
 
 def table_find(
     request_view: RequestView, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
 ) -> AuthorizedObject[Node]:  # fmt: skip
-    """Find a table for who may do the action to it; of any format when none is wanted. Raises NotFound, Forbidden."""
+    """Find a table for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied.
+
+    A table of another format than `wanted` is NotFound; None accepts any format.
+    """
     request_view.require_in_use()
     try:
         found = request_view.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
@@ -103,19 +109,25 @@ def table_find(
 
 
 def table_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
-    """Return if the table exists. Raises NotFound, Forbidden."""
+    """Check that the table exists. Raises NotFound, PermissionDenied."""
     table_find(request_view, namespace, name, _EXISTS)
 
 
 def table_load(request_view: RequestView, namespace: Levels, name: str, through: ViewChain = ()) -> MetadataDocument:
-    """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
+    """Return a table's document, if need be by the definer's rights of the views in `through`.
+
+    Raises NotFound, PermissionDenied.
+    """
     return request_view.document(
         table_find_through_views(request_view, (*namespace, name), action=_LOAD, through=through).id
     )
 
 
 def table_find_through_views(request_view: RequestView, path: Levels, *, action: Action, through: ViewChain) -> Node:
-    """Find an Iceberg table for who may do the action to it, also by a right that views lend. Raises NotFound, Forbidden."""
+    """Find an Iceberg table for a caller who may do the action on it, if need be by the definer's rights of views.
+
+    `through` is the chain of views, empty for none. Raises NotFound, PermissionDenied.
+    """
     if not through:
         return table_find(request_view, path[:-1], path[-1], action).entity
     thing = LoadTarget(_TABLE, path, action, _MAY_PROBE)
@@ -131,7 +143,7 @@ def table_find_through_views(request_view: RequestView, path: Levels, *, action:
 
 
 def tables_list(request_view: RequestView, namespace: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of what the caller sees of a namespace's Iceberg tables."""
+    """Return a page of the Iceberg tables of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     try:
         found = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
@@ -145,26 +157,26 @@ def tables_list(request_view: RequestView, namespace: Levels, asked: PageRequest
 
 
 def name_taken_error(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
-    """Say that a new table or view finds its name taken: tables and views of a namespace share their names."""
+    """Return the error for a taken name of a new table or view; tables and views of a namespace share their names."""
     same = "" if holder == wanted.word else " with same name"
     return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
 
 
 def require_free(request_view: RequestView, parent_id: int, path: Levels, *, wanted: Kind) -> None:
-    """Raise AlreadyExists when it is known who has a name; the mutation looks itself."""
+    """Raise AlreadyExists if a name is known to be taken; the mutation checks again."""
     holder = request_view.holder_of(parent_id, wanted, path[-1])
     if holder is not None:
         raise name_taken_error(path, wanted=wanted, holder=holder.word)
 
 
 def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
-    """Say that a new name of a table or view is taken."""
+    """Return the error for a taken target name of a table or view."""
     told = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
     return AlreadyExists(told, kind=holder.word)
 
 
 class NewTable(NamedTuple):
-    """A table about to be made: permission to make it, and where its files go."""
+    """The decision on a new table: the permit, and where its files go."""
 
     permit: Permit[None]
     namespace: Node
@@ -172,25 +184,29 @@ class NewTable(NamedTuple):
     owner_id: int | None
     place: CatalogStorage
     home: str | None
-    """The location that its namespace was given."""
+    """The location set on its namespace; None without one."""
 
     def command(
         self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = ()
     ) -> Permit[TableCreate]:
-        """Return the permission to make just this table."""
+        """Return the permit to create the table with this name and document."""
         return self.permit.about(
             TableCreate(self.namespace, name, self.space, document, self.owner_id, data_paths=data_paths)
         )
 
     def own_location(self, table_uuid: str) -> str:
-        """Return where the table goes when nobody says where: nobody else lies there."""
+        """Return the default location of the table, which is unique to it."""
         if self.home is None:
             return self.place.own_location(table_uuid)
         return f"{self.home}/{table_uuid.replace('-', '')}"
 
 
 def new_table_of(request_view: RequestView, namespace: Levels, name: str, action: Action) -> NewTable:
-    """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
+    """Decide on creating a table.
+
+    Raises NotFound (the namespace), AlreadyExists (a table or view has the name), BadRequest, NotInUse,
+    PermissionDenied.
+    """
     request_view.require_in_use()
     check_levels((*namespace, name))
     try:
@@ -212,7 +228,7 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
 
 
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
-    """Insert the table, its owner and its document."""
+    """Insert the table with its owner, its document and its locations."""
     command = permit.command
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
@@ -232,14 +248,17 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, purge: bool) -> None:
-    """Drop a table; with `purge` its files too, by a task that commits with the drop."""
+    """Drop a table; with `purge` also its files, by a task that commits with the drop.
+
+    Raises NotFound, PermissionDenied, ProtectedObject.
+    """
     await ctx.write(scope, lambda request_view: table_drop_of(request_view, namespace, name, purge=purge), table_delete)
     if purge:
         ctx.services.wake_worker()
 
 
 def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
-    """Decide on dropping a table. Raises NotFound, Forbidden."""
+    """Decide on dropping a table. Raises NotFound, PermissionDenied."""
     node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
     task = None
     if purge:
@@ -256,14 +275,14 @@ def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, pu
 
 
 def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
-    """Drop the table, and leave the task; its document stays while it can be brought back."""
+    """Drop the table, and create the purge task if there is one. The document stays while the table can be restored."""
     command = permit.command
     held = tx.nodes.confirm(command.table)
     if command.purge is not None:
         document = tx.documents.read(held.id)
         stated = msgspec.json.decode(command.purge)
         if document is not None and document.metadata_location != stated["metadata-location"]:
-            tx.stale()  # a commit came between: purge what it wrote, too
+            tx.stale()  # a commit came between: its files must be purged too
         tx.tasks.create(PURGE, command.purge)
     if not command.keep_ms:
         tx.documents.delete(held.id)
@@ -275,7 +294,7 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
 
 
 class TableUnregister(msgspec.Struct, frozen=True):
-    """Forget a table and keep its files; what it was like goes to `taken`."""
+    """Remove a table and keep its files; the mutation appends its last document to `taken`."""
 
     table: Node
     taken: list[MetadataDocument]
@@ -284,9 +303,11 @@ class TableUnregister(msgspec.Struct, frozen=True):
 async def table_unregister(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, taken: list[MetadataDocument]
 ) -> MetadataDocument:
-    """Forget a table at once, keep every file, and return what it was like at that very moment, which `taken` then holds.
+    """Remove a table for good, keep all of its files, and return its document at that moment, which is also appended to
+    `taken`.
 
-    It does not go to the trash: whoever asks for this wants the files, and maybe the place, for somebody else.
+    The table does not go to the trash: its files, and maybe its location, are for a new owner. Raises NotFound,
+    PermissionDenied, ProtectedObject.
     """
 
     def decide(request_view: RequestView) -> Permit[TableUnregister]:
@@ -298,7 +319,7 @@ async def table_unregister(
 
 
 def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
-    """Drop the table for good, and hand out its document as it is now: no commit can come after it."""
+    """Drop the table for good, and return its last document: no commit can follow."""
     held = tx.nodes.confirm(permit.command.table)
     document = tx.documents.read(held.id)
     if document is None:
@@ -312,9 +333,10 @@ def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
 async def table_move(
     ctx: Context, scope: RequestScope, *, source: Levels, target: Levels, wanted: str | None = None
 ) -> None:  # fmt: skip
-    """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden.
+    """Rename a table, or move it to another namespace of its catalog.
 
-    `wanted` is the only format that is moved, None for any.
+    `wanted` is the only format that may be moved, None for any. Raises NotFound, AlreadyExists, BadRequest,
+    PermissionDenied, ProtectedObject.
     """
     await ctx.write(
         scope, lambda request_view: table_move_of(request_view, source, target, wanted=wanted), table_reparent
@@ -324,7 +346,7 @@ async def table_move(
 def table_move_of(
     request_view: RequestView, source: Levels, target: Levels, *, wanted: str | None = None
 ) -> Permit[TableMove]:  # fmt: skip
-    """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
     if min(len(source), len(target)) < least_levels(request_view):
         raise BadRequest("A table lies in a namespace: name at least two levels")
     check_levels(target)
@@ -333,7 +355,7 @@ def table_move_of(
     refuse_sourced(request_view, Kind.TABLE, levels=source, action=action)
     _, (other, _) = for_each(
         (source, target), lambda path: request_view.find(path, _TABLE)
-    )  # what is not cached is read at once
+    )  # load all missing facts at once
     node, chain, decision = table_find(request_view, source[:-1], source[-1], action, wanted=wanted)
     into, above = parent_of(request_view, target)
     decisions = [decision]
@@ -348,7 +370,10 @@ def table_move_of(
 
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
-    """Put the table where it goes. Grants hang on its id and move with it; what is above it changes who may."""
+    """Move the table.
+
+    Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
+    """
     nodes = tx.nodes
     held = nodes.confirm(permit.command.table)
     into = nodes.confirm(permit.command.into)

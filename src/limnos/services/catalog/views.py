@@ -1,8 +1,9 @@
-"""Views, whatever their format: find, load, list, decide on a new one, drop, rename and move.
+"""Views of any format: find, load, list, decide on creation, drop, rename and move.
 
-May import the rooms below. Knows no wire format and no view format: how Iceberg makes and replaces one is in
-`services.iceberg.views`, what a view lends to its readers in `services.lookup.lending`. A missing view answers NotFound to whoever
-could load it if it were there, or works with tables beside it; Forbidden to everyone else.
+May import the rooms below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
+Iceberg views, and `services.lookup.definer_rights` has the rights that views give to their readers. A missing view is
+NotFound to a caller who could load it if it existed, or who works with tables beside it. It is PermissionDenied to
+everyone else.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 NOBODY = 0
-"""The writer of a view that was made while access control was off."""
+"""The writer of a view that was created while access control was off."""
 
 
 class ViewState(NamedTuple):
-    """A view as a mutation left it."""
+    """A view after a mutation."""
 
     node: Node
     document: MetadataDocument
 
 
 class ViewCreate(msgspec.Struct, frozen=True):
-    """Make a view with its document."""
+    """Create a view with its document."""
 
     namespace: Node
     name: str
@@ -58,36 +59,39 @@ class ViewCreate(msgspec.Struct, frozen=True):
 
 
 class ViewDrop(msgspec.Struct, frozen=True):
-    """Drop a view; it can be brought back for `keep_ms`."""
+    """Drop a view; it can be restored for `keep_ms` milliseconds."""
 
     view: Node
     keep_ms: int = 0
 
 
 class ViewMove(msgspec.Struct, frozen=True):
-    """Give a view another name, or another namespace."""
+    """Rename a view, or move it to another namespace."""
 
     view: Node
     into: Node
     name: str
     frees: bool = False
-    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
+    """Whether the caller may end its protection. Otherwise a protected view keeps its namespace."""
 
 
 def view_find(request_view: RequestView, namespace: Levels, name: str, action: Action) -> AuthorizedObject[Node]:
-    """Find a view for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find a view for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.VIEW, levels=(*namespace, name), action=action, probe=Action.VIEW_MAY_PROBE)
     return request_view.look_up(Kind.VIEW, (*namespace, name), action, probe=Action.VIEW_MAY_PROBE)
 
 
 def view_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
-    """Return if the view exists. Raises NotFound, Forbidden."""
+    """Check that the view exists. Raises NotFound, PermissionDenied."""
     view_find(request_view, namespace, name, Action.VIEW_EXISTS)
 
 
 def view_load(request_view: RequestView, namespace: Levels, name: str, through: ViewChain = ()) -> MetadataDocument:
-    """Return a view's document, also by a right that views lend. Raises NotFound, Forbidden."""
+    """Return a view's document, if need be by the definer's rights of the views in `through`.
+
+    Raises NotFound, PermissionDenied.
+    """
     if through:
         refuse_federated(request_view)
         thing = LoadTarget(Kind.VIEW, (*namespace, name), Action.VIEW_LOAD, Action.VIEW_MAY_PROBE)
@@ -96,7 +100,7 @@ def view_load(request_view: RequestView, namespace: Levels, name: str, through: 
 
 
 def views_list(request_view: RequestView, namespace: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of what the caller sees of a namespace's views."""
+    """Return a page of the views of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_LIST)
     found = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
@@ -104,12 +108,16 @@ def views_list(request_view: RequestView, namespace: Levels, asked: PageRequest 
 
 
 def writer_of(request_view: RequestView) -> int:
-    """Return whom a text that the caller writes now is by."""
+    """Return the id of the user to record as the writer of a view's text; `NOBODY` if the caller is no user."""
     return request_view.subject.user_id or NOBODY
 
 
 def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewTable:
-    """Decide on making a view. Raises NotFound (namespace), AlreadyExists (a view or table has the name)."""
+    """Decide on creating a view.
+
+    Raises NotFound (the namespace), AlreadyExists (a view or table has the name), BadRequest, NotInUse,
+    PermissionDenied.
+    """
     request_view.require_in_use()
     check_levels((*namespace, name))
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_CREATE)
@@ -128,7 +136,7 @@ def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewT
 
 
 def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
-    """Insert the view, its owner and its document."""
+    """Insert the view with its owner, its document and its location."""
     command = permit.command
     node = tx.nodes.create(
         kind=Kind.VIEW, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
@@ -142,18 +150,21 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
 
 
 async def view_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str) -> None:
-    """Drop a view; its metadata files stay, as nothing says that nobody else reads them."""
+    """Drop a view; its metadata files stay, since other systems may read them.
+
+    Raises NotFound, PermissionDenied, ProtectedObject.
+    """
     await ctx.write(scope, lambda request_view: view_drop_of(request_view, namespace, name), view_delete)
 
 
 def view_drop_of(request_view: RequestView, namespace: Levels, name: str) -> Permit[ViewDrop]:
-    """Decide on dropping a view. Raises NotFound, Forbidden."""
+    """Decide on dropping a view. Raises NotFound, PermissionDenied."""
     node, _, decision = view_find(request_view, namespace, name, Action.VIEW_DROP)
     return request_view.permit(ViewDrop(node, request_view.defaults.keep_dropped_ms), decision)
 
 
 def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
-    """Drop the view; its document stays while it can be brought back."""
+    """Drop the view; its document stays while it can be restored."""
     held = tx.nodes.confirm(permit.command.view)
     if not permit.command.keep_ms:
         tx.documents.delete(held.id)
@@ -162,12 +173,15 @@ def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
 
 
 async def view_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> ViewState:
-    """Rename a view, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
+    """Rename a view, or move it to another namespace of its catalog.
+
+    Raises NotFound, AlreadyExists, BadRequest, PermissionDenied, ProtectedObject.
+    """
     return await ctx.write(scope, lambda request_view: view_move_of(request_view, source, target), view_reparent)
 
 
 def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[ViewMove]:
-    """Decide on renaming or moving a view. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    """Decide on renaming or moving a view. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
     if len(source) < 2 or len(target) < 2:
         raise BadRequest("A view lies in a namespace: name at least two levels")
     check_levels(target)
@@ -186,7 +200,10 @@ def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> P
 
 
 def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> ViewState:
-    """Put the view where it goes. Grants hang on its id and move with it; what is above it changes who may."""
+    """Move the view.
+
+    Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
+    """
     held = tx.nodes.confirm(permit.command.view)
     into = tx.nodes.confirm(permit.command.into)
     if held.parent_id != into.id and not permit.command.frees:

@@ -57,7 +57,7 @@ _EXPORT_COUNTER = ExportCounter()
 
 
 def _decide(request_view: RequestView, *, secrets: bool) -> int:
-    """Decide who may export the metalake. Raises Forbidden, NotFound."""
+    """Decide who may export the metalake. Raises PermissionDenied, NotFound."""
     request_view.require(Action.METALAKE_EXPORT, request_view.settled.outer)
     if secrets:
         if not request_view.rules.access_enabled:
@@ -71,7 +71,7 @@ def _decide(request_view: RequestView, *, secrets: bool) -> int:
 async def metalake_export(
     ctx: Context, *, metalake: str, form: Form, secrets: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Give an export piece by piece. Raises NotFound, Forbidden, Unavailable before the first piece.
+    """Give an export piece by piece. Raises NotFound, PermissionDenied, ServiceUnavailable before the first piece.
 
     Whoever lost the right between the question and the moment that is read is refused: it is decided again then.
     """

@@ -103,7 +103,7 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
 async def forward_request(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall
 ) -> RestReply:
-    """Pass on a request about something that is there. Raises Forbidden, and what the source says."""
+    """Pass on a request about something that is there. Raises PermissionDenied, and what the source says."""
     source_lookup = await ctx.read(scope, lambda request_view: _find_source_object(request_view, thing))
     await check_existence_probe(ctx, source_lookup)
     return await _exchange(ctx, source_lookup.origin, call=call)
@@ -174,7 +174,7 @@ async def forward_create(
 
 
 async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall) -> RestReply:
-    """Pass on a request that takes something away, and drop what stood for it. Raises Protected, Forbidden."""
+    """Pass on a request that takes something away, and drop what stood for it. Raises ProtectedObject, PermissionDenied."""
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
     )

@@ -41,7 +41,7 @@ class MoveDecision(NamedTuple):
 
 
 def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target: Levels) -> MoveDecision:
-    """Decide on another name or schema of a table or view. Raises Forbidden, BadRequest."""
+    """Decide on another name or schema of a table or view. Raises PermissionDenied, BadRequest."""
     if min(len(source), len(target)) < 2:
         raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
     stays = source[:-1] == target[:-1]

@@ -97,7 +97,7 @@ class PlaceholderCreate(msgspec.Struct, frozen=True):
 
 
 def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
-    """Say whether nodes may stand for objects of a kind in the scene's catalog."""
+    """Say whether nodes may stand for objects of a kind in the request's catalog."""
     if not is_sourced(request_view):
         return False
     return kind in (Kind.NAMESPACE, Kind.TABLE, Kind.TOPIC) or (
@@ -108,7 +108,7 @@ def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
 def find_source_object(
     request_view: RequestView, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None
 ) -> SourceLookup:
-    """Decide on an object of a source by its name. Raises Forbidden: never NotFound, which is the source's to say.
+    """Decide on an object of a source by its name. Raises PermissionDenied: never NotFound, which is the source's to say.
 
     Who may `probe` and not do it is told by `check_existence_probe` whether there is such a thing.
     """
@@ -134,7 +134,7 @@ def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> 
 
 
 async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> None:
-    """Let who may only learn that something is missing learn that. Raises Forbidden when it is there, else NotFound."""
+    """Let who may only learn that something is missing learn that. Raises PermissionDenied when it is there, else NotFound."""
     if source_lookup.refusal is None:
         return
     if await is_in_source(ctx, source_lookup.origin, kind=source_lookup.kind, path=source_lookup.path):
@@ -236,7 +236,7 @@ async def placeholder_make(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, allowed: Callable[[RequestView, SecurableChain], Decision],
     record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Let a node stand for an object that the source has. Raises Forbidden.
+    """Let a node stand for an object that the source has. Raises PermissionDenied.
 
     `record` is what is kept of it here; what stands for it already keeps its own.
     """

@@ -1,7 +1,7 @@
 """What schemas, tables and topics of outside systems have in common: which names of a list are seen, and how something is made or dropped there.
 
 May import the rooms below, and `sources` for capabilities. Knows no kind of thing: whoever calls says what is asked of the source. Each function decides
-first, on one scene, and then asks; what a caller may not know of is refused in the same words whether the source has it or not.
+first, on one request view, and then asks; what a caller may not know of is refused in the same words whether the source has it or not.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def visible_names_of_container(
 def namespace_objects_visible(
     request_view: RequestView, schema: Levels, *, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Decide on listing what a schema has of a kind. Raises Forbidden."""
+    """Decide on listing what a schema has of a kind. Raises PermissionDenied."""
     request_view.require_in_use()
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
     request_view.require(action, chain)
@@ -90,7 +90,7 @@ async def create_in_source(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None], record: NodeRecord | None = None,
 ) -> tuple[CatalogSource, Node | None]:  # fmt: skip
-    """Make something in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (what it lies in), BadRequest, Unsupported, Forbidden.
+    """Make something in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (what it lies in), BadRequest, UnsupportedOperation, PermissionDenied.
 
     `action` is done to what it lies in; `record` is what is kept of it here.
     """
@@ -112,7 +112,7 @@ async def drop_in_source(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None],
 ) -> None:  # fmt: skip
-    """Drop something in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Unsupported, Forbidden."""
+    """Drop something in the source, and what stands for it. Raises NotFound, NotEmpty, ProtectedObject, UnsupportedOperation, PermissionDenied."""
     source_lookup, permit = await ctx.read(
         scope,
         lambda request_view: placeholder_drop_permit(
@@ -125,7 +125,7 @@ async def drop_in_source(
 
 
 async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
-    """Refuse to drop what lies in something that is protected with all that is below. Raises Protected."""
+    """Refuse to drop what lies in something that is protected with all that is below. Raises ProtectedObject."""
     found = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if found is not None and (
         found.below or (source_lookup.node is not None and found.node_id == source_lookup.node.id)

@@ -1,6 +1,6 @@
 """Outside systems that catalogs show: one connector for each catalog, asked in threads of that catalog's own, under a deadline.
 
-May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the scene. Knows no wire format, and decides
+May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the request view. Knows no wire format, and decides
 nothing: whoever asks has decided. Nothing that a source says is kept. Decision record 0078.
 """
 
@@ -42,7 +42,7 @@ class _OpenConnector(NamedTuple):
 
 
 def catalog_source_of(request_view: RequestView) -> CatalogSource:
-    """Return the outside system behind the scene's catalog."""
+    """Return the outside system behind the request's catalog."""
     return CatalogSource(
         request_view.catalog,
         request_view.catalog_record.provider,
@@ -70,7 +70,7 @@ class SourceConnectors:
         question: Callable[[C], T],
         changes: bool = False,
     ) -> T:
-        """Ask a catalog's connector. Raises Unsupported where it has not the capability `of`, SourceFailed when there is no answer in time.
+        """Ask a catalog's connector. Raises UnsupportedOperation where it has not the capability `of`, SourceFailed when there is no answer in time.
 
         `changes`: the question does something; one that was not answered in time may yet have been carried out: StateUnknown.
         """

@@ -1,6 +1,6 @@
 """Tables of outside systems: list, load, make, alter, rename, drop, by rights that hang on names of the tree.
 
-May import the rooms below, `formats` for the shapes of requests, and `sources` for capabilities. Each function decides first, on one scene, and
+May import the rooms below, `formats` for the shapes of requests, and `sources` for capabilities. Each function decides first, on one request view, and
 then asks the source.
 """
 
@@ -43,7 +43,7 @@ class FederatedTable(NamedTuple):
 
 
 def tables_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
-    """Decide on listing the tables of a schema. Raises Forbidden."""
+    """Decide on listing the tables of a schema. Raises PermissionDenied."""
     return namespace_objects_visible(request_view, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
@@ -64,7 +64,7 @@ async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTabl
 
 
 async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: GravitinoCreate) -> FederatedTable:
-    """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
+    """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, PermissionDenied."""
     schema, name = path[:-1], path[-1]
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
@@ -77,7 +77,7 @@ async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked
 async def table_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, changes: Sequence[TableChange]
 ) -> FederatedTable:
-    """Change a table in the source, all at once. Raises NotFound, BadRequest, Unsupported, Forbidden."""
+    """Change a table in the source, all at once. Raises NotFound, BadRequest, UnsupportedOperation, PermissionDenied."""
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
         scope, lambda request_view: find_source_object(request_view, Kind.TABLE, path=path, action=Action.TABLE_ALTER)
@@ -93,7 +93,7 @@ async def table_alter(
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
-    """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, Unsupported, Forbidden."""
+    """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, UnsupportedOperation, PermissionDenied."""
     check_gravitino_name(target[-1], kind="TABLE")
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, Kind.TABLE, source=path, target=target)
@@ -110,7 +110,7 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: bool) -> None:
-    """Drop a table in the source with its rows, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden.
+    """Drop a table in the source with its rows, and what stands for it. Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
 
     A purge takes the files away, where the source has some.
     """

@@ -1,6 +1,6 @@
 """Topics of outside systems: list, load, make, alter, drop, by rights that hang on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one scene, and then asks the source. A source knows no comments
+May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then asks the source. A source knows no comments
 of topics: they are kept with what stands for a topic in the tree.
 """
 
@@ -49,7 +49,7 @@ class FederatedTopic(NamedTuple):
 
 
 def topics_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
-    """Decide on listing the topics of a schema. Raises Forbidden."""
+    """Decide on listing the topics of a schema. Raises PermissionDenied."""
     return namespace_objects_visible(request_view, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
 
@@ -72,7 +72,7 @@ async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopi
 async def topic_create(
     ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, properties: dict[str, str]
 ) -> FederatedTopic:
-    """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
+    """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, PermissionDenied."""
     schema, name = path
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
@@ -83,7 +83,7 @@ async def topic_create(
 
 
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
-    """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, Forbidden."""
+    """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, PermissionDenied."""
     schema, name = path
 
     def decide(request_view: RequestView) -> tuple[SourceLookup, Permit[tuple[PlaceholderCreate, PropertyEdits]]]:
@@ -115,7 +115,7 @@ def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits
 
 
 async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden."""
+    """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied."""
     schema, name = path
     await drop_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,

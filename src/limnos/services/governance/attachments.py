@@ -91,7 +91,7 @@ class AttachedObject(NamedTuple):
 
 
 def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *, kind: Kind) -> AttachmentPoint:
-    """Find what something may be attached to, for whoever may know of it. Raises IllegalObject, NotFound, Forbidden."""
+    """Find what something may be attached to, for whoever may know of it. Raises IllegalObject, NotFound, PermissionDenied."""
     if on.kind not in HOLDERS:
         taken = ", ".join(each.word for each in HOLDERS)
         raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
@@ -161,7 +161,7 @@ async def attachments_associate(
 ) -> tuple[str, ...]:  # fmt: skip
     """Attach to an object and detach from it, all or nothing; what is named for both is left as it is.
 
-    `check` may refuse to attach one. Raises NotFound for the object or what is named, Forbidden, AlreadyExists for what is on the object already;
+    `check` may refuse to attach one. Raises NotFound for the object or what is named, PermissionDenied, AlreadyExists for what is on the object already;
     that one is not there to be detached is fine. Returns the names of what is on the object itself then, of what the caller may load.
     """
     if len(adds) + len(removes) > NAMES_MAX:

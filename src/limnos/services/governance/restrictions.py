@@ -93,7 +93,7 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
 
 
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
-    """Return what restricts a table or namespace, the nearest first, to who may restrict it. Raises NotFound, Forbidden, BadRequest."""
+    """Return what restricts a table or namespace, the nearest first, to who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
 
     def read(request_view: RequestView) -> list[RestrictionView]:
         target = _target(request_view, on)
@@ -109,7 +109,7 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
 
 
 async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wanted: RestrictionRequest) -> None:
-    """Set a restriction, in place of one of its name. Raises NotFound, Forbidden, BadRequest for what does not fit the table."""
+    """Set a restriction, in place of one of its name. Raises NotFound, PermissionDenied, BadRequest for what does not fit the table."""
     check_part(name)
     await ctx.read(_scope(on), lambda request_view: _target(request_view, on))  # nothing is worked out for who may not
     row_filter = await _filter_of(ctx, wanted.filter)
@@ -171,7 +171,7 @@ def _scope(on: RestrictionTarget) -> RequestScope:
 
 
 def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
-    """Find what may be restricted, for who may restrict it. Raises NotFound, Forbidden, BadRequest."""
+    """Find what may be restricted, for who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
     if on.kind not in Action.RESTRICT.kinds:
         raise BadRequest(f"Reading is restricted of a table, or of all in a namespace, not of a {on.kind.word}")
     request_view.require_in_metalake_use()

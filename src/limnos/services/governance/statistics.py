@@ -67,7 +67,7 @@ class _StatisticsTarget(NamedTuple):
 
 
 def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, action: Action) -> _StatisticsTarget:
-    """Find the table or column for who may do the action to the table. Raises Unsupported for another kind, NotFound, Forbidden."""
+    """Find the table or column for who may do the action to the table. Raises UnsupportedOperation for another kind, NotFound, PermissionDenied."""
     request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
         column = column_require(request_view, on.full_name, action=action)
@@ -103,7 +103,7 @@ async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _Statis
 
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
-    """Return a table's own statistics, or a column's, by name. Raises NotFound, Forbidden, Unsupported."""
+    """Return a table's own statistics, or a column's, by name. Raises NotFound, PermissionDenied, UnsupportedOperation."""
     kept = await _read_statistics_target(ctx, on)
     return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
 
@@ -125,7 +125,7 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
 async def statistics_update(
     ctx: Context, on: AttachmentTarget, *, values: Iterable[tuple[str, str, StatisticValue]]
 ) -> None:
-    """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, Forbidden, Unsupported."""
+    """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, PermissionDenied, UnsupportedOperation."""
     texts = tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))
     await _update(ctx, on, texts=texts)

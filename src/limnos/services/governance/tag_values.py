@@ -90,7 +90,7 @@ async def pairs_associate(
     """Add pairs to an object or column and take others away, all or nothing; what is there, or gone, already is no failure.
 
     Raises BadRequest for pairs that contradict each other or values that a tag does not allow, AlreadyExists for a tag
-    without a value beside values that stay, NotFound, Forbidden. Returns the names of what is on the object itself then, of what the caller may load.
+    without a value beside values that stay, NotFound, PermissionDenied. Returns the names of what is on the object itself then, of what the caller may load.
     """
     wanted = _by_name(adds, removes)
 

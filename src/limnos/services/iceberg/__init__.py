@@ -1,1 +1,4 @@
-"""Iceberg tables and views: create, commit, plan scans, restricted reads. May import `vending` and what that may import."""
+"""Iceberg tables and views: create, commit, plan scans, restricted reads.
+
+May import `vending` and the packages it may import.
+"""

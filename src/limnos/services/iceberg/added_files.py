@@ -1,7 +1,8 @@
-"""Files that a commit adds: looked for before the commit is made, where the setting `iceberg.check_added_files` asks for it.
+"""Added files: before a commit, checks that the files which it adds exist, if `iceberg.check_added_files` asks for it.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. Only the files that new manifests add are looked for, up to a number and for a time; what is
-beyond that is not looked for, and the commit goes on. Decision record 0136.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
+checked, up to a number and for a time. Beyond these limits files are not checked, and the commit continues. Decision
+record 0136.
 """
 
 from __future__ import annotations
@@ -36,28 +37,34 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.added_files")
 MANIFEST_BYTES_MAX: Final = 16 << 20
-"""Of a manifest list or manifest that a commit waits for; larger ones are not looked into."""
+"""The largest manifest or manifest list that a commit reads; larger ones are not checked."""
 LOOKED_AT = Counter(
     "limnos_commit_files_total", "Files that commits added: found, missing, or not looked for.", ("outcome",)
 )
 
 
 class CommitFiles(NamedTuple):
-    """A commit to one table, as far as its files matter; `raw` is the body of a large one, whose updates are empty then."""
+    """The part of a commit to one table that concerns its files.
+
+    `raw` is the body of a large commit; `updates` is then empty.
+    """
 
     updates: Sequence[object]
     raw: bytes | None
     document: MetadataDocument | None
-    """None when the commit makes the table."""
+    """None if the commit creates the table."""
     place: CatalogStorage
     path: Levels = ()
-    """In a transaction, whose refusals name the table."""
+    """Set within a transaction, whose errors name the table."""
     location: str | None = None
-    """Of a table that the same transaction makes there."""
+    """The location of a table that the same transaction creates."""
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
-    """Look for the files that commits add, if the setting asks for it. Raises BadRequest for one that is missing or lies elsewhere."""
+    """Check that the files which commits add exist, if the setting asks for it.
+
+    Raises BadRequest for a file that is missing or lies outside the table's locations.
+    """
     defaults = ctx.services.defaults
     if not defaults.check_added_files:
         return
@@ -74,14 +81,14 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
 
 
 class _AddedFilesCheck:
-    """A look for the files of one request."""
+    """The check of one request's added files."""
 
     def __init__(self, ctx: Context, *, files_max: int) -> None:
         self.ctx = ctx
         self.files_left = files_max
 
     async def commit(self, commit: CommitFiles) -> None:
-        """Look for the files of one commit."""
+        """Check the added files of one commit."""
         added = await _added_of(self.ctx, commit)
         if not added.snapshots:
             return
@@ -96,7 +103,7 @@ class _AddedFilesCheck:
                 await self._snapshot(files, snapshot=snapshot, ids=ids)
 
     def left_out(self, reason: str, count: int) -> None:
-        """Tell the log and the metric what was not looked for."""
+        """Log and count files that were not checked."""
         LOOKED_AT["not looked for",] += count
         log.warning("files of a commit were not looked for", reason=reason, count=count)
 
@@ -146,9 +153,10 @@ async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
 
 
 async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots) -> tuple[str, ...] | None:
-    """Return where a table may have files; None where other objects lie, too: then the commit itself is refused, or nobody gets files of it.
+    """Return the locations where a table may have files; None if another object's location overlaps one of them.
 
-    What a commit brings counts as far as the catalog covers it.
+    In that case the commit itself is refused, or the table's files are withheld from everyone. Locations that the
+    commit sets count only if the catalog covers them.
     """
     document = commit.document
     found: list[str] = []
@@ -158,7 +166,7 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
         found += await own_locations(ctx, document)
     brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
     if document is None and not brought:
-        return None  # the server chooses a location, of which no writer knows yet
+        return None  # the server chooses a location, which no writer knows yet
     for location in brought:
         try:
             commit.place.check(location)
@@ -173,7 +181,10 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
 
 
 def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location: str) -> LimnosError:
-    """Say which file keeps a commit out; trouble of the storage stays what it is."""
+    """Return the error that names the file which blocks the commit.
+
+    Errors of the storage itself are returned unchanged.
+    """
     if isinstance(error, MissingFile):
         reason = "which is not there"
     elif isinstance(error, OutsideRoots):

@@ -1,7 +1,8 @@
-"""Commits to Iceberg tables: requirements, updates, a fresh metadata file, compare-and-swap; again when a race is lost.
+"""Commits to Iceberg tables: check requirements, apply updates, write a metadata file, compare and swap, and retry lost
+races.
 
-May import the rooms below. Knows no wire format. The new file is deleted when it is certain that nothing points to it,
-and kept when the outcome is unknown.
+May import the rooms below. Must not know any wire format. The new file is deleted if certainly nothing points to it,
+and kept if the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.files")
 PATIENCE_S = 300.0
-"""How long a commit that nobody set a deadline for is built again."""
+"""How long a commit without a deadline is retried, in seconds."""
 OFFERED_BYTES_MAX = 64 << 10
 _PAUSE_S = 0.002
 _PAUSE_MAX_S = 0.02
@@ -68,33 +69,35 @@ LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits built again beca
 
 
 class TableCommit(msgspec.Struct, frozen=True):
-    """Replace a table's document if it is still the one the commit was built on."""
+    """Replace a table's document if it is still the one that the commit was built on."""
 
     table: Node
     document: MetadataDocument
     expected: int
     relocates: bool
     removed: frozenset[int] = frozenset()
-    """The snapshots that it removes."""
+    """The ids of the snapshots that it removes."""
     lock: LockRequirement | None = None
-    """The lock of a statement of SQL++ that it rests on."""
+    """The lock of the SQL++ statement that commits, if one does."""
     data_paths: tuple[str, ...] = ()
     """Locations outside the table's own to which it sends writers from now on."""
 
 
 class CommitEffects(NamedTuple):
-    """What a commit changes beside the document: snapshots that go, and locations to which the table sends writers from now on."""
+    """The effects of a commit beside the document: removed snapshots, and new locations to which the table sends
+    writers.
+    """
 
     removed: frozenset[int]
     data_paths: tuple[str, ...]
 
 
 class LostRace(Exception):
-    """Another commit came first: build again on what it left."""
+    """Another commit came first: build again on its result."""
 
 
 class CommitBase(NamedTuple):
-    """What a commit is built on."""
+    """The state that a commit is built on."""
 
     permit: Permit[None]
     table: Node
@@ -104,27 +107,27 @@ class CommitBase(NamedTuple):
 
 
 class CommitChange(NamedTuple):
-    """What a commit asks of one table."""
+    """The change that a commit makes to one table."""
 
     requirements: list[object]
     updates: list[object]
     raw: bytes | None = None
-    """The body of a large request, which nobody but a chore decodes; requirements and updates are empty then."""
+    """The body of a large request, decoded only by offloaded work; requirements and updates are then empty."""
 
 
 class CommitState(NamedTuple):
-    """What a change is applied to: a table's document, or what earlier changes of the same request made of it."""
+    """The state that a change applies to: a table's document, or the result of earlier changes of the same request."""
 
     uuid: str
     file: str | None
-    """Where it lies; None when it is not written anywhere yet."""
+    """The location of its metadata file; None if it is not written yet."""
     metadata: Json | None
-    """Decoded; None when only a chore decodes it."""
+    """The decoded metadata; None if only offloaded work decodes it."""
     body: bytes
 
 
 class TableCommitRequest(NamedTuple):
-    """What is asked for, by whom, and how to look at the table."""
+    """A commit request: its change, its caller, and how to read the table's state."""
 
     ctx: Context
     scope: RequestScope
@@ -133,12 +136,12 @@ class TableCommitRequest(NamedTuple):
     proof: LockProof | None = None
 
     async def base(self) -> CommitBase:
-        """Read what is there now. Raises NotFound, Forbidden."""
+        """Read the present state. Raises NotFound, PermissionDenied."""
         return await self.ctx.read(self.scope, self.look)
 
 
 class CommitResult(NamedTuple):
-    """What a commit led to: the document, and the metadata before and after; None when nothing was to be changed."""
+    """The result of a commit: the document, and the metadata before and after; `built` is None if nothing changed."""
 
     document: MetadataDocument
     built: tuple[Json, Json] | None
@@ -148,11 +151,17 @@ async def table_commit(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
     raw: bytes | None = None, proof: LockProof | None = None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
-    """Commit updates to a table, or make the table of a staged create.
+    """Commit updates to a table, or create the table of a staged create. Returns its document and its catalog's record.
 
-    `raw` is the body of a large request; `updates` are not looked at then, and `requirements` only for a create. `proof` is the lock that a
-    statement of SQL++ shows.
-    Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
+    `raw` is the body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
+    `proof` is the lock that a SQL++ statement presents.
+
+    Raises:
+        CommitConflict: A requirement failed, or too many races were lost.
+        BadRequest: The updates are invalid.
+        OutsideRoots: The catalog does not cover a new location.
+        NotFound: The table is missing, and the caller may know that.
+        PermissionDenied: The caller may not commit to the table.
     """
     if requirements and iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
@@ -178,12 +187,12 @@ async def table_commit(
 
 
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:
-    """Return what a change says of files."""
+    """Return the part of a change that concerns files."""
     return CommitFiles(change.updates, change.raw, document, place)
 
 
 async def _commit_in_queue(asked: TableCommitRequest, base: CommitBase) -> CommitResult:
-    """Stand in the table's line of this node, then commit. Who fails a requirement already need not stand in it."""
+    """Wait in the table's queue on this node, then commit. A commit whose requirements fail already does not wait."""
     services, number = asked.ctx.services, base.table.id
     if services.lines.is_free(number):
         async with services.lines.turn(number):
@@ -196,7 +205,7 @@ async def _commit_in_queue(asked: TableCommitRequest, base: CommitBase) -> Commi
 
 
 async def _commit_until_won(asked: TableCommitRequest, base: CommitBase) -> CommitResult:
-    """Build and swap until no other node comes first, or the request's deadline ends it."""
+    """Build and swap, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
     recent, loop = RECENT_METADATA.of(asked.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
@@ -229,12 +238,12 @@ def _metadata(recent: RecentMetadata, document: MetadataDocument) -> Json:
 
 
 async def lost_race_pause(attempt: int) -> None:
-    """Wait a little, so that rivals do not meet again at once."""
+    """Sleep for a short random time, so that rival commits do not collide again."""
     await asyncio.sleep(random.uniform(0, min(_PAUSE_S * 2 ** min(attempt, 9), _PAUSE_MAX_S)))  # noqa: S311 - to spread the rivals
 
 
 def commit_state_of(recent: RecentMetadata, document: MetadataDocument, change: CommitChange) -> CommitState:
-    """Return what the first change of a table is applied to."""
+    """Return the state to which the first change of a table applies."""
     metadata = None if change.raw is not None or is_heavy(document) else _metadata(recent, document)
     return CommitState(document.uuid, document.metadata_location, metadata, document.body)
 
@@ -242,9 +251,9 @@ def commit_state_of(recent: RecentMetadata, document: MetadataDocument, change: 
 async def change_apply(
     services: NodeServices, change: CommitChange, commit_state: CommitState
 ) -> tuple[Json, NewMetadata] | None:
-    """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended.
+    """Build the new metadata; None if nothing changes. Large changes run as offloaded work, which can be cancelled.
 
-    Returns what it was built on, too, or an outline of that.
+    Also returns the metadata it was built on, or an outline of that from offloaded work.
     """
     now_ms, base, ahead_ms = services.store.time.now_ms(), commit_state.metadata, services.defaults.clock_ahead_ms
     if change.raw is None and base is not None:
@@ -264,7 +273,7 @@ async def change_apply(
 
 
 async def change_create(services: NodeServices, change: CommitChange) -> NewMetadata:
-    """Build the metadata of a table that a commit makes: it carries everything."""
+    """Build the metadata of a table that a commit creates, from its updates alone."""
     now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
         return NewMetadata(
@@ -282,9 +291,11 @@ async def _swap(
     brought: CommitEffects,
     lock: LockRequirement | None,
 ) -> bool:
-    """Write the file, then swap the document; False when another commit came first, or the path means another table.
+    """Write the file, then swap the document.
 
-    When only access moved, what was built is still right: then it is decided again, and the file stays.
+    Returns False if another commit came first, or the path names another table.
+
+    If only access changed, the new metadata is still right: the request decides again, and keeps the file.
     """
 
     def command(now: CommitBase) -> Permit[TableCommit]:
@@ -314,7 +325,10 @@ async def _swap(
 
 
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
-    """Swap the document and return the revision that did. Raises StalePermit when the table moved, or a race was lost."""
+    """Swap the document.
+
+    Returns the zone's revision of the swap. Raises StalePermit if the table moved or the race is lost.
+    """
     command = permit.command
     lock_require(tx, command.lock)
     if not tx.documents.swap(
@@ -341,7 +355,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
 def find_removed_snapshots(
     services: NodeServices, changes: Sequence[CommitChange], *, before: MetadataDocument, after: MetadataDocument
 ) -> frozenset[int]:
-    """Return the snapshots that changes of a table remove; none where nobody asks who needs them."""
+    """Return the snapshots that changes of a table remove; none if the server does not keep pinned snapshots."""
     if services.defaults.keep_pinned:
         for each in changes:
             if removes_snapshots(each.updates, each.raw):
@@ -352,9 +366,9 @@ def find_removed_snapshots(
 async def delete_old_metadata_files(
     ctx: Context, document: MetadataDocument, *, built: tuple[Json, Json], place: CatalogStorage
 ) -> None:
-    """Delete metadata files that fell off the log, only now that the commit is certain, and only the table's own.
+    """Delete the table's own metadata files that are no longer in the metadata log, after the commit is certain.
 
-    `built` is the metadata before and after. Whatever goes wrong here is for the log: the commit is made.
+    `built` is the metadata before and after. Errors are only logged, since the commit is done.
     """
     gone = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
     if not gone:
@@ -365,7 +379,7 @@ async def delete_old_metadata_files(
         log.warning("old metadata files are kept", location=document.location, error=error.message)
         return
     own, elsewhere = split_own_locations(document.location, gone)
-    rivals = [at for node_id, at in claims if node_id != document.node_id]  # an older release let locations nest
+    rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
     if elsewhere or rivals:
         log.warning(
             "metadata files that are not the table's own are kept", location=document.location,
@@ -380,7 +394,7 @@ async def _commit_create(
     ctx: Context, scope: RequestScope, namespace: Levels, name: str, updates: list[object], *,
     raw: bytes | None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
-    """Make the table of a staged create: the commit carries everything."""
+    """Create the table of a staged create from the commit's updates. Raises CommitConflict if the table exists."""
     try:
         draft, change = await new_table_read(ctx, scope, namespace, name), CommitChange([], updates, raw)
         await check_added_files(ctx, [commit_files_of(change, document=None, place=draft.place)])

@@ -1,7 +1,7 @@
-"""What SQL++ made, as its records say it: the statements of the language itself, read again.
+"""Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
-May import `sqlpp` and `model`. Must not know the tree of names. Texts are read once and remembered, since they never change under a
-record. Names of objects in such a statement are what they were when it was made; where they are now, the tree says.
+May import `sqlpp` and `model`. Must not know the tree of names. Each text is parsed once and cached, since a stored
+text never changes. A statement has the names of objects at its creation; the tree has their present names.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ NOWHERE = TextPosition(1, 1)
 
 @lru_cache(4096)
 def body_of(text: str) -> Expression:
-    """The query or expression of a view's text. Raises SqlppError for what somebody else wrote into it."""
+    """Parse a view's text as a query or expression. Raises SqlppError for a text that is not SQL++."""
     return parse_body(text)
 
 
 def declarations_of(node: Node, kind: type[S]) -> tuple[S, ...]:
-    """The statements of a kind that made an object: of a function one for each number of parameters."""
+    """Return the statements of a kind that created an object; a function has one for each number of parameters."""
     return statements_of(cast("SqlppObjectRecord | TableRecord", node.record).statements, kind)
 
 
 def declaring_statement(node: Node, kind: type[S]) -> S:
-    """The statement that made an object."""
+    """Return the one statement that created an object."""
     (found,) = declarations_of(node, kind)
     return found
 
 
 def record_of(*statements: Statement) -> SqlppObjectRecord:
-    """The record of what these statements make."""
+    """Return the record of an object that these statements create."""
     return SqlppObjectRecord(None, {}, tuple(map(render, statements)))
 
 
 FunctionDeclaration = tuple[tree.CreateFunction, str]
-"""A function with what its body named when it was made."""
+"""A function's statement, with the objects that its body named at its creation."""
 
 
 def function_declarations_of(node: Node) -> tuple[FunctionDeclaration, ...]:
-    """The functions of a name."""
+    """Return the declarations of all functions of a name."""
     statements = declarations_of(node, tree.CreateFunction)
     texts = cast("SqlppObjectRecord", node.record).dependencies
     return tuple(zip(statements, texts or ("",) * len(statements), strict=True))

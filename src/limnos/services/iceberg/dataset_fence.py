@@ -1,7 +1,8 @@
-"""What commits of others may do to the table of a dataset, and that a statement's own commit rests on its lock.
+"""Dataset fence: what commits of other clients may change in a dataset's table, and the lock that a SQL++ commit needs.
 
-May import the rooms below. Knows no wire format. A dataset with a key takes rows from SQL++ alone, so that every key stays once, until its owner lets others write. A
-commit is looked at by what it leaves, not by how it asks for it; the lock is held to account in the commit's own transaction.
+May import the rooms below. Must not know any wire format. A dataset with a primary key takes rows only from SQL++, so
+that keys stay unique, until its owner allows other writers. The check compares the metadata before and after a commit.
+The lock is verified in the commit's own transaction.
 """
 
 from __future__ import annotations
@@ -31,32 +32,34 @@ if TYPE_CHECKING:
 
 
 class DatasetGuard(NamedTuple):
-    """A table that is looked after: what it is, where, and what its caller may do beyond writing."""
+    """A guarded table: its path, its catalog, its storage form, and whether the caller owns it."""
 
     path: Levels
     catalog_id: int
     form: StorageForm | None
-    """What the dataset is stored as; None for a table without a key."""
+    """The storage form of the dataset; None for a table without a primary key."""
     owns: bool
-    """Whether the caller may say who else writes."""
+    """Whether the caller may allow other writers."""
 
 
 class LockProof(NamedTuple):
-    """A statement's lock, as a commit shows it: the number of the request, and what only its holder can know of it."""
+    """A statement's lock as its commits present it: the number of the request, and a secret that only the lock's holder
+    knows.
+    """
 
     token: int
     secret: str
 
 
 class LockRequirement(NamedTuple):
-    """What a commit's transaction makes sure of: that this lock is held."""
+    """The lock that a commit's transaction must verify."""
 
     proof: LockProof
     wish: LockRequest
 
 
 def lock_proof_of(text: str) -> LockProof:
-    """The lock that a request shows. Raises BadRequest."""
+    """Parse the lock of a request header. Raises BadRequest."""
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
         raise BadRequest("The header X-Limnos-Lock is none that a statement of SQL++ was given: leave it out")
@@ -66,7 +69,10 @@ def lock_proof_of(text: str) -> LockProof:
 def dataset_guard_of(
     request_view: RequestView, node: Node, *, chain: SecurableChain, path: Levels, proof: LockProof | None = None
 ) -> tuple[DatasetGuard | None, tuple[Decision, ...]]:
-    """What is to be looked after when a table is committed to, with what that rests on; None for one that SQL++ has no part in."""
+    """Return the guard for a commit to a table, and the decisions that it used.
+
+    The guard is None for a table that is no dataset of SQL++, unless the commit presents a lock.
+    """
     form = _dataset_form(node)
     if form is None:
         return (None if proof is None else DatasetGuard(path, request_view.catalog.id, None, owns=False)), ()
@@ -92,7 +98,10 @@ def _dataset_form(node: Node) -> StorageForm | None:
 def check_dataset_commit(
     guard: DatasetGuard | None, proof: LockProof | None, *, before: Json, after: Json
 ) -> LockRequirement | None:
-    """Look at what a commit leaves; gives what its transaction has to make sure of. Raises OutsideWriter, Forbidden."""
+    """Check a commit's result. Returns the lock that its transaction must verify, if any.
+
+    Raises OutsideWriter for a change that only SQL++ may make, PermissionDenied, BadRequest.
+    """
     if guard is None:
         return None
     if guard.form is not None:
@@ -110,13 +119,13 @@ def check_dataset_commit(
 
 
 def lock_require(tx: Tx, shown_: LockRequirement | None) -> None:
-    """Make sure of it, to the commit of this transaction. Raises LockLost."""
+    """Verify, in the commit's transaction, that the lock is still held. Raises LockLost."""
     if shown_ is not None:
         tx.locks.require(shown_.proof.token, shown_.wish, secret=shown_.proof.secret)
 
 
 def _is_row_change(before: Json, after: Json) -> bool:
-    """Whether other rows are current afterwards."""
+    """Return whether the commit changes the current snapshot, and so the current rows."""
     return iceberg_metadata.current_snapshot_id(before) != iceberg_metadata.current_snapshot_id(after)
 
 

@@ -1,8 +1,9 @@
-"""Scans of whom read restrictions bind: files of a plan become files in which nothing is that may not be seen.
+"""Policy enforcement: plans scans for restricted users, with data files rewritten to contain only what they may see.
 
-May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is shown lies in a place of the catalog's own warehouse that is set aside for it, by
-the table, and what binds the reader: readers whom the same binds share it while a plan needs it. Nothing of the reader's own filter comes to the files as they are stored, for which of them are named would tell
-values that are masked. Decision record 0093.
+May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format.
+Rewritten files lie in a reserved directory of the catalog's warehouse, by table and restrictions. Users with the same
+restrictions share them while a plan needs them. The reader's own filter is never applied to the stored files, since the
+set of matching files would reveal masked values. Decision record 0093.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "
 
 
 class RestrictedPlan(NamedTuple):
-    """A plan as a bound reader gets it, and where its files lie; None where it names none."""
+    """A plan for a restricted user, and the directory of its files; None if it has none."""
 
     told: ScanTasks
     into: str | None
@@ -58,7 +59,9 @@ class RestrictedPlan(NamedTuple):
 
 
 def narrow_request(asked: ScanRequest, bound: BoundRestrictions) -> ScanRequest:
-    """Return what is planned for a bound reader: their snapshots, and of the rows what the restrictions leave."""
+    """Return the request to plan for a restricted user: the same snapshots, with the restrictions' row filter instead
+    of the user's.
+    """
     planned = ScanRequest(
         snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id
     )  # fmt: skip
@@ -68,9 +71,10 @@ def narrow_request(asked: ScanRequest, bound: BoundRestrictions) -> ScanRequest:
 
 
 async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions) -> RestrictedPlan:
-    """Plan a scan for a bound reader, a portion of its manifests at a time.
+    """Plan a scan for a restricted user, some manifests at a time.
 
-    Raises BadRequest (snapshots, columns or values that the table does not have), Unsupported, StorageFailed, Unavailable. What else goes wrong is told without a file's name.
+    Raises BadRequest (unknown snapshots, columns or values), UnsupportedOperation, StorageFailed, ServiceUnavailable.
+    Messages of other failures name no file.
     """
     require_warehouse(scanned)
     with _hide_file_names(scanned):
@@ -96,7 +100,7 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
 
 
 async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
-    """Have the files of a plan rewritten, a portion of its manifests at a time."""
+    """Rewrite the files of a plan, some manifests at a time."""
     found: list[bytes] = []
     with _hide_file_names(scanned):
         needed = await scan.needed()
@@ -110,7 +114,10 @@ async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewr
 async def _abandon_plan(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str, quota_meter: QuotaMeter
 ) -> None:
-    """End a plan that failed, or whose client has gone. What it wrote is counted, and stays for a while where others may use it."""
+    """End a plan that failed or whose client has gone.
+
+    Its files are counted, and kept for a while if others may use them.
+    """
     try:
         await quota_meter.settle()
         await directory_leave(ctx, scanned, bound=bound, plan=plan)
@@ -119,7 +126,7 @@ async def _abandon_plan(
 
 
 async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
-    """Return what the table's files are read with, and what becomes of them. `query` tells one query from others."""
+    """Return how to read and restrict the table's files. `query` is a salt that is unique to the query."""
     document = scanned.document
     if is_heavy(document):
         (told,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
@@ -131,7 +138,10 @@ async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions,
 
 
 async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> bytes:
-    """Return the reader's own filter as tasks tell it, held against the columns that they are told of: those of today. Raises BadRequest."""
+    """Return the reader's own filter as a residual, over the current columns that the reader may know.
+
+    Raises BadRequest.
+    """
     if not scanned.asked.names_fields:
         return b"true"
     today = aim.today or aim.schema
@@ -143,7 +153,10 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
 
 @contextmanager
 def _hide_file_names(scanned: ScanTarget) -> Iterator[None]:
-    """Refuse in words that name no file: names tell values, and where the table lies. What went wrong stands in the log."""
+    """Replace errors by ones that name no file, since file names reveal values and the table's location.
+
+    The log has the details.
+    """
     try:
         yield
     except (BadRequest, InvalidTable, MissingFile, StorageFailed, UnsupportedOperation) as error:
@@ -153,7 +166,10 @@ def _hide_file_names(scanned: ScanTarget) -> Iterator[None]:
 
 
 class _RestrictedRewrite:
-    """Has the files of one scan shown as its reader may see them. `shape` is what they are read with, `residual` the reader's own filter."""
+    """Rewrites the files of one scan.
+
+    `shape` says how to read and restrict them; `residual` is the reader's own filter.
+    """
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
         self._ctx, self._scanned, self._shape = ctx, scanned, shape
@@ -163,7 +179,10 @@ class _RestrictedRewrite:
         self._told_bytes = 0
 
     async def files(self, told: ScanTasks) -> bytes:
-        """Show every file of a part of a plan. Raises Unsupported, StorageFailed, Unavailable."""
+        """Rewrite every file of a part of a plan, and return their tasks as JSON.
+
+        Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
+        """
         tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
         deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
         self._tell(len(tasks) * len(bytes(self._residual)))
@@ -175,7 +194,7 @@ class _RestrictedRewrite:
         return b",".join([self._task(each) for each in found if each["record-count"]])
 
     def _tell(self, size: int) -> None:
-        """Count what an answer comes to, before it is made. Raises Unsupported."""
+        """Count the bytes of the response before it is built. Raises UnsupportedOperation above the limit."""
         self._told_bytes += size
         if self._told_bytes > TOLD_BYTES_MAX:
             raise UnsupportedOperation(TOLD_TOO_MUCH)
@@ -197,12 +216,12 @@ class _RestrictedRewrite:
             await self._spending.add(int(size))
             return answer
 
-        key = (self._into.encode(), name.encode())  # plans that want the same file wait for one rewrite
+        key = (self._into.encode(), name.encode())  # plans that need the same file share one rewrite
         found: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
         return found
 
     def _task(self, found: Json) -> bytes:
-        """Spell a file that may be seen as a task, with the reader's own filter, and the statistics that they ask for."""
+        """Encode a rewritten file as a scan task, with the reader's filter and the requested statistics."""
         file: Json = {
             "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
             "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
@@ -221,7 +240,7 @@ class _RestrictedRewrite:
 
 
 def require_warehouse(scanned: ScanTarget) -> None:
-    """Raise Unsupported where the catalog has no place of its own."""
+    """Raise UnsupportedOperation if the server may not use the catalog's warehouse."""
     if scanned.place.home is None:
         raise UnsupportedOperation(
             "The catalog's warehouse is not one that this server may use, so nothing can be shown to whom restrictions bind"
@@ -229,7 +248,7 @@ def require_warehouse(scanned: ScanTarget) -> None:
 
 
 async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str) -> VendedCredentials | None:
-    """Return credentials that read what is shown, and nothing else; None where none are given out."""
+    """Return credentials that can only read the rewritten files; None if the catalog vends no credentials."""
     wanted = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
     if wanted is None:
         return None

@@ -1,8 +1,9 @@
-"""Reports of clients about their scans and commits: taken at once, written behind the request in batches, and shown.
+"""Metrics reports: takes clients' reports on scans and commits, writes them in batches in the background, and lists
+them.
 
-May import the rooms below. Knows no wire format. A crowd of reports is a crowd of appends to a list that is bounded: what does
-not fit is counted and let go, for no answer and no commit waits for a report. A node that is killed loses what it had not
-written yet, a second's worth.
+May import the rooms below. Must not know any wire format. Reports wait in a bounded list. If it is full, further ones
+are counted and discarded, since no response or commit may wait for a report. A node that is killed loses the reports of
+about the last second.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TAKEN = Counter(
 
 
 class ReportQueue:
-    """What is waiting to be written, and the task that writes it while there is something."""
+    """Reports that wait to be written, and the task that writes them."""
 
     def __init__(self, store: Store, *, keep_ms: int, sample: float) -> None:
         self.store = store
@@ -52,7 +53,7 @@ class ReportQueue:
         self._permit = upkeep_permit("limnos")
 
     def take(self, report: MetricsReportRow) -> None:
-        """Take a report, unless none are kept, it is not in the sample, or too much is waiting already."""
+        """Queue a report, unless the server keeps none, it is not in the sample, or the queue is full."""
         if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
             TAKEN["left out",] += 1
             return
@@ -70,7 +71,7 @@ class ReportQueue:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is waiting. What the store does not take is let go."""
+        """Write the waiting reports. A batch that the store refuses is discarded."""
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
             self._bytes -= sum(len(each.body) for each in batch)
@@ -85,7 +86,11 @@ class ReportQueue:
 async def report_take(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
 ) -> None:
-    """Take a report on a table from whoever may know it, and keep that of whoever may load it. Raises NotFound, Forbidden."""
+    """Take a report on a table from a caller who may know the table; it is stored only if the caller may load the
+    table.
+
+    Raises NotFound, PermissionDenied.
+    """
 
     def look(request_view: RequestView) -> tuple[int, str] | None:
         found = table_find(request_view, namespace, name, Action.TABLE_EXISTS)
@@ -102,16 +107,20 @@ async def report_take(
 
 
 def catalog_require(request_view: RequestView) -> None:
-    """Return if the caller may use the catalog: who may not is told nothing about the question."""
+    """Check that the caller may use the catalog, before anything in the request is answered.
+
+    Raises PermissionDenied.
+    """
     request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
 
 
 async def reports_list(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, before: int, limit: int
 ) -> tuple[tuple[MetricsReportRow, ...], bool]:
-    """Return a table's reports, newest first, to whoever may change the table: they tell who asks what of it.
+    """Return a table's reports, newest first, to a caller who may change the table: they reveal other users' queries.
 
-    Also says whether more may be there than `limit`, or than one answer holds.
+    Also returns whether there may be more reports than `limit` or one response can hold. Raises NotFound,
+    PermissionDenied.
     """
 
     def look(request_view: RequestView) -> int:

@@ -1,7 +1,9 @@
-"""Files that were rewritten for restricted readers, deleted when no plan needs them any more.
+"""Restricted files: a periodic task deletes the rewritten files of restricted users when no plan needs them.
 
-May import the rooms below. A task that comes round: in each catalog's warehouse a place is set aside (`services.iceberg.restricted_reads`), and each of its directories has rows in the store as long as a plan needs it.
-Directories without rows go: a node that was killed left them, or a store that was away. Directories whose name is a number are an earlier release's, by periods of 12 hours.
+May import the rooms below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).
+Each directory in it has rows in the store as long as a plan needs it. A directory without rows is deleted; a killed
+node or an unreachable store left it behind. Directories with a number as name come from an earlier release, which had
+one for each period of 12 hours.
 """
 
 from __future__ import annotations
@@ -28,11 +30,14 @@ PRUNE_RESTRICTED: Final = "prune-restricted"
 _DIRECTORY: Final = re.compile(r"t[0-9]+-[0-9a-f]{12}-[0-9a-f]{16}")
 PRUNE_RESTRICTED_EVERY_S: Final = 3600.0
 PERIOD_MS: Final = 12 * 3_600_000
-"""Of an earlier release: what was made in one period was there for the next one, too."""
+"""The period of an earlier release, in milliseconds; files of one period were also used in the next."""
 
 
 async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
-    """Delete directories that no plan needs, in every catalog; returns how many went. A store that does not answer is left for the next round."""
+    """Delete the directories that no plan needs, in every catalog. Returns their number.
+
+    A catalog whose storage does not answer is left for the next round.
+    """
     gone = 0
     for home, properties in await work.submit(partial(_warehouses, work)):
         try:
@@ -57,27 +62,32 @@ def _warehouses(work: TaskContext, tx: Tx) -> list[tuple[str, Mapping[str, str]]
 
 
 def _list_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str]) -> list[str]:
-    """List the directories below a warehouse. Before the rows are read: a directory is made after its row."""
+    """List the directories below a warehouse.
+
+    Runs before the rows are read, since a directory is made after its row.
+    """
     beat(0)
     return store_for(home, properties).directories(f"{home}/{RESTRICTED_READS_DIRECTORY}")
 
 
 def _forget_ended(home: str, tx: Tx) -> set[str]:
-    """Forget the directories whose plans are over; returns those that plans need."""
+    """Delete the rows of directories whose plans have ended. Returns the directories that plans need."""
     while len(tx.restricted_reads.end(home)) == ENDED_AT_ONCE:
         pass
     return tx.restricted_reads.known()
 
 
 def _is_over(name: str, now_ms: int) -> bool:
-    """Say whether a directory without rows may go: one of ours, or a period that nobody reads any more."""
+    """Return whether a directory without rows may be deleted: one of this server's, or one of a period that has
+    ended.
+    """
     if name.isascii() and name.isdigit():
         return int(name) < now_ms // PERIOD_MS - 1
     return _DIRECTORY.fullmatch(name) is not None
 
 
 def delete_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str], names: list[str]) -> int:
-    """Delete directories below a warehouse; returns how many went. Raises StorageFailed, Unavailable."""
+    """Delete directories below a warehouse. Returns their number. Raises StorageFailed, ServiceUnavailable."""
     for count, name in enumerate(names):
         beat(count)
         delete_directory(f"{home}/{RESTRICTED_READS_DIRECTORY}/{name}", properties)

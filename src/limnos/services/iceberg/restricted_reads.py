@@ -1,7 +1,9 @@
-"""Directories of files that were rewritten for restricted readers: shared, counted against quotas, and deleted when no plan needs them.
+"""Restricted reads: the shared directories of rewritten files, their quotas, and their deletion when no plan needs
+them.
 
-May import the rooms below. Knows no wire format and no file formats. Readers with the same binding share a directory of a table; a binding with `sha-256-query-local` has a directory for each plan,
-as its salt is the plan's own. Decision record 0122.
+May import the rooms below. Must not know any wire format or file formats. Users with the same restrictions share a
+directory of a table. With the mask `sha-256-query-local` each plan has its own directory, since its salt is unique to
+the plan. Decision record 0122.
 """
 
 from __future__ import annotations
@@ -26,28 +28,34 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.restricted_reads")
 IDLE_MS: Final = 600_000
-"""How long a shared directory stays when its last plan was cancelled: Iceberg's Java library cancels each plan when it has read it, and often plans again."""
+"""How long a shared directory stays after its last plan was cancelled, in milliseconds.
+
+Iceberg's Java library cancels each plan when it has read it, and often plans again soon.
+"""
 FLUSHES: Final = 16
-"""So many parts of a quota are written between two looks at it."""
+"""A quota is checked each time this fraction of it (one n-th) has been written."""
 _PERMIT: Final = upkeep_permit("limnos")
 
 
 class RestrictedDirectory(NamedTuple):
-    """Where the files of a plan are written. `plan` is empty where other plans share it."""
+    """The directory to which a plan's files are written. `plan` is empty if other plans share it."""
 
     location: str
     plan: str
 
 
 def binding_of(scanned: ScanTarget, bound: BoundRestrictions) -> str:
-    """Return what tells a directory of a table from others: what binds its readers, and the warehouse that it lies in."""
+    """Return the digest that identifies a directory of a table: its users' restrictions and its warehouse."""
     return hashlib.sha256(f"{bound.digest} {scanned.place.home}".encode()).hexdigest()[:32]
 
 
 async def directory_hold(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str
 ) -> RestrictedDirectory:
-    """Join the directory of a binding, or make one. Raises Unavailable when a quota is used up."""
+    """Join the directory of a set of restrictions, or make a new one.
+
+    Raises ServiceUnavailable if a quota is used up.
+    """
     home, table_id, asker = scanned.place.home, scanned.document.node_id, scanned.asker
     binding, own = binding_of(scanned, bound), plan if bound.is_local else ""
     fresh = f"{home}/{RESTRICTED_READS_DIRECTORY}/t{table_id}-{binding[:12]}-{token_hex(8)}"
@@ -71,7 +79,7 @@ async def directory_hold(
 
 
 def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_new: bool) -> LimnosError | None:
-    """Compare what there is with the quotas."""
+    """Return the error of a quota that is used up; None if there is room."""
     defaults = ctx.services.defaults
     usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
@@ -98,7 +106,7 @@ def _quota_error(what: str, *, setting: str, wait_s: int) -> ServiceUnavailable:
 
 
 class QuotaMeter:
-    """Counts the bytes that one plan writes, and ends it when a quota is used up."""
+    """Counts the bytes that one plan writes, and stops it when a quota is used up."""
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, location: str) -> None:
         defaults = ctx.services.defaults
@@ -107,7 +115,7 @@ class QuotaMeter:
         self._pending = 0
 
     async def add(self, size: int) -> None:
-        """Count bytes that were written. Raises Unavailable when a quota is used up."""
+        """Count written bytes. Raises ServiceUnavailable if a quota is used up."""
         self._pending += size
         if self._pending >= self._step:
             refused = await self.settle()
@@ -115,7 +123,7 @@ class QuotaMeter:
                 raise refused
 
     async def settle(self) -> LimnosError | None:
-        """Write down what was counted; returns a refusal when a quota is used up."""
+        """Store the bytes counted so far. Returns an error if a quota is used up."""
         size, self._pending = self._pending, 0
         if not size:
             return None
@@ -128,7 +136,10 @@ class QuotaMeter:
 
 
 async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str) -> None:
-    """End a plan of a restricted reader. A directory of its own is deleted at once, a shared one when nobody joins it for a while."""
+    """End a restricted user's plan.
+
+    Its own directory is deleted at once, a shared one when no plan joins it for a while.
+    """
     home, table_id = scanned.place.home, scanned.document.node_id
     if home is None:
         return
@@ -142,7 +153,7 @@ async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
 
 
 async def _delete(ctx: Context, scanned: ScanTarget, *, directories: list[str]) -> None:
-    """Delete the files of directories that have ended; what is left by a failure is found by the task that lists them."""
+    """Delete the files of ended directories; after a failure the periodic task finds them."""
     properties = dict(scanned.place.catalog.properties)
     for location in directories:
         question = msgspec.json.encode({"location": location, "properties": properties})

@@ -1,8 +1,8 @@
-"""What somebody gets of a table whom read restrictions bind: its columns and snapshots, and none of its files.
+"""Restricted tables: what a restricted user sees of a table, namely its columns and snapshots but none of its files.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. Every action that opens files is closed to them (`access.restrictions.CLOSED`), so a
-door that does not ask here refuses them; those that do load the table's metadata, and plan its scans, as far as restrictions let.
-Decision record 0093.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Restricted users may do no action that
+opens files (`access.restrictions.CLOSED`), so a route that does not call this module refuses them. Routes that call it
+serve the table's metadata and its scans, as far as the restrictions allow. Decision record 0093.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 
 
 class TableVisibility(NamedTuple):
-    """A table as far as the caller may see it: the whole document, and what restricts what they may know of it, if anything does."""
+    """A table as its caller sees it: its document, and the restrictions that apply to the caller, if any."""
 
     document: MetadataDocument
     bound: BoundRestrictions | None = None
 
 
 def table_visibility(request_view: RequestView, path: Levels, *, through: ViewChain = ()) -> TableVisibility:
-    """Return a table's document to who may load it, or may only have its scans planned; the second have the restrictions with it.
+    """Return the document of a table that the caller may load, or the document with restrictions if the caller may only
+    scan it.
 
-    Raises NotFound, Forbidden as `table_load` does; Forbidden, too, where a restriction cannot be kept any more.
+    Raises NotFound and PermissionDenied as `table_load` does, and PermissionDenied if a restriction no longer fits the
+    table.
     """
     try:
         return TableVisibility(table_load(request_view, path[:-1], path[-1], through))
@@ -49,7 +51,7 @@ def table_visibility(request_view: RequestView, path: Levels, *, through: ViewCh
 
 
 def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisibility:
-    """Return a table's document, and what binds the caller, to whom restrictions alone close it. Raises NotFound, Forbidden."""
+    """Return a table's document and its restrictions for a restricted user. Raises NotFound, PermissionDenied."""
     found = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
     document = request_view.document(found.entity.id)
     applying = [
@@ -60,13 +62,13 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
 
 
 def is_restricted(refused: PermissionDenied) -> bool:
-    """Say whether it is read restrictions, and nothing else, that somebody was refused for."""
+    """Return whether restrictions were the reason of a refusal."""
     factors = getattr(refused.decision, "factors", ())
     return any(factor.kind == "restricted" for factor in factors)
 
 
 async def document_for_caller(ctx: Context, sight: TableVisibility) -> MetadataDocument:
-    """Return the document as the caller may know it."""
+    """Return the document as the caller may see it: for a restricted user without locations and files."""
     document, bound = sight
     if bound is None:
         return document

@@ -1,7 +1,9 @@
-"""Plans that are worked on by this node: who comes back for one finds it under way, and one that nobody comes back for is ended.
+"""Running plans: the scan plans that this node computes now.
 
-May import `model` and the standard library. Knows nothing of plans. A plan that is lost with its node is begun again by whoever asks next: it is a
-function of its row in the store.
+A later request finds its plan running; an abandoned plan is ended.
+
+May import `model` and the standard library. Must not know what a plan is. If a node fails, the next request computes
+the plan again from its row in the store.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 IDLE_S: Final = 90.0
-"""How long nobody may ask for a plan before it is given up: clients wait a minute at most between two questions."""
+"""How long a plan runs without a request for it, in seconds; clients wait at most a minute between two requests."""
 PLANS_MAX: Final = 64
 OWN_MAX: Final = 16
-"""Of one user."""
+"""The maximum number of running plans of one user."""
 
 
 class _RunningPlan:
@@ -31,7 +33,7 @@ class _RunningPlan:
 
 
 class RunningPlans:
-    """What is under way here, by the id of its plan."""
+    """The running plans of this node, by plan id."""
 
     def __init__(self, *, idle_s: float = IDLE_S) -> None:
         self._idle_s = idle_s
@@ -40,14 +42,18 @@ class RunningPlans:
     async def outcome(
         self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str, wait_s: float
     ) -> T | None:
-        """Return what came of a plan's work, begun now if it is not under way; None when that takes longer than the wait. Raises what it raises, Unavailable."""
+        """Return the result of a plan, and start its computation if it is not running; None if it takes longer than
+        `wait_s` seconds.
+
+        Raises what the computation raises, and ServiceUnavailable if too many plans run.
+        """
         flight = self._held.get(plan_id) or self._begun(plan_id, begin, caller=caller)
         if flight.timer is not None:
             flight.timer.cancel()
         try:
             done, _ = await asyncio.wait((flight.task,), timeout=wait_s)
         except asyncio.CancelledError:
-            self.end(plan_id)  # its client has gone
+            self.end(plan_id)  # the client has gone
             raise
         if not done:
             flight.timer = asyncio.get_running_loop().call_later(self._idle_s, self.end, plan_id)
@@ -64,7 +70,7 @@ class RunningPlans:
         return flight
 
     def end(self, plan_id: str) -> None:
-        """End the work for a plan, if there is some."""
+        """End a plan's computation, if it runs."""
         flight = self._held.pop(plan_id, None)
         if flight is not None:
             flight.task.cancel()
@@ -74,7 +80,7 @@ class RunningPlans:
         return len(self._held)
 
     def close(self) -> None:
-        """End all of it."""
+        """End all running plans."""
         for plan_id in tuple(self._held):
             self.end(plan_id)
 

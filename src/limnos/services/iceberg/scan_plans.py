@@ -1,7 +1,8 @@
-"""Plans of scans: begun, come back for, told in parts, cancelled.
+"""Scan plans: begin a plan, return it or its tasks, cancel it.
 
-May import the rooms below. Knows no wire format. A plan that one answer tells whole is kept nowhere. Of any other the store has a row: what it is of and, once they are
-known, its parts; so any node answers for it, and works it out again from there. Who may not read the table any more gets nothing of an older plan. Decision record 0092.
+May import the rooms below. Must not know any wire format. A plan whose first answer is complete is not stored. For any
+other the store has a row with its scan and, once known, the number of its tasks. So any node can answer for it and
+compute it again. A caller who may no longer read the table gets nothing of an older plan. Decision record 0092.
 """
 
 from __future__ import annotations
@@ -27,11 +28,17 @@ if TYPE_CHECKING:
 _PERMIT: Final = upkeep_permit("limnos")
 _ID_LENGTH: Final = 32
 _TOLD_WHOLE: Final = "told-"
-"""So begin the ids of plans that were told at once. Iceberg's Java library cancels every plan when it has read it: there is nothing to look for then."""
+"""The prefix of ids of plans that were complete in their first answer.
+
+Iceberg's Java library cancels every plan when it has read it; for these ids there is no row to look for.
+"""
 
 
 class ScanPlanView(NamedTuple):
-    """What there is of a plan: all of it in `told`, or `tasks` that are fetched one by one; neither while it is worked on, or was cancelled."""
+    """The state of a plan: complete in `told`, or as `tasks` to fetch one by one.
+
+    Without both it is still running or was cancelled.
+    """
 
     plan_id: str
     told: ScanTasks | None = None
@@ -40,7 +47,7 @@ class ScanPlanView(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is worked out."""
+        """Whether the plan has been computed."""
         return self.told is not None or bool(self.tasks)
 
 
@@ -50,14 +57,17 @@ class _StoredPlan(msgspec.Struct, frozen=True):
 
 
 class _PlanResult(NamedTuple):
-    """What came of working a plan out: all of it, or the number of its parts."""
+    """The result of computing a plan: all of it, or the number of its tasks."""
 
     told: ScanTasks | None
     parts: int = 0
 
 
 async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
-    """Plan a scan, for as long as an answer waits. Raises BadRequest, Unsupported, MissingFile, InvalidTable, Unavailable."""
+    """Plan a scan, and wait for it as long as `planning` allows one answer to take.
+
+    Raises BadRequest, UnsupportedOperation, MissingFile, InvalidTable, ServiceUnavailable.
+    """
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
     await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
     found = await _work_out(ctx, scan, plan_id=plan_id)
@@ -73,18 +83,21 @@ async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
 
 
 def whole_plan_id(plan_id: str = "") -> str:
-    """Return the id of a plan that its answer tells whole."""
+    """Return the id of a plan that is complete in its first answer."""
     return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
 
 
 async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlanView:
-    """Return what there is of a plan that was begun. Raises NotFound (no such plan), Forbidden, and as `plan_begin` does."""
+    """Return the state of an earlier plan.
+
+    Raises NotFound (no such plan), PermissionDenied, and as `plan_begin` does.
+    """
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     if kept.is_cancelled:
         return ScanPlanView(plan_id, is_cancelled=True)
-    scan = _scan(ctx, scanned, kept=kept)  # refused to whom a restriction binds by now
+    scan = _scan(ctx, scanned, kept=kept)  # refuses a caller to whom a restriction applies by now
     if kept.parts:
         return _plan_view(plan_id, _PlanResult(None, int(kept.parts)))
     found = await _work_out(ctx, scan, plan_id=plan_id)
@@ -95,7 +108,10 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
 
 
 async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
-    """Forget a plan; what is worked on is ended, and of one that was told whole nothing is left to forget. Raises NotFound."""
+    """Cancel a plan and end its computation; for a plan that was complete at once only its pins are released.
+
+    Raises NotFound.
+    """
     if plan_id.startswith(_TOLD_WHOLE):
         if scanned.bound is not None:
             await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
@@ -113,12 +129,15 @@ async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> Non
         tx.snapshot_pins.plan_drop(plan_id)
 
     await ctx.services.store.submit(_PERMIT, mutation)
-    # Behind the cancellation: a pin that outlives a killed node ends by itself, a plan that was cancelled in half does not.
+    # After the cancellation: the pin of a killed node expires by itself, a half-cancelled plan would not.
     await PLAN_PINS.of(ctx.services).release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
 
 
 async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTasks:
-    """Tell one part of a plan. Raises NotFound (no such part, or its plan was cancelled), MissingFile, InvalidTable, Unavailable."""
+    """Return one task of a plan.
+
+    Raises NotFound (no such task, or its plan was cancelled), MissingFile, InvalidTable, ServiceUnavailable.
+    """
     plan_id, _, number = task.partition("-")
     kept = (
         await _find(ctx, scanned, plan_id=plan_id)
@@ -133,7 +152,7 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
     scan = _scan(ctx, scanned, kept=kept)
     parts = scan.parts(await scan.needed())
     if int(number) >= len(parts):
-        return ScanTasks(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
+        return ScanTasks(b"", b"", 0)  # a node with other settings made fewer tasks, which contain all files
     return await scan.tasks(parts[int(number)])
 
 
@@ -155,7 +174,7 @@ def _plan_view(plan_id: str, found: _PlanResult | None) -> ScanPlanView:
 
 
 def _scan(ctx: Context, scanned: ScanTarget, *, kept: ScanPlan) -> TableScan:
-    """Return the scan of a plan: what it was of when it was begun, whatever became of the table since."""
+    """Return the scan as it was when its plan began, whatever happened to the table since."""
     told = msgspec.json.decode(kept.scan, type=_StoredPlan)
     return TableScan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
 

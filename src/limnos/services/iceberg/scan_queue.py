@@ -1,6 +1,6 @@
-"""Whose turn it is to have files of a scan read: a few of each caller's at a time, as what is read is held in memory.
+"""Scan queue: limits how many scans of each caller hold files in memory at a time.
 
-May import the standard library only. Knows nothing of scans; who gives the turns is for `app` to choose.
+May import the standard library only. Must not know scans; `app` chooses the implementation.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 class ScanQueue(Protocol):
-    """Whose turn it is to hold files of a scan in memory."""
+    """Gives turns to scans that hold files in memory."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
-        """Hold a place; waits for one. Raises Unavailable when too many wait."""
+        """Return a context that waits for a turn and keeps it.
+
+        Entering raises ServiceUnavailable if too many scans wait.
+        """
         ...
 
 
 class NoScanQueue:
-    """It is everybody's turn, as tests and tools like it."""
+    """A scan queue without limits, for tests and tools."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
-        """Hold a place at once."""
+        """Return a context that gets its turn at once."""
         del keys
         return nullcontext()
 

@@ -1,8 +1,9 @@
-"""Scans of Iceberg tables planned here: who may have one planned, and the files of a table read as far as that takes.
+"""Scans of Iceberg tables that the server plans: the decision on a scan, and the reading of its manifests.
 
-May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is planned is a function of
-metadata, request and manifests, worked out in a process that is ended when nobody waits for it (`formats/scans/tasks.py`); whatever
-keeps a caller from seeing all of a table belongs into `scan_look`, the one place where a scan is decided. Decision record 0092.
+May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
+is a pure function of metadata, request and manifests, computed in a worker process that can be ended
+(`formats/scans/offloaded.py`). Anything that limits what a caller sees of a table belongs in `scan_look`, the only
+place that decides on scans. Decision record 0092.
 """
 
 from __future__ import annotations
@@ -40,26 +41,28 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestView
 
 LIST_BYTES_MAX: Final = 64 << 20
-"""Of one manifest list, or one manifest."""
+"""The largest manifest or manifest list that is read."""
 DELETE_BYTES_MAX: Final = 64 << 20
-"""Of all manifests of deletes that one scan has to read, as far as their lists tell."""
+"""The total size of delete manifests that one scan may read, by the lengths in their lists."""
 READ_BYTES_MAX: Final = 192 << 20
-"""Of everything that one step holds at once: a portion of manifests, the largest one, and deletes; whatever lists tell of lengths."""
+"""The total size of what one step holds in memory at once, whatever lengths the lists state."""
 
 
 class ScanTarget(NamedTuple):
-    """A table as far as a scan of it was decided: for whom, and what they ask for."""
+    """A decided scan of a table: its caller, its request, and the table's document and storage."""
 
     asker: Requester
     document: MetadataDocument
     place: CatalogStorage
     asked: ScanRequest
     bound: BoundRestrictions | None = None
-    """What restricts what they may see."""
+    """The restrictions that apply to the caller."""
 
 
 class ScanTasks(NamedTuple):
-    """What was planned of a scan, as JSON without brackets: `file-scan-tasks`, and the `delete-files` that they refer to."""
+    """Planned tasks of a scan, as JSON without brackets: `file-scan-tasks`, and the `delete-files` that they refer
+    to.
+    """
 
     files: bytes
     deletes: bytes
@@ -67,7 +70,10 @@ class ScanTasks(NamedTuple):
 
 
 def scan_look(request_view: RequestView, path: Levels, *, asked: ScanRequest, through: ViewChain = ()) -> ScanTarget:
-    """Decide on a scan of a table for who may read its rows, by a right of their own or one that views lend. Raises NotFound, Forbidden."""
+    """Decide on a scan for a caller who may read the table's rows, if need be by the definer's rights of views.
+
+    A restricted user gets a target with restrictions. Raises NotFound, PermissionDenied.
+    """
     asker = Requester(request_view.user, request_view.subject.user_id or 0)
     try:
         node = table_find_through_views(request_view, path, action=Action.TABLE_READ, through=through)
@@ -80,9 +86,9 @@ def scan_look(request_view: RequestView, path: Levels, *, asked: ScanRequest, th
 
 
 class TableScan:
-    """One scan under way. Its files lie below the table's own location: nothing else is read, whatever metadata names.
+    """One scan. It reads only files below the table's own location, whatever the metadata names.
 
-    Raises Forbidden where restrictions bind who asks, and nobody has seen to that.
+    Creating one for a target with restrictions raises PermissionDenied: this class does not enforce them.
     """
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> None:
@@ -102,18 +108,21 @@ class TableScan:
         self.aim = aim
 
     async def needed(self) -> ScanManifests:
-        """Say which manifests have to be read. Raises BadRequest, MissingFile, InvalidTable, Unsupported."""
+        """Return the manifests that have to be read.
+
+        Raises BadRequest, MissingFile, InvalidTable, UnsupportedOperation.
+        """
         async with self._turn():
             lists = await self._read(self.aim.lists)
             return msgspec.json.decode((await self._do("scan-manifests", *lists))[0], type=ScanManifests)
 
     def parts(self, needed: ScanManifests) -> list[ScanManifests]:
-        """Return what is planned at a time: some manifests of data, with all of deletes."""
+        """Split the manifests into tasks: each has some data manifests and all delete manifests."""
         portions = manifest_batches(needed.data, files_max=self._files_max, filter_bytes=self._filter_bytes)
         return [ScanManifests(needed.data[first:after], needed.deletes) for first, after in portions]
 
     async def tasks(self, needed: ScanManifests) -> ScanTasks:
-        """Plan the files of manifests. Raises as `needed` does."""
+        """Plan the files of some manifests. Raises as `needed` does."""
         if sum(each.length for each in needed.deletes) > DELETE_BYTES_MAX:
             raise UnsupportedOperation(
                 f"The manifests of deletes of this scan come to over {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan where it is read"
@@ -157,7 +166,7 @@ class TableScan:
 
 
 async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:
-    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots."""
+    """Return the scan of a decided target. Raises BadRequest, UnsupportedOperation, OutsideRoots."""
     document = scanned.document
     scanned.place.check(document.location)
     if is_heavy(document):

@@ -1,6 +1,7 @@
-"""Snapshots that runs and plans still need: who pins them, and commits that would remove them.
+"""Snapshot pins: which snapshots runs and scan plans still need, and the refusal of commits that would remove them.
 
-May import the rooms below. Knows no wire format. Pins are by table id, so they survive renames. Only a commit that removes snapshots looks at them, in its own transaction. Decision record 0123.
+May import the rooms below. Must not know any wire format. Pins go by table id, so they survive renames. Only a commit
+that removes snapshots reads them, in its own transaction. Decision record 0123.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.snapshot_pins")
 PINS_MAX: Final = 1_000
-"""Tables that one run pins, and plans that one pin of this node counts."""
+"""How many tables one run pins, and how many plans one pin of this node counts."""
 _KNOWN_MAX: Final = 10_000
 _REMOVES: Final = "remove-snapshots"
 _PERMIT: Final = upkeep_permit("limnos")
@@ -63,19 +64,22 @@ def snapshot_ids(body: bytes) -> frozenset[int]:
 
 
 def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
-    """Say whether a commit may remove snapshots; `raw` is the body of a large request, in which text may be escaped."""
+    """Return whether a commit may remove snapshots. In `raw`, the body of a large request, text may be escaped."""
     if raw is not None:
         return _REMOVES.encode() in raw or b"\\u" in raw
     return _REMOVES in [each.get("action") for each in updates if isinstance(each, dict)]
 
 
 def removed_snapshots(before: bytes, after: bytes) -> frozenset[int]:
-    """Return the ids of snapshots that one metadata document has and the next one has not."""
+    """Return the ids of the snapshots in the first metadata document that are not in the second."""
     return snapshot_ids(before) - snapshot_ids(after)
 
 
 def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
-    """Refuse to remove snapshots that a run or a plan needs. After the document was swapped: then no pin comes between. Raises CommitConflict."""
+    """Refuse to remove snapshots that a run or a plan needs. Raises CommitConflict.
+
+    Call it after the document was swapped, so that no new pin can come in between.
+    """
     if not removed:
         return
     for holder in tx.snapshot_pins.holders(table_id):
@@ -108,21 +112,24 @@ class _RunOptions(msgspec.Struct):
 
 
 async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> PinnedSnapshots:
-    """Return what a run's options say that it reads, as far as the caller may load it."""
+    """Return the snapshots that a run's options name as its input, of tables that the caller may load."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
         return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(options, type=_RunOptions).pins)
     return {}
 
 
 async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> PinnedSnapshots:
-    """Return the snapshots that a step began from and wrote, as far as the caller may load the tables."""
+    """Return the snapshots that a step started from and wrote, of tables that the caller may load."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
         return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(outputs, type=list[_PinOption]))
     return {}
 
 
 async def _resolve_pins(ctx: Context, metalake: str, *, told: Sequence[_PinOption]) -> PinnedSnapshots:
-    """Find the tables by their names of now. Those that are not there, or that the caller may not load, are not pinned."""
+    """Find the tables by their present names.
+
+    Missing tables, and those that the caller may not load, are not pinned.
+    """
     found: PinnedSnapshots = {}
     if not ctx.services.defaults.keep_pinned:
         return found
@@ -153,7 +160,11 @@ class _NodePin:
 
 
 class PlanPins:
-    """Pins of plans that one answer tells whole: one row for each table and snapshot, renewed when half its life is over, whatever the number of plans."""
+    """Pins of plans that were complete in their first answer.
+
+    There is one row for each table and snapshots, whatever the number of plans. It is renewed after half of its
+    lifetime.
+    """
 
     def __init__(self) -> None:
         self._node = token_hex(8)
@@ -161,7 +172,7 @@ class PlanPins:
         self._by_plan: dict[str, tuple[int, tuple[int, ...]]] = {}
 
     async def hold(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope, plan_id: str) -> None:
-        """Pin what a scan reads. Raises Unavailable when a snapshot has been removed meanwhile."""
+        """Pin the snapshots that a scan reads. Raises ServiceUnavailable if one has been removed meanwhile."""
         snapshots, keep_ms = snapshots_of_scan(aim), ctx.services.defaults.scan_keep_ms
         if not snapshots or not ctx.services.defaults.keep_pinned:
             return
@@ -178,7 +189,7 @@ class PlanPins:
             self._by_plan[plan_id] = key
 
     async def release(self, ctx: Context, *, table_id: int, plan_id: str) -> None:
-        """End a plan: its pin goes when no other plan of this node needs it."""
+        """End a plan. Its pin is deleted if no other plan of this node needs it."""
         key = self._by_plan.get(plan_id)
         held = None if key is None else self._held.get(key)
         if key is None or held is None or key[0] != table_id:
@@ -191,7 +202,7 @@ class PlanPins:
             await ctx.services.store.submit(_PERMIT, lambda tx: tx.snapshot_pins.plan_drop(held.name))
 
     def _forget(self, now_ms: int) -> None:
-        """Forget pins that have expired."""
+        """Forget expired pins, and all while there are too many."""
         for key in [
             key for key, held in self._held.items() if held.expires_ms <= now_ms or len(self._held) > _KNOWN_MAX
         ]:
@@ -207,7 +218,7 @@ def snapshots_of_scan(aim: ScanScope) -> tuple[int, ...]:
 
 
 async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple[int, ...]) -> None:
-    """Write a pin. A store that cannot be written to keeps nobody from reading."""
+    """Write a pin. If the store cannot be written to, the scan goes on without one."""
     keep_ms = ctx.services.defaults.scan_keep_ms
 
     def mutation(tx: Tx) -> bool:
@@ -226,7 +237,7 @@ async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple
 
 
 def has_snapshots(tx: Tx, scanned: ScanTarget, *, snapshots: Sequence[int]) -> bool:
-    """Say whether a table has its snapshots still, and hold off commits to it until the transaction ends."""
+    """Return whether a table still has its snapshots. Blocks commits to it until the transaction ends."""
     document = scanned.document
     if tx.snapshot_pins.version(document.node_id) == document.version:
         return True

@@ -1,7 +1,7 @@
-"""Checks of a table's files: whether what its metadata names is there, and as long as it says.
+"""Table checks: whether the files that a table's metadata names exist and have the stated sizes.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. A check is done in slices, each of which is bounded in files and time and says where the
-next one begins; nothing is kept between them. Decision record 0136.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are
+limited in files and time. Each returns where the next one begins; nothing is stored in between. Decision record 0136.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestScope, RequestView
 
 FILES_MAX: Final = 1_000
-"""Of one slice."""
+"""The maximum number of files of one slice."""
 SLICE_S: Final = 10.0
-"""After which a slice ends with the files that it is at."""
+"""The time after which a slice ends, once its current files are done, in seconds."""
 _FILES_AT_A_TIME: Final = 200
 MISSING, SIZE, UNREADABLE, OUTSIDE = "missing", "size", "unreadable", "outside"
 _ADVICE: Final = {
@@ -51,10 +51,10 @@ _WRONG: Final = {
 
 
 class FileFinding(NamedTuple):
-    """A file that is not as the table says."""
+    """A file that differs from what the table states."""
 
     kind: str
-    """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), `statistics`."""
+    """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), or `statistics`."""
     problem: str
     file: str
     snapshot_id: int | None
@@ -68,7 +68,9 @@ class FileFinding(NamedTuple):
 
 
 class CheckSlice(NamedTuple):
-    """A slice of a check: how many files were looked at, what is wrong, and where the next slice begins; None at the end."""
+    """The result of a slice: the number of checked files, the problems, and where the next slice begins; None at the
+    end.
+    """
 
     files: int
     findings: tuple[FileFinding, ...]
@@ -76,7 +78,7 @@ class CheckSlice(NamedTuple):
 
 
 class _SlicePosition(msgspec.Struct, frozen=True, array_like=True):
-    """Where a slice begins: a snapshot, by its time and id, a manifest in its list, a file in that."""
+    """Where a slice begins: a snapshot by time and id, a manifest in its list, and a file in that manifest."""
 
     timestamp_ms: int = -1
     snapshot_id: int = -1
@@ -90,10 +92,16 @@ _START: Final = _SlicePosition()
 async def table_check(
     ctx: Context, scope: RequestScope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
 ) -> CheckSlice:
-    """Check some files of a table's current snapshot, or of `every` one that it has.
+    """Check some files of a table's current snapshot, or of `every` snapshot.
 
-    `after` is where a slice before said that the next one begins. Raises NotFound, Forbidden, Unsupported (a catalog that shows another one),
-    BadRequest (a table of another format; a snapshot that was removed meanwhile), Unavailable (the storage does not answer).
+    `after` is the position that the slice before returned.
+
+    Raises:
+        NotFound: The table is missing.
+        PermissionDenied: The caller may not check it.
+        UnsupportedOperation: The catalog shows another catalog.
+        BadRequest: The table has another format, or a snapshot was removed meanwhile.
+        ServiceUnavailable: The storage does not answer.
     """
 
     def look(request_view: RequestView) -> tuple[MetadataDocument, CatalogStorage, str]:
@@ -144,7 +152,7 @@ def _remaining_snapshots(
 
 
 class _SliceCheck:
-    """One slice under way."""
+    """One running slice."""
 
     def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
         self.files = files
@@ -153,15 +161,15 @@ class _SliceCheck:
         self.count = 0
         self.findings: list[FileFinding] = []
         self.has_moved = False
-        """Whether a manifest is done: a slice that is slow does one, so that the next one begins elsewhere."""
+        """Whether a manifest is done. Even a slow slice finishes one, so that the next slice begins elsewhere."""
         self._until = asyncio.get_running_loop().time() + SLICE_S
 
     def is_over(self) -> bool:
-        """Say whether the slice has looked at its files, or for its time."""
+        """Return whether the slice has used up its files or its time."""
         return self.has_moved and (self.files_left <= 0 or asyncio.get_running_loop().time() > self._until)
 
     async def begin(self, document: MetadataDocument, statistics: Sequence[ListedFile]) -> None:
-        """Check what no snapshot lists."""
+        """Check the files outside of snapshots: the metadata file and statistics."""
         await self._look([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
         await self._look(statistics, kind="statistics", snapshot=None)
 
@@ -181,7 +189,7 @@ class _SliceCheck:
     async def _snapshot(
         self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int
     ) -> tuple[int, int] | None:
-        """Check a snapshot from a place in it on; returns where the slice ended, None when the snapshot is done."""
+        """Check a snapshot from a position on. Returns where the slice ended; None if the snapshot is done."""
         if self.is_over():
             return manifest, file
         listed = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
@@ -200,7 +208,7 @@ class _SliceCheck:
         return None
 
     async def _manifests(self, snapshot: SnapshotFiles, *, is_first: bool) -> tuple[ListedManifest, ...]:
-        """Read a snapshot's manifest list; only the first reading of it tells what is wrong."""
+        """Read a snapshot's manifest list. Only the first reading of it reports problems."""
         location = snapshot.manifest_list
         if location is None:
             return tuple([ListedManifest(each, None, None) for each in snapshot.manifests])
@@ -215,7 +223,10 @@ class _SliceCheck:
             return ()
 
     async def _manifest(self, manifest: ListedManifest, snapshot: SnapshotFiles, *, skip: int) -> int | None:
-        """Check a manifest and its files from one on; returns at which the slice ended, None when it is done."""
+        """Check a manifest and its files, from one on.
+
+        Returns the file at which the slice ended; None if the manifest is done.
+        """
         told = ListedFile(manifest.path, manifest.size)
         if not skip:
             self._counted(1)
@@ -237,7 +248,7 @@ class _SliceCheck:
         return skip + len(page.files) if page.has_more else None
 
     async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
-        """Look for files, several at a time."""
+        """Check that files exist and have their stated sizes, several at a time."""
 
         async def look(file: ListedFile) -> FileFinding | None:
             try:
@@ -263,7 +274,7 @@ class _SliceCheck:
     def _finding(
         error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
     ) -> FileFinding:  # fmt: skip
-        """Say what is wrong with a file. Raises what is the storage's trouble, and not the file's."""
+        """Return the problem of a file. Raises the error if it is the storage's and not the file's."""
         if isinstance(error, MissingFile):
             problem = MISSING
         elif isinstance(error, OutsideRoots):

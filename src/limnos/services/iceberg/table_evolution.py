@@ -1,7 +1,7 @@
-"""Changes of an Iceberg table that are made of what is there: read, build the commit, and again when another commit came first.
+"""Table evolution: changes an Iceberg table by a function of its document, and retries when another commit came first.
 
-May import the rooms below. Knows no wire format: what is asked is a function of the stored document. The commit is one as any client's, so
-there is one place for its checks.
+May import the rooms below. Must not know any wire format. The commit is the same as any client's, so its checks are in
+one place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestScope, RequestView
 
 TRIES_MAX: Final = 50
-"""How often a change is built anew: others would have had to commit each time between two looks."""
+"""How often a change is retried. Each retry means that another commit came between reading and committing."""
 
 
 class EvolvedTable(NamedTuple):
-    """A table as a change left it."""
+    """A table after a change."""
 
     node: Node
     document: MetadataDocument
@@ -39,7 +39,10 @@ async def table_evolve(
     path: Levels,
     build: Callable[[MetadataDocument], tuple[list[object], list[object]]],
 ) -> EvolvedTable:
-    """Commit the requirements and updates that `build` makes of the stored document. Raises NotFound, Forbidden, CommitConflict."""
+    """Commit the requirements and updates that `build` makes from the stored document.
+
+    Raises NotFound, PermissionDenied, CommitConflict, and what `table_commit` raises.
+    """
 
     def look(request_view: RequestView) -> EvolvedTable:
         node = table_find(request_view, path[:-1], path[-1], Action.TABLE_ALTER).entity

@@ -1,7 +1,7 @@
-"""Iceberg's way of making a table: build its first metadata, stage it, write its file, register one that exists.
+"""Iceberg tables: build a new table's metadata, stage it, write its file, and register an existing metadata file.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. What every table has, whatever its format
-(find, load, list, drop, move), is in `services.catalog.tables`; commits are in `services.iceberg.commits`.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Operations on tables of any format
+(find, load, list, drop, move) are in `services.catalog.tables`; commits are in `services.iceberg.commits`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class TableRequest(NamedTuple):
-    """What a client asks for when it makes a table; the parts are JSON as it sent them."""
+    """A client's request to create a table; the parts are JSON as the client sent them."""
 
     name: str
     location: str | None
@@ -62,13 +62,13 @@ class TableRequest(NamedTuple):
     write_order: object
     properties: object
     raw: bytes | None = None
-    """The body of a large request, which nobody but a chore decodes; the parts are None then."""
+    """The body of a large request, decoded only by offloaded work; the parts are then None."""
     delegates: bool = False
-    """The client wants credentials for the table's files."""
+    """Whether the client asked for credentials for the table's files."""
 
 
 class NewMetadata(NamedTuple):
-    """New metadata; when a chore built it, an outline of it and its bytes."""
+    """New metadata. If offloaded work built it, `metadata` is an outline and `body` its bytes."""
 
     metadata: Json
     body: bytes | None = None
@@ -76,18 +76,18 @@ class NewMetadata(NamedTuple):
 
 
 def new_metadata_of(parts: list[bytes]) -> NewMetadata:
-    """Take what a chore built: outline, bytes, packed."""
+    """Decode the result of offloaded work: outline, bytes, compressed bytes."""
     return NewMetadata(msgspec.json.decode(parts[0]), *parts[1:])
 
 
 class TableReplace(msgspec.Struct, frozen=True):
-    """Point an existing table at other metadata (register with overwrite)."""
+    """Point an existing table at another metadata file (register with overwrite)."""
 
     table: Node
     document: MetadataDocument
     expected: int
     removed: frozenset[int] = frozenset()
-    """The snapshots that the table has and the other metadata has not."""
+    """The snapshots of the table that the other metadata does not have."""
     data_paths: tuple[str, ...] = ()
 
 
@@ -96,13 +96,15 @@ def _now_ms() -> int:
 
 
 def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
-    """Return the metadata file that is looked for before its table is answered, None when the setting asks for none."""
+    """Return the metadata file whose existence is checked before its table is answered; None if the setting asks for no
+    check.
+    """
     mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
     return None if mode == "never" or (mode == "local" and not is_local(location)) else location
 
 
 async def table_verify(ctx: Context, document: MetadataDocument, catalog: CatalogRecord) -> None:
-    """Notice that a metadata file has vanished, as far as the setting asks for it. Raises MissingFile."""
+    """Check that a table's metadata file still exists, if the setting asks for it. Raises MissingFile."""
     location = file_to_verify(ctx, document)
     if location is None:
         return
@@ -119,16 +121,17 @@ async def table_verify(ctx: Context, document: MetadataDocument, catalog: Catalo
 async def table_stage(
     ctx: Context, scope: RequestScope, *, namespace: Levels, request: TableRequest
 ) -> tuple[bytes, VendedCredentials | None]:
-    """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
+    """Build the metadata of a table that a later commit will create; nothing is stored.
 
-    Returns it with the credentials to write the table's files, if the request wants some. Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
-    directories. If the commit never comes, they stay empty.
+    Returns the metadata and, if requested, credentials to write the table's files. Creates the directories of a local
+    location, since clients write files before that commit and not all of them create directories. Without the commit
+    they stay empty. Raises what that commit would raise.
     """
 
     def look(request_view: RequestView) -> NewTable:
         draft = new_table_of(request_view, namespace, request.name, Action.TABLE_CREATE)
         path = (*namespace, request.name)
-        other, _ = request_view.find(path, Kind.TABLE)  # no mutation will look
+        other, _ = request_view.find(path, Kind.TABLE)  # no mutation will check the name again
         if other is not None:
             raise name_taken_error(path, wanted=Kind.TABLE, holder=other.kind.word)
         return draft
@@ -153,9 +156,11 @@ async def _credentials(
 async def table_create(
     ctx: Context, scope: RequestScope, *, namespace: Levels, request: TableRequest, draft: NewTable | None = None
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden.
+    """Create a table with its first metadata file.
 
-    `draft` is the decision on it, if the caller has made it already.
+    Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
+
+    `draft` is the decision on it, if the caller has it already.
     """
     if draft is None:
         draft = await new_table_read(ctx, scope, namespace, request.name)
@@ -166,17 +171,18 @@ async def table_create(
 
 
 async def new_table_read(ctx: Context, scope: RequestScope, namespace: Levels, name: str) -> NewTable:
-    """Decide on making a table, before its metadata is built."""
+    """Decide on creating a table, before its metadata is built. Raises as `new_table_of`."""
     return await ctx.read(scope, lambda request_view: new_table_of(request_view, namespace, name, Action.TABLE_CREATE))
 
 
 async def new_table_located(
     ctx: Context, scope: RequestScope, *, path_of: Callable[[RequestView], Levels]
 ) -> tuple[Levels, NewTable | None]:
-    """Decide on making a table whose path depends on how the catalog spells names, before anything else of the request is read.
+    """Decide on creating a table whose path depends on how the catalog spells names, before the rest of the request is
+    read.
 
-    Returns the path, and the decision; None for a catalog that shows an outside system, which decides by itself.
-    Raises NotFound, AlreadyExists, Forbidden, BadRequest.
+    Returns the path and the decision; None for a catalog of an external system, which decides by itself. Raises
+    NotFound, AlreadyExists, PermissionDenied, BadRequest.
     """
 
     def look(request_view: RequestView) -> tuple[Levels, NewTable | None]:
@@ -189,7 +195,10 @@ async def new_table_located(
 
 
 async def build_metadata(ctx: Context, request: TableRequest, draft: NewTable) -> NewMetadata:
-    """Build a new table's metadata; without a location of its own it gets one that no other table has."""
+    """Build a new table's metadata.
+
+    Without a location in the request the table gets a unique one. Raises BadRequest.
+    """
     now_ms = ctx.services.store.time.now_ms()
     table_uuid = new_uuid(now_ms)
     location = draft.own_location(table_uuid) if request.location is None else request.location
@@ -215,9 +224,9 @@ async def table_make(
     draft: NewTable,
     delegates: bool = False,
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Write a new table's metadata file and make the table; on a refusal the file is deleted again.
+    """Write a new table's metadata file and create the table; on a refusal the file is deleted again.
 
-    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had.
+    With `delegates` the client gets credentials with the answer: if none can be had, no table is created.
     """
     whole = await add_metadata_scheme(ctx.services.chores, whole)
     catalog = draft.place.catalog
@@ -242,7 +251,7 @@ async def _insert_table(
     ctx: Context, scope: RequestScope, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels, *,
     first: Permit[TableCreate] | None = None,
 ) -> MetadataDocument:  # fmt: skip
-    """Insert the table; that its name is taken is told with the whole path."""
+    """Insert the table. A taken name is reported with the whole path."""
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
     except AlreadyExists as error:
@@ -250,7 +259,7 @@ async def _insert_table(
 
 
 def add_location_scheme(metadata: Json) -> Json:
-    """Give a local location a scheme, as every reader takes it; the same object when it has one, in whichever spelling."""
+    """Return the metadata with a `file:` scheme on a bare local path; the same object if the location has a scheme."""
     location = metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
         return metadata
@@ -258,7 +267,7 @@ def add_location_scheme(metadata: Json) -> Json:
 
 
 async def add_metadata_scheme(chores: WorkOffloader, whole: NewMetadata) -> NewMetadata:
-    """Do the same for metadata that a chore may have built."""
+    """Do what `add_location_scheme` does, for metadata that offloaded work may have built."""
     location = whole.metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
         return whole
@@ -276,10 +285,10 @@ def document_of(
     place: CatalogStorage,
     before: Json | None = None,
 ) -> tuple[MetadataDocument, bytes]:
-    """Build the document of new metadata, and what goes into its file, under a fresh name.
+    """Build the document of new metadata, and the content of its file, under a new name.
 
-    `before` is the metadata that the commit was built on. A location is checked when the commit brings it, not again at
-    every commit. Raises OutsideRoots, BadRequest.
+    `before` is the metadata that the commit was built on. A location is checked only by the commit that sets it. Raises
+    OutsideRoots, BadRequest.
     """
     metadata = whole.metadata
     version = iceberg_metadata.version_of(None if previous is None else previous.metadata_location) + 1
@@ -297,9 +306,9 @@ def document_of(
 
 
 def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage) -> tuple[str, ...]:
-    """Return the locations outside its own to which a table sends writers, as far as `before` did not. Raises OutsideRoots, BadRequest.
+    """Return the locations outside its own to which a table sends writers, except those that `before` already had.
 
-    Those that were taken before stay, as `write.metadata.path` does.
+    Earlier ones stay accepted, as `write.metadata.path` does. Raises BadRequest.
     """
     stated = iceberg_metadata.outside_paths(metadata)
     if not stated:
@@ -319,14 +328,15 @@ def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage
 
 
 def _uuid_of(metadata: Json) -> str:
-    """Return the uuid of a table, or of a view."""
+    """Return the uuid of a table or view."""
     return cast("str", metadata["view-uuid" if "view-uuid" in metadata else "table-uuid"])
 
 
 def _directory(metadata: Json, before: Json | None) -> str:
-    """Return where metadata files go: always below the table's location, as only what lies there is the table's own.
+    """Return the directory of metadata files. It is always below the table's location, where files belong to the table.
 
-    A directory elsewhere is refused to the commit that brings it; one that was taken earlier is not written to.
+    A commit that sets another directory is refused. One that was accepted in the past is no longer used. Raises
+    BadRequest.
     """
     location = cast("str", metadata["location"])
     default = f"{iceberg_metadata.strip_slash(location)}/metadata"
@@ -351,14 +361,17 @@ def _directory(metadata: Json, before: Json | None) -> str:
 async def table_register(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Make a table of a metadata file that exists already; with `overwrite` point an existing table at it."""
+    """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
+
+    Raises NotFound, AlreadyExists, CommitConflict, BadRequest, OutsideRoots, MissingFile, PermissionDenied.
+    """
 
     def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
         taken, chain = request_view.find((*namespace, name), Kind.TABLE)
         if taken is not None and taken.kind is Kind.TABLE and overwrite:
             request_view.require_in_use()
             if not request_view.decide(Action.TABLE_DROP, chain).allowed:
-                request_view.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
+                request_view.require(Action.TABLE_REGISTER, chain[1:])  # the same words as for a free name
             request_view.require(Action.TABLE_DROP, chain)
             guard, _ = dataset_guard_of(request_view, taken, chain=chain, path=(*namespace, name))
             return catalog_storage_of(request_view), request_view.document(taken.id), guard
@@ -395,7 +408,7 @@ async def table_register(
 async def table_read_registered(
     ctx: Context, place: CatalogStorage, *, metadata_location: str
 ) -> tuple[MetadataDocument, Json]:
-    """Read a metadata file that exists already, as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
+    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await add_metadata_scheme(ctx.services.chores, await _registrable_table(ctx, data))
@@ -410,12 +423,12 @@ async def table_read_registered(
 
 
 def latest_time(ctx: Context) -> int:
-    """Return the latest time, in milliseconds since 1970, that metadata may have which somebody else wrote."""
+    """Return the latest timestamp allowed in metadata from others, in milliseconds since 1970."""
     return ctx.services.store.time.now_ms() + ctx.services.defaults.clock_ahead_ms
 
 
 async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
-    """Check a metadata file, and give it a uuid if it has none."""
+    """Check a metadata file, and add a uuid if it has none."""
     uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
         return new_metadata_of(

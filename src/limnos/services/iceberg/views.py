@@ -1,8 +1,9 @@
-"""Iceberg's way of making a view: build its first metadata and write its file, replace it, register one that exists.
+"""Iceberg views: build a new view's metadata and write its file, replace a view, and register an existing metadata
+file.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. What every view has, whatever its format, is in
-`services.catalog.views`. Files and documents are treated as those of tables: a fresh file first, then compare-and-swap, and the file
-is deleted when it is certain that nothing points to it.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
+in `services.catalog.views`. Files and documents are handled as for tables: write a new file, then compare and swap. The
+file is deleted if certainly nothing points to it.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 PATIENCE_S = 300.0
-"""How long a replace that nobody set a deadline for is built again."""
+"""How long a replace without a deadline is retried, in seconds."""
 
 
 class ViewRequest(NamedTuple):
-    """What a client asks for when it makes a view; the parts are JSON as it sent them."""
+    """A client's request to create a view; the parts are JSON as the client sent them."""
 
     name: str
     location: str | None
@@ -55,24 +56,26 @@ class ViewRequest(NamedTuple):
     version: Json
     properties: object
     raw: bytes | None = None
-    """The body of a large request, which nobody but a chore decodes; the parts are empty then."""
+    """The body of a large request, decoded only by offloaded work; the parts are then empty."""
 
 
 class ViewReplace(msgspec.Struct, frozen=True):
-    """Replace a view's document if it is still the one that was built on, and say who wrote its text."""
+    """Replace a view's document if it is still the one that the replace was built on, and record the writer of its
+    text.
+    """
 
     view: Node
     document: MetadataDocument | None
-    """None when only the writer is another one."""
+    """None if only the writer changes."""
     expected: int
     relocates: bool
     record: ViewRecord | None
     used: tuple[int, ...] | None = None
-    """The ids of what the view needs from now on; None when nobody says."""
+    """The ids of the objects that the view needs from now on; None if unknown."""
 
 
 class ViewReplaceBase(NamedTuple):
-    """What a replace is built on."""
+    """The state that a replace is built on."""
 
     permit: Permit[None]
     view: Node
@@ -83,7 +86,10 @@ class ViewReplaceBase(NamedTuple):
 
 
 class ViewReplaceRequest(NamedTuple):
-    """What a replace asks for; `raw` is the body of a large one, whose parts are left empty. `needs` finds what the view is going to need."""
+    """A request to replace a view.
+
+    `raw` is the body of a large one, whose parts are empty. `needs` finds the objects it will need.
+    """
 
     namespace: Levels
     name: str
@@ -93,16 +99,19 @@ class ViewReplaceRequest(NamedTuple):
     needs: Callable[[RequestView], tuple[int, ...]] | None = None
 
     def used(self, request_view: RequestView) -> tuple[int, ...] | None:
-        """The ids of what the view is going to need, where that is said."""
+        """Return the ids of the objects that the view will need; None if unknown."""
         return None if self.needs is None else self.needs(request_view)
 
 
 class _LostReplaceRace(Exception):
-    """Another replace came first: build again on what it left."""
+    """Another replace came first: build again on its result."""
 
 
 async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, request: ViewRequest) -> ViewState:
-    """Make a view with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
+    """Create a view with its first metadata file.
+
+    Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
+    """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, request.name))
     whole = await add_metadata_scheme(ctx.services.chores, await view_build(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
@@ -112,7 +121,7 @@ async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, r
 
 
 async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> NewMetadata:
-    """Build a new view's metadata; without a location of its own it gets one that nobody else has."""
+    """Build a new view's metadata. Without a location in the request the view gets a unique one. Raises BadRequest."""
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     uuid = new_uuid(now_ms)
     location = draft.own_location(uuid) if request.location is None else request.location
@@ -145,14 +154,17 @@ async def _insert(ctx: Context, scope: RequestScope, path: Levels, document: Met
 async def view_register(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str
 ) -> ViewState:
-    """Make a view of a metadata file that exists already."""
+    """Create a view from an existing metadata file.
+
+    Raises NotFound, AlreadyExists, OutsideRoots, BadRequest, MissingFile, PermissionDenied.
+    """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, name))
     document = await view_read_registered(ctx, draft.place, metadata_location=metadata_location)
     return await _insert(ctx, scope, (*namespace, name), document)
 
 
 async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_location: str) -> MetadataDocument:
-    """Read a metadata file that exists already, as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
+    """Read an existing metadata file as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await add_metadata_scheme(ctx.services.chores, await _registrable_view(ctx, data))
@@ -175,9 +187,11 @@ async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:
 
 
 async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest) -> ViewState:
-    """Apply updates to a view. Raises CommitConflict (a requirement failed), BadRequest, NotFound, Forbidden.
+    """Apply updates to a view.
 
-    Who comes second builds again on what the first left, as the requirements ask for no more than the same view.
+    Raises CommitConflict (a requirement failed, or too many replaces), BadRequest, NotFound, PermissionDenied.
+
+    A replace that loses a race is built again on the winner's result, since requirements only ask for the same view.
     """
 
     def look(request_view: RequestView) -> ViewReplaceBase:
@@ -224,7 +238,7 @@ async def _replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest,
 
 
 def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
-    """Return the record of a view whose text somebody writes anew; None when that is who wrote it."""
+    """Return the view's record with a new writer of its text; None if the writer stays the same."""
     record = cast("ViewRecord", view.record)
     adopted = replace(record, writer_id=writer_id)
     return adopted if adopted != record else None
@@ -233,7 +247,10 @@ def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
 async def view_rebuild(
     ctx: Context, asked: ViewReplaceRequest, document: MetadataDocument
 ) -> tuple[tuple[Json, NewMetadata] | None, bool]:
-    """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
+    """Build the new metadata, None if nothing changes, and return whether the updates write text.
+
+    Large changes run as offloaded work, which can be cancelled.
+    """
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     if asked.raw is None and not is_heavy(document):
         base = iceberg_metadata.decode(document.body)
@@ -249,7 +266,7 @@ async def view_rebuild(
 async def _swap(
     ctx: Context, scope: RequestScope, asked: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
 ) -> ViewState:
-    """Swap the document; when only access moved, what was built is still right."""
+    """Swap the document. If only access changed, the new metadata is still right."""
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:
         node, _, decision = view_find(request_view, asked.namespace, asked.name, Action.VIEW_ALTER)
@@ -273,7 +290,7 @@ async def _swap(
 
 
 def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
-    """Swap the document; returns the view. Raises StalePermit when the view moved, or a race was lost."""
+    """Swap the document and return the view. Raises StalePermit if the view moved or the race is lost."""
     command = permit.command
     if command.document is None:
         held = tx.nodes.confirm(command.view)

@@ -35,7 +35,7 @@ async def access_explain(
     """Explain an action on a path below the metalake (catalog first), for the caller or another user.
 
     An object that does not exist is explained as one without grants of its own; a caller who may know that it is
-    missing is told so instead of being advised to grant something on it. Raises Forbidden, BadRequest.
+    missing is told so instead of being advised to grant something on it. Raises PermissionDenied, BadRequest.
     """
     wanted = kind or _kind_for(action, path, metalake)
     _require_fit(action, wanted, path, metalake)

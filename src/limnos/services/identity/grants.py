@@ -128,7 +128,7 @@ async def privilege_requests_resolve(
     """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
 
     That is decided before any object is looked up, so a refusal is the same whether they exist or not. Where a role is to be made, which
-    needs no right on the objects, those that the caller may not know of are absent, too. Raises Forbidden; for a missing object
+    needs no right on the objects, those that the caller may not know of are absent, too. Raises PermissionDenied; for a missing object
     NotFound where its role exists already, IllegalObject where the role is to be made.
     """
 

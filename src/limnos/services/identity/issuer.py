@@ -33,7 +33,7 @@ class Issuer(Protocol):
     """By which people sign in in a browser, if the settings name one."""
 
     async def identity(self, text: str) -> IssuerIdentity:
-        """Check a token. Raises Unauthenticated, Unavailable when the issuer's keys cannot be had."""
+        """Check a token. Raises AuthenticationFailed, ServiceUnavailable when the issuer's keys cannot be had."""
         ...
 
 

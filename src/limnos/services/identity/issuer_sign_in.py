@@ -50,7 +50,7 @@ async def sign_in(
 ) -> Credential:
     """Check the JWT of an Authorization header and have the metalakes learn of its user; one at a time for one token.
 
-    Raises Unauthenticated, Unavailable.
+    Raises AuthenticationFailed, ServiceUnavailable.
     """
     authenticator = services.authenticator
     async with SIGN_INS.of(services).turn(hash(header)):

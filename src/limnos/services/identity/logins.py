@@ -72,7 +72,7 @@ class PasswordSession(NamedTuple):
 async def password_set(ctx: Context, *, user: str, password: str | None, old: str | None, address: str) -> bool:
     """Set a user's password, or take it away; says whether there was one. One's own by the old one, anybody's as a service admin.
 
-    Whatever a login gave before ends. Raises BadRequest, Forbidden, Unauthenticated, Throttled, NotFound.
+    Whatever a login gave before ends. Raises BadRequest, PermissionDenied, AuthenticationFailed, TooManyAttempts, NotFound.
     """
     check_principal_name(user, Kind.USER)
     await refuse_former(ctx)
@@ -132,7 +132,7 @@ def _own_decision(request_view: RequestView, user: str) -> Decision:
 
 
 async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
-    """Compare a password, for as long whether there is one or not. Raises Unauthenticated, Throttled, Unavailable."""
+    """Compare a password, for as long whether there is one or not. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable."""
     services = ctx.services
     with TRIES.of(services).one(user=user, address=address) as right:
         against = DUMMY_HASH if known is None else known.hash
@@ -143,7 +143,7 @@ async def _verify(ctx: Context, user: str, *, password: str, known: Password | N
 
 
 async def login(ctx: Context, *, user: str, password: str, address: str) -> PasswordSession:
-    """Open a session for whoever knows a user's password. Raises Unauthenticated, Throttled, Unavailable."""
+    """Open a session for whoever knows a user's password. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable."""
     if not is_name(user):
         raise AuthenticationFailed(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
@@ -156,7 +156,7 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
 
 
 def _require_trusted(ctx: Context, known: Password) -> None:
-    """Refuse a password that was set on a word which this server does not believe. Raises Unauthenticated."""
+    """Refuse a password that was set on a word which this server does not believe. Raises AuthenticationFailed."""
     if known.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
             "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
@@ -165,7 +165,7 @@ def _require_trusted(ctx: Context, known: Password) -> None:
 
 
 async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
-    """Go on with a session by its refreshing token, which stays as it is. Raises Unauthenticated."""
+    """Go on with a session by its refreshing token, which stays as it is. Raises AuthenticationFailed."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         raise AuthenticationFailed(_OVER)

@@ -33,7 +33,7 @@ class OwnerSet(msgspec.Struct, frozen=True):
 
 
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
-    """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
+    """Return an object's owner, to whoever may load the object. Raises NotFound, PermissionDenied."""
 
     def read(request_view: RequestView) -> Principal | None:
         if kind is not Kind.METALAKE:  # whose owner is asked for, to enable it again
@@ -50,7 +50,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
 
 @with_placeholders
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
-    """Give an object another owner. Raises NotFound, Forbidden."""
+    """Give an object another owner. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[OwnerSet]:
         request_view.require_in_metalake_use()

@@ -152,7 +152,7 @@ def _sort_key(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, to whoever may grant on it or load it.
 
-    Raises NotFound, Forbidden. Roles that the caller may not load are left out.
+    Raises NotFound, PermissionDenied. Roles that the caller may not load are left out.
     """
 
     def find(request_view: RequestView) -> int | None:
@@ -168,7 +168,7 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
 
 
 def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
-    """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's scene)."""
+    """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's request view)."""
     zone = request_view.metalake.id
     names = require_fact(request_view.view, roles_on_key(object_id, zone), zone=zone)
     if len(names) > ONE_BY_ONE_MAX:
@@ -192,7 +192,7 @@ async def role_create(
 ) -> RoleWithRules:
     """Make a role with its rules; its maker owns it.
 
-    Raises Forbidden before any object is looked up, AlreadyExists, IllegalObject for an object that does not exist,
+    Raises PermissionDenied before any object is looked up, AlreadyExists, IllegalObject for an object that does not exist,
     IllegalPrivilege for a wrong binding.
     """
     check_principal_name(name, Kind.ROLE)

@@ -74,7 +74,7 @@ class IssuedToken(NamedTuple):
 
 
 async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
-    """Return a service account's secrets, without their texts. Raises Forbidden."""
+    """Return a service account's secrets, without their texts. Raises PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
     return await ctx.look_up(partial(secrets_read, user))
@@ -83,7 +83,7 @@ async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
 async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) -> tuple[Token, str]:
     """Make a secret for a user, who is a service account from then on; returns it and its text, which is not kept.
 
-    Raises BadRequest, Forbidden, AlreadyExists (the user has a password), InUse (two secrets count already).
+    Raises BadRequest, PermissionDenied, AlreadyExists (the user has a password), InUse (two secrets count already).
     """
     check_principal_name(user, Kind.USER)
     if ":" in user:
@@ -129,7 +129,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
 
 
 async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
-    """End a secret with what it opened, for the next request on every node; says whether it counted. Raises Forbidden, NotFound."""
+    """End a secret with what it opened, for the next request on every node; says whether it counted. Raises PermissionDenied, NotFound."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
     found = await ctx.look_up(partial(token_read, secret_id))
@@ -157,7 +157,7 @@ def _manage(request_view: RequestView) -> Decision:
 async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
     """Answer what a client's secret opens: a new token for a service account's; an API token itself. An empty `client` is anybody.
 
-    Raises Unauthenticated.
+    Raises AuthenticationFailed.
     """
     found = await _find_token(ctx, text)
     if found is None or found.purpose is not TokenPurpose.CLIENT:
@@ -176,7 +176,7 @@ def _check_client(client: str, user: str) -> None:
 
 
 async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
-    """Answer a token in exchange for one that is good: the next one of a service account's; any other token itself. Raises Unauthenticated."""
+    """Answer a token in exchange for one that is good: the next one of a service account's; any other token itself. Raises AuthenticationFailed."""
     access = await _same_token(ctx, text)
     found = await _find_token(ctx, text)
     if found is None or found.purpose is not TokenPurpose.ACCESS:

@@ -89,8 +89,8 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
 async def refuse_former(ctx: Context) -> None:
     """Refuse a token that is void in some metalake, since its user was removed there and the name given anew.
 
-    Tokens are the server's, whose scene knows no metalake's users; whoever had the name before must neither see nor
-    make nor revoke tokens of the one who has it now. Raises Unauthenticated.
+    Tokens are the server's, whose request view knows no metalake's users; whoever had the name before must neither see nor
+    make nor revoke tokens of the one who has it now. Raises AuthenticationFailed.
     """
     if ctx.credential.user is not None:
         return
@@ -127,7 +127,7 @@ async def token_create(
 ) -> tuple[Token, str]:
     """Make a token for the caller, or for another user; returns it and its text, which is not kept.
 
-    `by_server`: the server makes it for its administrator, whose word it has by its settings. Raises BadRequest, Forbidden (also
+    `by_server`: the server makes it for its administrator, whose word it has by its settings. Raises BadRequest, PermissionDenied (also
     where the user is disabled), NotFound (no metalake has the user).
     """
     check_life(expires_in_s)
@@ -148,7 +148,7 @@ async def token_create(
 
 
 async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
-    """Return whom a token speaks for, and for how many seconds yet; None for one that does not end. Raises Unauthenticated."""
+    """Return whom a token speaks for, and for how many seconds yet; None for one that does not end. Raises AuthenticationFailed."""
     header = f"Bearer {text}".encode()
     credential = ctx.services.authenticator.credential(header)
     if credential is None:

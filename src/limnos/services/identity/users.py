@@ -79,7 +79,7 @@ def principal_require(request_view: RequestView, kind: Kind, name: str) -> Princ
 
 
 def principal_look_up(request_view: RequestView, kind: Kind, name: str, action: Action) -> AuthorizedObject[Principal]:
-    """Find a user or group for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find a user or group for who may do the action to it. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(principal_of(request_view.view, request_view.metalake.id, kind, name), kind, name, action)
 
@@ -132,7 +132,7 @@ def check_principal_name(name: str, kind: Kind) -> str:
 
 
 def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
-    """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises Unauthenticated."""
+    """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises AuthenticationFailed."""
     if _is_disabled(rules, standing, user=user):
         raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
 
@@ -140,7 +140,7 @@ def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> 
 def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled.
 
-    Service admins, and servers without access control, need no user. Raises NotFound, Forbidden, BadRequest (a name that no new user
+    Service admins, and servers without access control, need no user. Raises NotFound, PermissionDenied, BadRequest (a name that no new user
     may have).
     """
     if _is_disabled(rules, standing, user=user):
@@ -160,7 +160,7 @@ def _is_disabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> b
 
 
 async def users_require(ctx: Context, *, metalake: str) -> None:
-    """Refuse whoever may not manage the metalake's users. Raises NotInUse, NotFound, Forbidden."""
+    """Refuse whoever may not manage the metalake's users. Raises NotInUse, NotFound, PermissionDenied."""
 
     def require(request_view: RequestView) -> None:
         request_view.require_in_use()

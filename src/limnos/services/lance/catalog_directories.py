@@ -43,9 +43,9 @@ class DirectoryPage(NamedTuple):
 
 
 def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDirectory | None:
-    """Return the directory that the scene's catalog shows, for who may do the action to all that is in the catalog; None for other catalogs.
+    """Return the directory that the request's catalog shows, for who may do the action to all that is in the catalog; None for other catalogs.
 
-    Raises Forbidden, NotInUse.
+    Raises PermissionDenied, NotInUse.
     """
     location = None if request_view.settled.catalog is None else request_view.catalog_record.properties.get(DIRECTORY)
     if not location:
@@ -123,7 +123,7 @@ async def find_readable_table(
 ) -> LanceTable:
     """Find a table to read, for who may do the action to it: a node of the tree, or what lies in a directory that the catalog shows.
 
-    Raises NotFound, InvalidTable for a folder that is no table, Forbidden.
+    Raises NotFound, InvalidTable for a folder that is no table, PermissionDenied.
     """
     found = await ctx.read(
         scope,

@@ -76,7 +76,7 @@ class VersionDraft(NamedTuple):
 async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
     """Commit a version that a client has staged: the one after the newest. The same once more succeeds.
 
-    Raises CommitConflict for any other number, BadRequest for what is no staged manifest of the table, NotFound, Forbidden.
+    Raises CommitConflict for any other number, BadRequest for what is no staged manifest of the table, NotFound, PermissionDenied.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
@@ -214,7 +214,7 @@ async def _create_in_storage(ctx: Context, scope: RequestScope, *, levels: Level
 
 
 async def announce_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
-    """Leave a change that says that a table's files changed, for who may change them. Raises NotFound, Forbidden."""
+    """Leave a change that says that a table's files changed, for who may change them. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[Node]:
         node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
@@ -241,7 +241,7 @@ class FinalCheck:
         self._permit: Permit[Node] | None = None
 
     async def __call__(self) -> None:
-        """Decide. Raises NotFound, Forbidden, CommitConflict (another table has the name by now)."""
+        """Decide. Raises NotFound, PermissionDenied, CommitConflict (another table has the name by now)."""
         permit, location = await self._ctx.read(self._scope, self._decide)
         if (permit.command.id, location) != (self._table.node.id, self._table.location):
             raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")

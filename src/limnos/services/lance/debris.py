@@ -90,7 +90,7 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
-    """Take away one table's debris; returns the names of its files. Raises StorageFailed, Unavailable."""
+    """Take away one table's debris; returns the names of its files. Raises StorageFailed, ServiceUnavailable."""
     store = store_for(table.location, table.place.catalog.properties)
     files = [
         AgedFile(f"{name}/{each.name}", each.modified_ms)

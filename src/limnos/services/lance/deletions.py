@@ -71,7 +71,7 @@ class VersionDeletion(NamedTuple):
 async def versions_prune(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, spans: Sequence[VersionSpan]
 ) -> int:  # fmt: skip
-    """Delete versions; returns how many that were. Raises InUse for one that has to stay, BadRequest, NotFound, Forbidden."""
+    """Delete versions; returns how many that were. Raises InUse for one that has to stay, BadRequest, NotFound, PermissionDenied."""
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     version_deletion = await version_deletion_of(ctx, table, branch=branch, spans=spans)
     if not table.record.managed:

@@ -147,7 +147,7 @@ class FolderTables:
 
     @asynccontextmanager
     async def within(self, work: FolderRequest) -> AsyncIterator[None]:
-        """Hold a request to its time. Raises Unavailable, StateUnknown."""
+        """Hold a request to its time. Raises ServiceUnavailable, StateUnknown."""
         try:
             async with asyncio.timeout(self.limits.seconds):
                 yield

@@ -71,7 +71,7 @@ async def lance_namespace_create(
 ) -> dict[str, str]:
     """Make a namespace, or a catalog for no levels; `mode` is `create`, `existok` or `overwrite`. Returns its properties.
 
-    Raises NotFound for a missing parent, AlreadyExists, Forbidden.
+    Raises NotFound for a missing parent, AlreadyExists, PermissionDenied.
     """
     if mode == "overwrite" and levels:
         return await _overwrite(ctx, scope, levels=levels, properties=properties)
@@ -140,7 +140,7 @@ async def _overwrite(
 async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels, cascade: bool) -> dict[str, str]:
     """Drop a namespace, or a catalog for no levels; with `cascade` all that is in it. Returns its properties.
 
-    Raises NotFound, NotEmpty, Protected, Forbidden.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied.
     """
     if not levels:
         return await _drop_catalog(ctx, scope, cascade=cascade)
@@ -230,7 +230,7 @@ class CatalogEmpty(msgspec.Struct, frozen=True):
 
 
 def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
-    """Drop what lies deepest in a catalog; returns how much that was. Raises Protected before anything is gone that could not come back."""
+    """Drop what lies deepest in a catalog; returns how much that was. Raises ProtectedObject before anything is gone that could not come back."""
     catalog = permit.command.catalog
     tx.protection.refuse_within(catalog)
     tx.protection.refuse(catalog)

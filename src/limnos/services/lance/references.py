@@ -52,7 +52,7 @@ class ReferenceTarget(msgspec.Struct, frozen=True):
 
 
 async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) -> TableReferences:
-    """List a table's tags and branches. Raises NotFound, Forbidden, InvalidTable."""
+    """List a table's tags and branches. Raises NotFound, PermissionDenied, InvalidTable."""
     table = await find_readable_table(ctx, scope, levels=levels)
     return await references_of(ctx, table)
 
@@ -68,7 +68,7 @@ async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 async def tag_put(
     ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget, replaces: bool
 ) -> None:  # fmt: skip
-    """Make a tag, or with `replaces` have one mean another version. Raises NotFound (tag, version, branch), AlreadyExists, Forbidden."""
+    """Make a tag, or with `replaces` have one mean another version. Raises NotFound (tag, version, branch), AlreadyExists, PermissionDenied."""
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
     question = TagPut(
@@ -78,13 +78,13 @@ async def tag_put(
 
 
 async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
-    """Delete a tag. Raises NotFound, Forbidden."""
+    """Delete a tag. Raises NotFound, PermissionDenied."""
     table = await _to_change(ctx, scope, levels=levels)
     await _change_and_announce(ctx, scope, levels=levels, table=table, question=TagDrop("", {}, name=name))
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
-    """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, Forbidden."""
+    """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, PermissionDenied."""
     if not check_branch(name):
         raise BadRequest("The main branch is there always: give a new one a name of its own")
     table = await _to_change(ctx, scope, levels=levels)
@@ -125,7 +125,7 @@ def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
 
 
 async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
-    """Delete a branch with its files. Raises NotFound, InUse where something rests on it, BadRequest, Forbidden."""
+    """Delete a branch with its files. Raises NotFound, InUse where something rests on it, BadRequest, PermissionDenied."""
     if not check_branch(name):
         raise BadRequest("The main branch stays: drop the table instead")
     table = await _to_change(ctx, scope, levels=levels)
@@ -167,7 +167,7 @@ async def _change_and_announce(
 async def _change(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
 ) -> FinalCheck:  # fmt: skip
-    """Have a table's files changed; the process that does so asks for the last look just before. Raises NotFound, Forbidden."""
+    """Have a table's files changed; the process that does so asks for the last look just before. Raises NotFound, PermissionDenied."""
     look = FinalCheck(ctx, scope, table=table, levels=levels)
     await answer_question(ctx, worker_task_of(ctx, bind_question(table, question), settled=look), shape=type(None))
     return look

@@ -40,7 +40,7 @@ async def table_for_rows(
 ) -> tuple[LanceTable, VersionReference]:
     """Find a table that holds rows, for who may do the action to it, and the state of it that is meant.
 
-    Raises NotFound, also where nothing was written yet, Forbidden.
+    Raises NotFound, also where nothing was written yet, PermissionDenied.
     """
     table = await find_readable_table(ctx, scope, levels=levels, action=action)
     check_version(at)
@@ -51,7 +51,7 @@ async def table_for_rows(
 
 
 def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
-    """Return a table whose files this server changes, for who may do the action to it. Raises NotFound, Forbidden."""
+    """Return a table whose files this server changes, for who may do the action to it. Raises NotFound, PermissionDenied."""
     return lance_load(request_view, levels, action=action)
 
 
@@ -89,7 +89,7 @@ async def ask_files(
 ) -> T:  # fmt: skip
     """Have something told of a table's files, to who may do the action: TABLE_READ for its rows, else TABLE_LOAD.
 
-    Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, Forbidden.
+    Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, PermissionDenied.
     """
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
     return await answer_question(ctx, worker_task_of(ctx, bind_question(table, question, at=at)), shape=shape)
@@ -164,7 +164,7 @@ async def rows_write(
 ) -> LanceWriteResult:  # fmt: skip
     """Have a table changed by the rows in a body; one that holds none yet is made by a `Write`.
 
-    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
+    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> LanceTable:

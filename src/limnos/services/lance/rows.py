@@ -78,7 +78,7 @@ class TreeRows:
         return self._ctx.services.defaults.lance_body_bytes_max
 
     async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Have something told. Raises Forbidden, too, as all below."""
+        """Have something told. Raises PermissionDenied, too, as all below."""
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action

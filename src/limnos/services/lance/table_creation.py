@@ -89,7 +89,7 @@ async def table_create(
 ) -> CreatedTable:
     """Make a table of the rows in a body; nothing of it is there before all of them are.
 
-    Raises NotFound (namespace), AlreadyExists, OutsideRoots, Forbidden, and what writing rows does.
+    Raises NotFound (namespace), AlreadyExists, OutsideRoots, PermissionDenied, and what writing rows does.
     """
     draft, held = await ctx.read(scope, lambda request_view: _decide_create(request_view, wanted))
     if held is None:

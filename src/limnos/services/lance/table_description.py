@@ -56,7 +56,7 @@ async def table_describe(
 ) -> TableDescription:
     """Describe a table; `detailed` with what its files say, `looks` only whether there are any.
 
-    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, Forbidden.
+    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, PermissionDenied.
     """
     found = await ctx.read(
         scope,
@@ -106,7 +106,7 @@ async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReferen
 
 
 async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, version: int | None) -> None:
-    """Return if a table exists, and has the version when one is named. Raises NotFound, Forbidden."""
+    """Return if a table exists, and has the version when one is named. Raises NotFound, PermissionDenied."""
     found = await ctx.read(
         scope,
         lambda request_view: (

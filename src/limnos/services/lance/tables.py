@@ -129,7 +129,7 @@ class LanceTableDraft(NamedTuple):
 
 
 def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> AuthorizedObject[Node]:
-    """Find a Lance table for who may do the action to it. Raises NotFound (of the namespace, for who may know that), Forbidden."""
+    """Find a Lance table for who may do the action to it. Raises NotFound (of the namespace, for who may know that), PermissionDenied."""
     if not levels:
         raise NotFound(f"Table does not exist: {request_view.scope.catalog} names a catalog", kind="table")
     refuse_directory_request(request_view, action)
@@ -221,7 +221,7 @@ async def table_declare(
     ctx: Context, scope: RequestScope, *, levels: Levels, location: str | None, properties: dict[str, str],
     delegates: bool = False, dry: bool = False,
 ) -> LanceTable:  # fmt: skip
-    """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, Forbidden.
+    """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, PermissionDenied.
 
     A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had. With `dry`
     everything is checked, for namespaces that are not there as well, and nothing is kept.
@@ -250,7 +250,7 @@ async def table_register(
 ) -> LanceTable:  # fmt: skip
     """Make a table of files that are there already; with `overwrite` in place of one that has the name, whose files stay.
 
-    With `dry` everything is checked, for namespaces that are not there as well, and nothing is kept. Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, Forbidden.
+    With `dry` everything is checked, for namespaces that are not there as well, and nothing is kept. Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, PermissionDenied.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft, _ = await ctx.read(
@@ -339,7 +339,7 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purges: bool = True) -> LanceTable:
-    """Drop a table, or without `purges` only forget it; returns what it was. Raises NotFound, Forbidden, Protected."""
+    """Drop a table, or without `purges` only forget it; returns what it was. Raises NotFound, PermissionDenied, ProtectedObject."""
     seen: list[LanceTable] = []
 
     def decide(request_view: RequestView) -> Permit[LanceDrop]:
@@ -375,7 +375,7 @@ def lance_drop_confirmed(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> N
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
-    """Give a table another name or namespace. Raises NotFound (either namespace, table), AlreadyExists, Forbidden."""
+    """Give a table another name or namespace. Raises NotFound (either namespace, table), AlreadyExists, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TableMove]:
         refuse_directory_request(request_view, Action.TABLE_RENAME)

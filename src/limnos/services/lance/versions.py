@@ -110,7 +110,7 @@ def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTabl
 async def versions_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), Forbidden, InvalidTable."""
+    """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), PermissionDenied, InvalidTable."""
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
@@ -199,7 +199,7 @@ async def _in_storage(
 async def version_describe(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, version: int | None
 ) -> VersionView:
-    """Describe one version, the newest one for None. Raises NotFound (table, branch, version), Forbidden, InvalidTable."""
+    """Describe one version, the newest one for None. Raises NotFound (table, branch, version), PermissionDenied, InvalidTable."""
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:

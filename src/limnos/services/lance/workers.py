@@ -132,7 +132,7 @@ class LanceWorkers(Protocol):
     """Whoever works on Lance tables. Whoever cancels a call ends the work."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Have a question answered. Raises what it is refused with, TooLarge, Unavailable, StateUnknown."""
+        """Have a question answered. Raises what it is refused with, TooLarge, ServiceUnavailable, StateUnknown."""
         ...
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:

@@ -1,4 +1,4 @@
-"""Which changes of a zone a caller may be told of, and with which names: decided on a scene, by what is true now.
+"""Which changes of a zone a caller may be told of, and with which names: decided on a request view, by what is true now.
 
 May import the rooms below. A change is told to whoever may load what it is about where it is now, or where it lay when it
 was dropped. A move is told at each end to those who may see that end, so that nobody learns a name of a place that is
@@ -57,7 +57,7 @@ class ChangesOutdated(Exception):
 def publish_changes(
     request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
 ) -> list[PublishedChange]:
-    """Return those of a zone's changes that the caller may be told of. Raises Cold, Outrun."""
+    """Return those of a zone's changes that the caller may be told of. Raises CacheMiss, Outrun."""
     teller = _ChangePublisher(request_view, node_positions)
     kept = tuple(entries)
     teller.gather(kept)
@@ -69,7 +69,7 @@ def publish_dropped_catalog_changes(
 ) -> list[PublishedChange]:
     """Return the changes of a catalog that was dropped: nothing is left above them but the metalake, whose owner may know.
 
-    The scene is the metalake's. Raises Cold.
+    The request view is the metalake's. Raises CacheMiss.
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
@@ -109,7 +109,7 @@ class _ChangePublisher:
         self.seen: dict[int, bool] = {}
 
     def gather(self, entries: tuple[FeedEntry, ...]) -> None:
-        """Raise Cold for all nodes that the view lacks, so that they are read by one statement."""
+        """Raise CacheMiss for all nodes that the view lacks, so that they are read by one statement."""
         zone, wanted = self.request_view.zone, set[int]()
         for entry in entries:
             change = entry.change

@@ -35,7 +35,7 @@ class ColumnTarget(NamedTuple):
 
 
 def column_require(request_view: RequestView, full_name: str, *, action: Action) -> ColumnTarget:
-    """Find a column for who may do the action to it, or to its table. Raises NotFound, Forbidden, Unsupported, InvalidName (ambiguous).
+    """Find a column for who may do the action to it, or to its table. Raises NotFound, PermissionDenied, UnsupportedOperation, InvalidName (ambiguous).
 
     A missing column, and one of a missing table, are refused in the words that an existing one would be.
     """
@@ -71,7 +71,7 @@ def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
 
 
 def field_ids(request_view: RequestView, table: Node) -> dict[str, int]:
-    """Return the ids of a table's columns by name, as they are now. Raises Cold."""
+    """Return the ids of a table's columns by name, as they are now. Raises CacheMiss."""
     return field_ids_of(request_view.document(table.id).body)
 
 

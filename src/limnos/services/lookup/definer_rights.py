@@ -75,7 +75,7 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
     """Find a node for who may do the action to it, by a right of their own or one that a chain of views lends.
 
-    Raises NotFound, Forbidden as `RequestView.look_up` does; a refusal tells why the chain lends nothing.
+    Raises NotFound, PermissionDenied as `RequestView.look_up` does; a refusal tells why the chain lends nothing.
     """
     request_view.require_in_use()
     try:

@@ -1,6 +1,6 @@
 """The schema that stands for a Lance catalog itself, where a full name needs one: what lies directly in the catalog is shown in it.
 
-May import `access`, `model`, `names` and the scene. A namespace of that name comes first (decision record 0043).
+May import `access`, `model`, `names` and the request view. A namespace of that name comes first (decision record 0043).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def is_root_visible(request_view: RequestView) -> bool:
 
 
 def root_load(request_view: RequestView) -> Node:
-    """Return the catalog that the schema stands for, to whoever may list what lies directly in it. Raises Forbidden."""
+    """Return the catalog that the schema stands for, to whoever may list what lies directly in it. Raises PermissionDenied."""
     request_view.require(Action.TABLE_LIST, request_view.settled.outer)
     return request_view.catalog
 
@@ -61,7 +61,7 @@ def root_schema_advice(request_view: RequestView) -> str:
 
 
 def require_own(request_view: RequestView, levels: Levels) -> None:
-    """Refuse to change that schema. Raises Unsupported; Forbidden for who may not see it."""
+    """Refuse to change that schema. Raises UnsupportedOperation; PermissionDenied for who may not see it."""
     if is_root_schema(request_view, levels):
         request_view.require(Action.TABLE_LIST, request_view.settled.outer)
         raise UnsupportedOperation(root_schema_advice(request_view))

@@ -54,7 +54,7 @@ class MetalakeObjectDrop(msgspec.Struct, frozen=True):
 
 
 def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, action: Action) -> AuthorizedObject[Node]:
-    """Find something for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find something for who may do the action to it. Raises NotFound, PermissionDenied."""
     request_view.require_in_metalake_use()
     return request_view.look_up(kind, (name,), action)
 

@@ -1,7 +1,7 @@
 """Filesets, topics, models and functions, which are a name in a namespace and a record: what they have in common.
 
 May import the rooms below. Knows no wire format, and nothing of what any of them means: that is in the module of each. What is missing
-answers NotFound to whoever could do the same if it were there, Forbidden to everyone else.
+answers NotFound to whoever could do the same if it were there, PermissionDenied to everyone else.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class NamespaceObjectDrop(msgspec.Struct, frozen=True):
 def namespace_object_find(
     request_view: RequestView, path: Levels, *, kind: Kind, action: Action
 ) -> AuthorizedObject[Node]:
-    """Find an object for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find an object for who may do the action to it. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, kind, levels=path, action=action)
     return request_view.look_up(kind, path, action)
@@ -96,7 +96,7 @@ async def namespace_object_create(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, record: Callable[[RequestView], NodeRecord],
     insert: Callable[[Tx, Permit[NamespaceObjectCreate]], Node] | None = None,
 ) -> Node:  # fmt: skip
-    """Make an object; its maker owns it. `insert` does more than `namespace_object_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, Unsupported, Forbidden."""
+    """Make an object; its maker owns it. `insert` does more than `namespace_object_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, UnsupportedOperation, PermissionDenied."""
     check_gravitino_name(path[-1], kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectCreate]:
@@ -163,7 +163,7 @@ async def namespace_object_drop(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind,
     delete: Callable[[Tx, Permit[NamespaceObjectDrop]], None] | None = None,
 ) -> None:  # fmt: skip
-    """Drop an object; it can be brought back for a while. `delete` does more than `namespace_object_delete`. Raises NotFound, Forbidden, Protected."""
+    """Drop an object; it can be brought back for a while. `delete` does more than `namespace_object_delete`. Raises NotFound, PermissionDenied, ProtectedObject."""
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:
         found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))

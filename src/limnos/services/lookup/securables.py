@@ -67,7 +67,7 @@ def codec_of(request_view: RequestView) -> LogicalCodec:
 
 
 def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
-    """Return how namespaces are spelled where no catalog's scene is at hand."""
+    """Return how namespaces are spelled where no catalog's request view is at hand."""
     return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
 
 
@@ -87,7 +87,7 @@ def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name:
 
 
 def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableTarget:
-    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, Unsupported for a schema that is no object."""
+    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, UnsupportedOperation for a schema that is no object."""
     if kind is Kind.METALAKE:
         if full_name != request_view.metalake.name:
             raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
@@ -131,7 +131,7 @@ def target_require(
 ) -> SecurableTarget:
     """Find a securable object for who may do any of the actions to it; the last one speaks in a refusal.
 
-    Raises NotFound, Unsupported, Forbidden. A missing object is refused in the words that an existing one would be.
+    Raises NotFound, UnsupportedOperation, PermissionDenied. A missing object is refused in the words that an existing one would be.
     """
     try:
         target = target_find(request_view, kind, full_name, codec)
@@ -216,6 +216,6 @@ def role_require(request_view: RequestView, name: str) -> RoleEntity:
 
 
 def role_look_up(request_view: RequestView, name: str, action: Action) -> AuthorizedObject[RoleEntity]:
-    """Find a role for who may do the action to it. Raises NotFound, Forbidden."""
+    """Find a role for who may do the action to it. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)

@@ -52,7 +52,7 @@ VisibleObjects = dict[int, VisibleObject | None]
 
 
 def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
-    """Return the scope's metalake for a user of it. Raises Forbidden, NotInUse."""
+    """Return the scope's metalake for a user of it. Raises PermissionDenied, NotInUse."""
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.METALAKE_LOAD, outer)
     request_view.require_in_metalake_use()
@@ -67,14 +67,14 @@ def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
 
 
 def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:
-    """Raise Cold for all nodes of the scene's catalog that the view lacks, so that one statement reads them."""
+    """Raise CacheMiss for all nodes of the request's catalog that the view lacks, so that one statement reads them."""
     missing = [node_id for node_id in ids if request_view.view.get(node_key(node_id)) is ABSENT]
     if missing:
         raise CacheMiss({nodes_key(request_view.zone, tuple(sorted(missing))): request_view.zone})
 
 
 def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
-    """Return the links from a node of the scene's catalog up; None when it is not there."""
+    """Return the links from a node of the request's catalog up; None when it is not there."""
     links: list[ChainLink] = []
     at = node_id
     while at != request_view.catalog.id:
@@ -152,7 +152,7 @@ def _visible_in_catalog(
 def visible_object_of(
     request_view: RequestView, node_id: int, *, with_document: bool
 ) -> tuple[bool, VisibleObject | None]:
-    """Say whether a node of the scene's catalog is there, and what the caller sees of it."""
+    """Say whether a node of the request's catalog is there, and what the caller sees of it."""
     chain = chain_of(request_view, node_id)
     if chain is None:
         return False, None

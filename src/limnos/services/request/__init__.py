@@ -1,1 +1,4 @@
-"""How a request works: what a node shares, the scene that a reader sees, permits and waiting. May import the rooms below `services`."""
+"""Shared machinery of a request: node services, the request view, permits and waiting.
+
+May import the rooms below `services`.
+"""

@@ -1,6 +1,6 @@
-"""Admission: whether a caller may have a long body read at all, before it is known what the body says.
+"""Admission: a coarse access check before the server reads a long request body.
 
-May import `model`, `names`, `access` and the scene. Knows no wire format.
+May import `model`, `names`, `access` and the request view. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def require_possible_access(
     request_view: RequestView, actions: tuple[Action, ...], *, kind: Kind | None = None, name: Levels = ()
 ) -> None:
-    """Refuse who could do none of the actions: to the object that is named, or to anything in the scope.
+    """Refuse a caller who could do none of the actions, to the named object or to anything in the scope.
 
-    Raises Forbidden with the words that the first action is refused with, Cold.
+    `kind` and `name` name one object; without them any object in the scope counts. Raises PermissionDenied with the
+    message for the first action, and CacheMiss.
     """
     if not request_view.rules.access_enabled:
         return

@@ -1,8 +1,8 @@
-"""Lines of the audit on their way: those of requests are taken at once and written in batches, those of changes are made of the feed.
+"""Audit lines: collects those of requests and writes them in batches, and makes those of changes from the change feed.
 
-May import the rooms below. Knows no wire format. A change needs nothing from here to be told: its transaction has it all. Of reads and
-refusals nobody waits for the line: what does not fit is counted and let go, and a node that is killed loses what it had not written yet, about
-a second's worth.
+May import the rooms below. Must not know any wire format. A change needs no line from its request: its transaction
+records everything. Requests do not wait for lines about reads and refusals. When too many lines wait, further ones are
+counted and discarded. A node that is killed loses the lines of about the last second.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LINES = Counter(
 
 
 class _Sampler:
-    """Takes one of so many, none of 0."""
+    """Samples one event of every `one_in`; none if that is 0."""
 
     def __init__(self, one_in: int) -> None:
         self.one_in = one_in
         self._left = 1
 
     def takes(self) -> bool:
-        """Say whether this one is in the sample."""
+        """Return whether this event is in the sample; each call counts one event."""
         if self.one_in == 0:
             return False
         self._left -= 1
@@ -57,7 +57,7 @@ class _Sampler:
 
 
 class AuditLines:
-    """What a node adds to the audit beside its changes."""
+    """The audit lines that a node writes besides those of changes."""
 
     def __init__(self, store: Store, gate: FreshnessGate, *, rules: AuditRules) -> None:
         self.rules = rules
@@ -76,13 +76,16 @@ class AuditLines:
         self._refused = self._left_out = 0
 
     def wants_read(self) -> bool:
-        """Say whether a read is to be told, and count it; asked once for each that is answered."""
+        """Return whether to write a line for this read.
+
+        Call once for each answered read: the call advances the sample.
+        """
         return self._reads.takes()
 
     def wants_refusal(self) -> bool:
-        """Say whether a refusal is to be told, and count it; asked once for each.
+        """Return whether to write a line for this refusal. Call once for each refusal: the call advances the sample.
 
-        Of more than so many in a second the rest is counted and told by one line.
+        Refusals above `refusals_per_s_max` in one second get no lines of their own; one line states their number.
         """
         if not self._refusals.takes():
             return False
@@ -99,7 +102,7 @@ class AuditLines:
         return False
 
     def take(self, lines: Sequence[AuditRecord]) -> None:
-        """Take the lines of a request, unless too many are waiting already."""
+        """Queue the lines of a request. Discards them, and counts them as lost, if too many are waiting already."""
         if len(self._waiting) + len(lines) > WAITING_MAX:
             LINES["lost",] += len(lines)
             return
@@ -119,7 +122,7 @@ class AuditLines:
                 await asyncio.sleep(PAUSE_S)
 
     def _tell_left_out(self) -> None:
-        """Leave one line for all refusals that were too many."""
+        """Queue one line that states how many refusals got no line."""
         count, self._left_out = self._left_out, 0
         if count:
             told = f"{count} more requests were refused or failed, and have no lines"
@@ -129,7 +132,10 @@ class AuditLines:
             self._waiting.append(line)
 
     async def flush(self) -> bool:
-        """Write what is waiting; says whether the store took it. What is certainly not written is kept for the next time."""
+        """Write the waiting lines. Returns False if the store refused a batch.
+
+        A batch that was certainly not written stays in the queue for the next call.
+        """
         async with self._writing:
             while self._waiting:
                 batch = list(islice(self._waiting, BATCH_MAX))
@@ -144,7 +150,7 @@ class AuditLines:
             await self.store.submit(self._permit, partial(lines_put, lines=batch))
         except ServiceUnavailable:
             return False
-        except LimnosError as error:  # whether they are written nobody knows: never twice
+        except LimnosError as error:  # the outcome is unknown: writing again could duplicate the lines
             LINES["lost",] += len(batch)
             log.warning("lines of the audit may be lost", count=len(batch), error=error.message)
         else:
@@ -152,7 +158,10 @@ class AuditLines:
         return True
 
     async def collect(self) -> bool:
-        """Make lines of some changes that have none yet; says whether there may be more, made before this call."""
+        """Make audit lines of some changes that have none yet.
+
+        Returns whether changes from before this call may be left.
+        """
         if not self.rules.changes or not await self.gate.look_up(lines_due):
             return False
         return await self.store.submit(self._permit, lines_collect)

@@ -1,7 +1,7 @@
-"""Browsing: lists of containers name what lies above the objects that the caller may use. Decision record 0132.
+"""Browsing: a list names a container if the caller may use something below it. Decision record 0132.
 
-May import the rooms below. Knows no wire format. A name in a list is all that this shows: to load the container, or to list what else is in
-it, takes the same rights as before.
+May import the rooms below. Must not know any wire format. The caller learns the container's name only. Loading the
+container, or listing its other objects, takes the same rights as before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ ATTEMPTS_MAX: Final = 20
 
 
 def paths_of(request_view: RequestView) -> BrowsePaths:
-    """Return the containers of the scene's catalog that the caller is shown by name. Raises Cold."""
+    """Return the containers of the request's catalog whose names the caller sees because of objects below.
+
+    Raises CacheMiss.
+    """
     if request_view.settled.catalog is None or not request_view.rules.access_enabled:
         return NO_PATHS
     return browse_paths(
@@ -41,9 +44,10 @@ def paths_of(request_view: RequestView) -> BrowsePaths:
 
 
 def listing_require(request_view: RequestView, parent: Levels) -> None:
-    """Decide on listing the namespaces of a catalog, or in one.
+    """Decide on listing the namespaces in `parent`, or in the catalog if `parent` is empty.
 
-    Who may not use the catalog may list where a name is shown because of what lies below. Raises Forbidden.
+    A caller who may not use the catalog may still list where a name shows because of objects below it. Raises
+    PermissionDenied.
     """
     outer = request_view.settled.outer
     if not request_view.decide(Action.NAMESPACE_LIST, outer).allowed and _is_browsable(request_view, parent):
@@ -53,7 +57,9 @@ def listing_require(request_view: RequestView, parent: Levels) -> None:
 
 
 def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
-    """Say whether the caller, who may not use the catalog, is shown a namespace of it, or the catalog itself."""
+    """Return whether a caller who may not use the catalog sees the name of a namespace, or of the catalog if `parent`
+    is empty.
+    """
     shown = paths_of(request_view).ids
     if not shown or not parent:
         return bool(shown)
@@ -62,10 +68,11 @@ def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
 
 
 async def catalog_names(ctx: Context, metalake: str) -> list[str]:
-    """Return the names of the catalogs that the caller may use, or that hold something that the caller may use, in order.
+    """Return the names, in order, of the catalogs that the caller may use or that hold an object the caller may use.
 
-    One statement, unless a fact is missing or catalogs have come and gone: what was hidden from the caller the last time is asked about
-    together with the metalake. Raises what listing catalogs raises.
+    This takes one statement, unless a fact is missing or catalogs were added or removed. It reads the catalogs that
+    were hidden from the caller last time together with the metalake. Raises the errors of listing catalogs;
+    ServiceUnavailable if catalogs change faster than they can be listed.
     """
     scope = RequestScope(metalake)
     hidden = _hidden_before(ctx, scope)
@@ -80,7 +87,7 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
         except NotFound as missing:
             if missing.kind != "catalog":
                 raise
-            hidden = ()  # one was dropped, or renamed
+            hidden = ()  # a catalog was dropped or renamed
             continue
         if found is not None:
             return found
@@ -93,7 +100,10 @@ def _key(ctx: Context) -> tuple[object, ...]:
 
 
 def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
-    """Return which catalogs were hidden from the caller the last time: a guess, to be held against what is there now."""
+    """Return the catalogs that were hidden from the caller last time.
+
+    This is a guess: the caller compares it with the current list.
+    """
     view = ctx.services.view
     settled = cached_scope(view, scope)
     if settled is None or settled.metalake is None or settled.metalake.id not in view.zones:
@@ -103,7 +113,7 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
 
 
 def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, ...]]:
-    """Return the names of catalogs that the caller may use, and of the others."""
+    """Return the names of the catalogs that the caller may use, and the names of the others."""
     outer = request_view.settled.outer
     request_view.require(Action.CATALOG_LIST, outer)
     request_view.require_in_metalake_use()
@@ -120,7 +130,7 @@ def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, 
 
 
 def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...], key: object) -> list[str] | None:
-    """Return all names that are shown; None where other catalogs are hidden now."""
+    """Return all names that the caller sees; None if the set of hidden catalogs is no longer `hidden`."""
     top, *others = request_views
     names, hidden_now = _visible_catalogs(top)
     if hidden_now != hidden:

@@ -1,8 +1,8 @@
-"""How long an answer holds: what it rests on, and whether that still stands.
+"""Cache validity: the facts that a cached response depends on, and the check that they are unchanged.
 
-May import `view`, `access`, `names` and `model`. Knows no wire. An answer about a table is a pure function of few values that the view holds
-or remembers: each is replaced, never altered, so as long as all of them are the very same objects after a request's own
-gate, the answer is the same, whatever else was committed.
+May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure
+function of a few values in the view. The view replaces values and never alters them. So the response is still right if,
+after the request's own freshness gate, all of them are the identical objects, whatever else was committed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 
 class CacheDependencies(NamedTuple):
-    """What an answer about one object of a catalog rests on: keys, and the objects that were found under them."""
+    """The dependencies of a response about one object of a catalog: keys of the view, and the values found under
+    them.
+    """
 
     zones: tuple[int, ...]
     scope: object
     settled: object
     credential: object
     token: object
-    """None: the credential is no token, and nothing about it can change."""
+    """None if the credential is no token, so that nothing about it can change."""
     standing_key: object
     standing: object
     path_key: object
@@ -40,7 +42,10 @@ class CacheDependencies(NamedTuple):
     facts: tuple[tuple[Key, object], ...]
 
     def stands(self, view: StoreView) -> bool:
-        """Say whether all of it is as it was; to be asked after a gate over `zones`, with nothing awaited in between."""
+        """Return whether all dependencies are unchanged.
+
+        Call it after a freshness gate over `zones`, with no await in between.
+        """
         zones, known = self.zones, view.zones
         if view.scopes.get(self.scope) is not self.settled or not view.is_paired(zones):
             return False
@@ -56,14 +61,16 @@ class CacheDependencies(NamedTuple):
 
 
 class CacheValidity(NamedTuple):
-    """How long an answer holds if nothing is committed; with a `ground`, also while other things are."""
+    """How long a response is valid if nothing is committed; with a `ground`, also when unrelated changes are
+    committed.
+    """
 
     user: str
     expires_ms: int | None
-    """When the token that it was given to runs out, in milliseconds since 1970 by the store's clock."""
+    """When the request's token expires, in milliseconds since 1970 by the store's clock."""
     ground: CacheDependencies | None = None
     file: str | None = None
-    """A local file that must still be there."""
+    """A local file that must still exist."""
 
 
 def cache_validity_of(
@@ -73,9 +80,11 @@ def cache_validity_of(
     about: tuple[Kind, Levels, Action] | None = None,
     document: bool = False,
 ) -> CacheValidity:
-    """Tell, within the reader that found the answer, what the answer rests on.
+    """Return the dependencies of a response; call it within the reader that produced the response.
 
-    `about`: the object of the catalog that it is about, and the action that was decided; `document`: it holds the object's document.
+    `about` is the object of the catalog and the action that was decided on it. `document` is true if the response
+    contains the object's document. The result has no `ground` if `about` is None, or if the request names its active
+    roles.
     """
     token = _token(request_view.view, credential)
     expires_ms = credential.expires_ms if token is None else token.expires_at

@@ -1,7 +1,7 @@
-"""Which properties of a catalog leave the server, and to whom. Decision record 0018.
+"""Catalog properties in responses: which ones the server shows, and to whom. Decision record 0018.
 
-May import `model`. Pure. Readers get those that engines need, who may alter the catalog all of them; what is secret in a
-name or a value leaves for nobody.
+May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all.
+Nobody sees a secret, whether a name marks it or it is part of a value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOR_READERS = frozenset(
         "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "uri", "warehouse",
     }
 )  # fmt: skip
-"""What engines configure themselves with. A name that is not here is for who may alter the catalog."""
+"""The properties that engines configure themselves with. Others are only for callers who may alter the catalog."""
 _NO_SECRETS = frozenset(
     {
         "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
@@ -38,7 +38,7 @@ _NO_SECRETS = frozenset(
         "gcs.token-service-endpoint", "gcs.vended-credentials-enabled", "adls.vended-credentials-enabled",
     }
 )  # fmt: skip
-"""Names that sound like secrets and are none."""
+"""Names that look like those of secrets but are not."""
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )
@@ -49,18 +49,18 @@ _PARAMETER = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Say whether a property's value is a secret, by its name: in any case, with any separators."""
+    """Return whether a property's name marks its value as secret, in any case and with any separators."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     return name not in _NO_SECRETS and _SECRET.search(plain) is not None
 
 
 def mask_passwords(value: str) -> str:
-    """Mask a password inside of a value: `://user:password@`, or a parameter of a URL."""
+    """Mask the passwords inside a value, in `://user:password@` or in a parameter of a URL."""
     return replace_passwords(value, lambda _: MASK)
 
 
 def replace_passwords(value: str, change: Callable[[str], str]) -> str:
-    """Change each password inside of a value that is a URL."""
+    """Replace each password inside a value that is a URL by the result of `change`."""
     if "://" not in value:
         return value
 
@@ -71,22 +71,27 @@ def replace_passwords(value: str, change: Callable[[str], str]) -> str:
 
 
 def properties_for_reader(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what whoever may use the catalog sees."""
+    """Return the properties that any user of the catalog sees."""
     return {key: mask_passwords(value) for key, value in properties.items() if key in FOR_READERS}
 
 
 def properties_for_owner(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what whoever may alter the catalog sees: that a secret is set, never the secret."""
+    """Return the properties that a caller who may alter the catalog sees, with secrets masked."""
     return {key: MASK if is_secret(key) else mask_passwords(value) for key, value in properties.items()}
 
 
 def _no_properties(_properties: Mapping[str, str]) -> dict[str, str]:
-    """Where an outside system is, is nothing for who may only use it: an engine would go there, past the rights that are kept here."""
+    """Return no properties: engines must not learn an external system's address, or they could bypass this server's
+    access checks.
+    """
     return {}
 
 
 def catalog_mask(node: Node, *, may_alter: bool) -> Node:
-    """Return a catalog as somebody may see it. Never write what comes from here."""
+    """Return the catalog with the properties that a caller may see.
+
+    Never write the result to the store: secrets are masked.
+    """
     record = cast("CatalogRecord", node.record)
     show = (
         properties_for_owner
@@ -99,7 +104,7 @@ def catalog_mask(node: Node, *, may_alter: bool) -> Node:
 
 
 def check_unmasked(properties: Mapping[str, str]) -> None:
-    """Refuse a value that was read with its secret masked, or sealed: only a server seals. Raises BadRequest."""
+    """Refuse masked or sealed values in a request: only a server seals secrets. Raises BadRequest."""
     for key, value in properties.items():
         if MASK in value:
             raise BadRequest(

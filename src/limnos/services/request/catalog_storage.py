@@ -1,7 +1,7 @@
-"""Where a catalog's files may be: its warehouse and its allowed roots, as far as the server allows them.
+"""Catalog storage: a catalog's warehouse and allowed roots, within what the server allows.
 
-May import `files` for the spelling of locations, and `model`. Reads and writes no files, that is
-`services.request.files`; symbolic links of local locations are looked at.
+May import `files` for the spelling of locations, and `model`. Reads and writes no files (see `services.request.files`),
+but checks symbolic links of local locations.
 """
 
 from __future__ import annotations
@@ -35,19 +35,25 @@ if TYPE_CHECKING:
 
 WAREHOUSE = "warehouse"
 DIRECTORY = catalog_traits.DIRECTORY
-"""Of a catalog that shows what lies in a directory."""
+"""The property of a catalog that shows the Lance tables of a directory."""
 ALLOWED_LOCATIONS = "allowed-locations"
 RESTRICTED_READS_DIRECTORY = "restricted-reads"
-"""The directory in a catalog's warehouse for what is shown of tables to whom restrictions bind: nothing else may lie in such a one."""
+"""The directory in a catalog's warehouse for rewritten files of restricted tables. Nothing else may lie in it."""
 PROVIDERS_WITH_WAREHOUSE = frozenset({*TABLE_FORMATS, FILESET_PROVIDER})
 """Providers whose catalogs have a warehouse."""
 _UUID = re.compile("[0-9a-f-]{36}")
 _NAMESPACE = re.compile("n[0-9]+")
-"""The directory of a namespace in its catalog's warehouse, whose tables a table at that very place would keep out."""
+"""A namespace's directory in its catalog's warehouse.
+
+A table at that location would block the tables of the namespace.
+"""
 
 
 class CatalogStorage(NamedTuple):
-    """A catalog as files see it; `home` is the normal form of its warehouse, None when the server does not allow that."""
+    """A catalog's storage.
+
+    `home` is the normal form of its warehouse, None if the server does not allow the warehouse.
+    """
 
     catalog: CatalogRecord
     warehouse: str
@@ -56,17 +62,18 @@ class CatalogStorage(NamedTuple):
     allowed: AllowedStorage
 
     def own_location(self, table_uuid: str) -> str:
-        """Return where a table without a location of its own lies: no names in it, and nobody else's."""
+        """Return the default location of a table. It contains no names and is unique to the table."""
         return f"{self.warehouse}/{table_uuid.replace('-', '')}"
 
     def normal_location(self, location: str, table_uuid: str) -> str:
         """Return the normal form of a new table's location.
 
-        Raises OutsideRoots unless the catalog covers it, BadRequest when it is too deep, or holds the whole warehouse.
+        Raises OutsideRoots unless the catalog covers it; BadRequest if it is too long, contains the whole warehouse or
+        the server's own directory, or is a namespace's directory.
         """
         name = table_uuid.replace("-", "")
         if self.home is not None and location == f"{self.warehouse}/{name}" and _UUID.fullmatch(table_uuid):
-            return f"{self.home}/{name}"  # nothing has to be parsed
+            return f"{self.home}/{name}"  # the default location: nothing to parse
         self.check(location)
         check_size(location)
         if self.home is not None and is_within(self.home, [location]):
@@ -83,7 +90,10 @@ class CatalogStorage(NamedTuple):
         return normal
 
     def check(self, location: str) -> None:
-        """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow; BadRequest for one that is set aside."""
+        """Check that the catalog covers a location and that the server allows it.
+
+        Raises OutsideRoots if not, and BadRequest for a location in the directory of restricted reads.
+        """
         if RESTRICTED_READS_DIRECTORY in location.split("/"):
             raise BadRequest(f"Location {location} is set aside for what is shown of restricted tables: choose another")
         if not self.roots:
@@ -102,7 +112,7 @@ class CatalogStorage(NamedTuple):
 
 
 def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Sort the locations of files into those below a table's own location, and those elsewhere."""
+    """Split the locations of files into those below a table's own location and the others."""
     own: list[str] = []
     elsewhere: list[str] = []
     for each in others:
@@ -111,7 +121,10 @@ def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str]
 
 
 def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
-    """Return the place of the scene's catalog: without a warehouse of its own it has a directory in the server's."""
+    """Return the storage of the request's catalog.
+
+    A catalog without a warehouse has a directory in the server's warehouse.
+    """
     known, key = request_view.view.scopes, ("place", request_view.scope)
     found: CatalogStorage | None = known.get(key)
     if found is None:
@@ -126,7 +139,10 @@ def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
 def catalog_storage_within(
     record: CatalogRecord, fallback: str, allowed: AllowedStorage, *, storages: NamedStorages
 ) -> CatalogStorage:
-    """Return a catalog's place, narrowed to what the server allows, whenever the catalog was made, with what reaches its files."""
+    """Return a catalog's storage, with its named storage applied and its roots narrowed to what the server allows now.
+
+    `fallback` is the warehouse if the catalog's record names none.
+    """
     allowed = storages.allowed(record.properties, allowed)
     record = replace(record, properties=storages.opened(record.properties))
     stated = roots_of(record, fallback)
@@ -136,9 +152,9 @@ def catalog_storage_within(
 
 
 def warehouse_of(record: CatalogRecord, fallback: str) -> str:
-    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own.
+    """Return the directory of a catalog's tables: its `warehouse` property, else `fallback`.
 
-    Of a catalog that shows another one the property is that one's word, and no place of ours.
+    In a catalog of another Iceberg REST service the property means a warehouse of that service, so `fallback` applies.
     """
     if record.provider in REST_PROVIDERS:
         return fallback.rstrip("/")
@@ -146,13 +162,13 @@ def warehouse_of(record: CatalogRecord, fallback: str) -> str:
 
 
 def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
-    """Return the prefixes that tables and their metadata must lie in; of a catalog for filesets, also its locations."""
+    """Return the prefixes that tables and their metadata must lie in; for a fileset catalog also its locations."""
     more = [record.properties.get(ALLOWED_LOCATIONS) or "", *_bases(record.properties, provider=record.provider)]
     return allowed_roots(warehouse_of(record, fallback), ",".join(filter(None, more)))
 
 
 def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
-    """Return the locations of a catalog for filesets, each up to its first placeholder."""
+    """Return the locations of a fileset catalog, each up to its first placeholder."""
     if provider != FILESET_PROVIDER:
         return []
     told = [value for key, value in properties.items() if key == "location" or key.startswith("location-")]
@@ -162,7 +178,10 @@ def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
 
 
 def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, provider: str = "") -> None:
-    """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
+    """Check the warehouse, roots and endpoints in a catalog's properties.
+
+    Raises BadRequest for an invalid one, or one that the server does not allow.
+    """
     allowed.check_endpoints(properties)
     for location in stated_locations(properties, provider=provider):
         check_size(location)
@@ -183,9 +202,10 @@ def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> li
 
 
 def check_server_location(location: str, warehouse: str, *, catalog_id: int | None) -> None:
-    """Refuse a catalog's location in what is the server's own: its warehouse, what contains it, a catalog's own directory in it.
+    """Refuse a catalog's location that overlaps the server's own warehouse, except a catalog's own directory in it.
 
-    `catalog_id`: whose directory may be named; None: any catalog's, as an import does. Raises BadRequest.
+    `catalog_id` is the catalog whose directory may be named; None allows any catalog's, as an import needs. Raises
+    BadRequest.
     """
     key, server = place_key(location), place_key(warehouse)
     relation = relation_of(key, server)

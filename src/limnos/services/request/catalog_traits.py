@@ -1,6 +1,7 @@
-"""Catalog traits: what a catalog's provider and properties say of everything in it, computed once for each state of the catalog.
+"""Catalog traits: what a catalog's provider and properties imply, computed once for each state of the catalog.
 
-May import `model`. Pure. The traits lie in the resolved scope, which is forgotten as soon as its metalake or catalog changes.
+May import `model`. Pure. The traits are part of the resolved scope, which is discarded when its metalake or catalog
+changes.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ if TYPE_CHECKING:
 
 ICEBERG: Final = "iceberg"
 SOURCE: Final = "source"
-"""The format of tables that an outside system holds."""
+"""The format of tables that an external system holds."""
 NO_TABLES: Final = "none"
 DIRECTORY: Final = "lance-directory"
-"""The property of a catalog that shows the tables of a directory."""
+"""The property of a catalog that shows the Lance tables of a directory."""
 
 
 class CatalogTraits(NamedTuple):
-    """A catalog's record and what follows from it."""
+    """A catalog's record and what it implies."""
 
     record: CatalogRecord
     spaces: Mapping[Kind, str]
-    """The name space of each kind; kinds outside catalogs have theirs beside the tree."""
+    """The name space of each kind; kinds outside catalogs have theirs in the metalake."""
     table_format: str
     """The format of its tables; `NO_TABLES` if it holds none."""
     is_sourced: bool
-    """It shows an outside system."""
+    """Whether it shows an external system."""
     is_federated: bool
-    """It shows another Iceberg catalog."""
+    """Whether it shows another Iceberg catalog."""
     shows_directory: bool
-    """It shows the Lance tables of a directory, which the server only reads."""
+    """Whether it shows the Lance tables of a directory, which the server only reads."""
 
 
 def traits_of(record: CatalogRecord) -> CatalogTraits:

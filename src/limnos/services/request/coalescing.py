@@ -1,7 +1,8 @@
-"""Questions that many ask in the same moment: one asks for all.
+"""Request coalescing: callers who ask the same question at the same moment share one request.
 
-May import the standard library. Knows nothing of what is asked. Who comes while a question is on its way shares the next one, never that one: an answer that was asked for before he came
-may not know what was done before he came.
+May import the standard library. Must not know what the questions mean. A caller who arrives while a request is running
+shares the next one, never the running one. An answer to an earlier request could miss changes made before the caller
+arrived.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ CoalescingKey = tuple[bytes, ...]
 
 
 class SharedQuestion:
-    """One question, and how many wait for its answer."""
+    """One question and the number of callers who wait for its answer."""
 
     __slots__ = ("task", "waiting")
 
@@ -27,7 +28,7 @@ class SharedQuestion:
 
 
 class RequestCoalescer:
-    """Questions by what they are about: of each at most one is on its way, and one waits for that."""
+    """Questions by key. Of each key at most one request runs, and at most one waits for it to end."""
 
     def __init__(self) -> None:
         self._next: dict[CoalescingKey, SharedQuestion] = {}
@@ -37,7 +38,10 @@ class RequestCoalescer:
         return len(self._next) + len(self._begun)
 
     async def ask(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return an answer that was asked for after this call. Raises what the question does; it ends when nobody waits any more."""
+        """Return an answer that was requested after this call.
+
+        Raises what `question` raises. The request is cancelled when no caller waits for it any more.
+        """
         flight = self._next.get(key)
         if flight is None:
             flight = self._next[key] = SharedQuestion(asyncio.create_task(self._asked(key, question)))
@@ -50,7 +54,7 @@ class RequestCoalescer:
                 self._given_up(key, flight)
 
     async def _asked(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Wait until the one before is answered, and ask: from then on others share the one behind."""
+        """Wait for the running request to end, then run this one. Later callers share the next one."""
         before = self._begun.get(key)
         while before is not None:
             await asyncio.wait({before})
@@ -63,7 +67,7 @@ class RequestCoalescer:
                 del self._begun[key]
 
     def _given_up(self, key: CoalescingKey, flight: SharedQuestion) -> None:
-        """End a question for which nobody waits; whoever comes now asks one of his own."""
+        """Cancel a request for which no caller waits; a later caller starts a new one."""
         if self._next.get(key) is flight:
             del self._next[key]
         flight.task.cancel()
@@ -71,6 +75,6 @@ class RequestCoalescer:
 
 
 def _consume_error(task: asyncio.Task[bytes]) -> None:
-    """Nobody is left to hear of a failure."""
+    """Read the task's error, so that asyncio does not report it as unretrieved."""
     with suppress(asyncio.CancelledError):
         task.exception()

@@ -1,8 +1,8 @@
-"""Waiting for commits: one look at the store's clocks for all who wait on this node, and none while nothing is committed.
+"""Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
-May import the rooms below. Knows nothing of changes or rights: whoever is woken looks for itself. Where the store can tell
-that nothing was committed (an SQLite file's moment), a look reads some bytes of memory; else it is one statement, ten times
-a second, however many wait. Nobody is woken who is behind nothing.
+May import the rooms below. Must not know changes or rights: a caller who is woken reads for itself. If the store can
+tell that nothing was committed (the state of an SQLite file), a check reads some bytes of memory. Otherwise it is one
+statement, ten times a second, however many callers wait. A caller is woken only if one of its zones has moved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WAITING = Gauge("limnos_feed_waiting", "Requests and deliveries that wait for ch
 
 
 class CommitWatcher:
-    """Who waits for which zones to move past which revisions."""
+    """The waiting callers, each with its zones and their known revisions."""
 
     def __init__(self, gate: FreshnessGate, store: Store) -> None:
         self.gate = gate
@@ -41,14 +41,14 @@ class CommitWatcher:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """How many callers wait."""
         return len(self._waiting)
 
     async def wait(self, known: Mapping[int, int], seconds: float, *, always: bool = False) -> None:
-        """Return when a zone has moved past its known revision, after some seconds, or when the node stops.
+        """Wait until a zone has passed its known revision, until `seconds` are over, or until the node stops.
 
-        Raises Unavailable when too many wait; not for whom there is `always` room: there are few of them, and what others ask for
-        must not stop them.
+        Raises ServiceUnavailable if too many callers wait already. `always` skips that check: it is for the server's
+        own few waiters, which requests must not block.
         """
         if self.closed or seconds <= 0:
             return
@@ -56,7 +56,7 @@ class CommitWatcher:
             raise ServiceUnavailable("Too many wait for changes here: ask again, or another node", retry_after_s=5)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = known
-        self._anew = True  # something may have been committed since whoever waits has looked
+        self._anew = True  # something may have been committed since this caller's last read
         if self._read_connection is None:
             self._read_connection = asyncio.create_task(self._look_on())
         try:
@@ -68,7 +68,7 @@ class CommitWatcher:
             WAITING[()] = len(self._waiting)
 
     def close(self) -> None:
-        """Let everybody go, now and from now on: the node stops."""
+        """Wake all callers and refuse to wait from now on: the node stops."""
         self.closed = True
         self._wake(tuple(self._waiting))
 
@@ -81,7 +81,9 @@ class CommitWatcher:
             self._read_connection = None
 
     async def _look(self) -> None:
-        """Wake those whose zones have moved; if nobody can tell, everybody, who then meet the trouble themselves."""
+        """Wake the callers whose zones have moved; all callers if the clocks cannot be read, so that each meets the
+        error itself.
+        """
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         anew, self._anew = self._anew, False
         if moment is not None and moment == self._moment and not anew:

@@ -1,7 +1,7 @@
-"""How a request reads and writes: gate, scene, cold reads, permits that went stale.
+"""Request context: how a request reads and writes, with freshness gate, request view, cache misses and stale permits.
 
-May import `telemetry`, `access`, `view`, `store` and `model`. This is the only place that loops; services are
-straight lines.
+May import `telemetry`, `access`, `view`, `store` and `model`. Only this module retries; services are straight-line
+code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again b
 
 
 class Context:
-    """One request: who asks, and the two ways to do something."""
+    """One request: its caller, and its two operations, `read` and `write`."""
 
     __slots__ = ("active", "asker", "credential", "once", "request_id", "services", "submitted")
 
@@ -51,17 +51,18 @@ class Context:
         self.request_id = request_id
         self.submitted = False
         self.once: IdempotentRequest | None = None
-        """What the request is if it has a key."""
+        """The request's idempotency key and fingerprint; None without a key."""
         self.asker = asker
-        """What the audit is told of; None for what the server asks by itself."""
+        """The request as the audit records it; None for the server's own work."""
         self.active: frozenset[str] | None = None
-        """The names of the roles that alone may allow anything; None for every role that the caller holds."""
+        """The names of the only roles that may allow anything; None counts every role that the caller holds."""
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Run a reader on a scene that is true at some moment after this call.
+        """Run a reader on a request view that is true at some moment after this call.
 
-        It decides only in zones that its own gate covered, and only when all it knows of them was seen in one
-        snapshot; otherwise it asks again (rule 2).
+        The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
+        from one snapshot. Otherwise the gate is asked again (rule 2). Raises what the reader raises, and
+        ServiceUnavailable if the facts change faster than they can be read.
         """
         services = self.services
         gate, view = services.gate, services.view
@@ -84,7 +85,7 @@ class Context:
                             continue
                 reason = "resolved"
                 try:
-                    if refuse_disabled and self.active is None:  # by position: a class is dearer to call by name
+                    if refuse_disabled and self.active is None:  # by position: keyword arguments make this call slower
                         request_view = RequestView(services, scope, self.credential, self.request_id)
                     else:
                         request_view = RequestView(
@@ -101,20 +102,24 @@ class Context:
                         rounds -= 1
                         await asyncio.sleep(0)
         finally:
-            if lease is not None:  # what this request gathered was kept until now, over the budget or not
+            if lease is not None:  # the lease kept all facts that this request loaded, even over the budget
                 view.release(lease)
         raise ServiceUnavailable("The answer changed faster than it could be read: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read what no decision rests on and nothing caches, such as the names of the objects in a role."""
+        """Read data that no decision depends on and no cache holds, such as the names of the objects in a role."""
         return await self.services.gate.look_up(load)
 
     async def find(self, query: Query) -> list[Row]:
-        """Read the same by a single statement, which costs a quarter of a snapshot where the database is elsewhere."""
+        """Do what `look_up` does with a single statement; on a remote database that costs a quarter of a snapshot."""
         return await self.services.gate.find(query)
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
-        """Hand a mutation to the store. Once it has begun, unless it is refused, nobody can say that nothing was changed."""
+        """Submit a mutation to the store.
+
+        Sets `submitted` when the mutation begins. From then on, unless it is refused, the caller cannot claim that
+        nothing changed.
+        """
         permit = self._accounted(permit)
         return await self._submitted(
             self.services.store.submit(permit, self._bound(mutation, permit), begun=self._begun),
@@ -122,23 +127,27 @@ class Context:
         )
 
     def _accounted(self, permit: Permit[C]) -> Permit[C]:
-        """Have the mutation's transaction keep by which right it was made, and where the request came from."""
+        """Add to the permit what the audit records: the decisions behind it, and the origin of the request."""
         if not self._is_told(permit):
             return permit
         origin = RequestOrigin() if self.asker is None else self.asker.origin()
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_told(self, permit: Permit[C]) -> bool:
-        """Say whether a mutation leaves a line: what the server does by its own right leaves none with a right."""
+        """Return whether a mutation leaves an audit line; the server's own work has no decisions and leaves none."""
         return self.services.audit.rules.changes and bool(permit.decisions)
 
     def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
-        """Bind a mutation to its permit; that of a request with a key is carried out once, whatever is repeated."""
+        """Bind a mutation to its permit.
+
+        With an idempotency key it runs once, however often the request is repeated.
+        """
         bound = partial(_run, mutation, permit)
         return bound if self.once is None else partial(self.once.run, bound)
 
     def keep_answer(self, answer: Callable[[int], bytes]) -> None:
-        """Say how the answer's body is made within the transaction, if a request with a key can't have it made again later.
+        """Set how the response body is made inside the transaction, for a request with a key whose answer cannot be
+        made again later.
 
         `answer` takes the revision after the change.
         """
@@ -166,10 +175,11 @@ class Context:
         *,
         first: Permit[C] | None = None,
     ) -> T:
-        """Decide, then run the mutation that the permit allows; again from the start when the permit went stale.
+        """Decide, then run the mutation that the permit allows; start over if the permit is stale.
 
-        Whose permit went stale again and again decides while the locks are held that hold back what makes permits stale
-        (decision record 0019). `first` is a permit that the caller has already, from a decision a moment ago.
+        After two stale permits the request decides while it holds the locks that keep permits from going stale
+        (decision record 0019). `first` is a permit from an earlier decision of this request. Raises what `decide` and
+        the mutation raise, and ServiceUnavailable if every attempt met a stale permit.
         """
         permit = await self.read(scope, decide) if first is None else first
         for attempt in range(1, WRITES_MAX + 1):
@@ -179,7 +189,7 @@ class Context:
                 return await self.submit(permit, mutation)
             except StalePermit:
                 STALE_PERMITS[()] += 1
-            if attempt != WRITES_FREE:  # whose locks come next are known from the permit that went stale
+            if attempt != WRITES_FREE:  # the stale permit already names the locks of the next attempt
                 permit = await self.read(scope, decide)
         raise ServiceUnavailable("Access or names changed while this was being written; nothing was changed: try again")
 
@@ -190,7 +200,10 @@ class Context:
         mutation: Callable[[Tx, Permit[C]], T],
         stale: Permit[C],
     ) -> T:
-        """Let the store take the locks that a permit names, and only then decide. Raises StalePermit when it names others."""
+        """Let the store take the locks that the stale permit names, then decide.
+
+        Raises StalePermit if the new permit names others.
+        """
 
         async def again() -> Decided[T]:
             permit = self._accounted(await self.read(scope, decide))

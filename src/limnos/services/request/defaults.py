@@ -1,6 +1,7 @@
-"""The server's settings as services see them: what requests that leave something out get, and who is an admin.
+"""The server's settings as services see them: defaults of requests, limits, and service admins.
 
-May import `model`, and `files` for what is allowed. Values, made once at the start; `app` knows where they come from.
+May import `model`, and `files` for the allowed storage. The values are made once at the start; `app` knows where they
+come from.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """What the audit keeps: of changes all or nothing, of the rest one of so many requests, 0 for none."""
+    """What the audit records: all changes or none, and one of so many reads and refusals, 0 for none."""
 
     changes: bool = True
     refusals_one_in: int = 1
@@ -22,11 +23,11 @@ class AuditRules(NamedTuple):
     refusals_per_s_max: int = 100
     keep_ms: int = 7_776_000_000
     export: str | None = None
-    """Where each day's lines are written as files when the day is over; None: nowhere."""
+    """The location to which each day's lines are exported when the day is over; None for no export."""
 
 
 class RequestDefaults(NamedTuple):
-    """What requests that leave something out get, and how files are treated."""
+    """Defaults of request fields, and limits and lifetimes of what requests create."""
 
     metalake: str
     catalog: str
@@ -36,69 +37,71 @@ class RequestDefaults(NamedTuple):
     verify_metadata_file: str
     allowed: AllowedStorage
     idempotency_s: int = 1800
-    """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
+    """How long clients may rely on the outcome of a request with an idempotency key, in seconds; 0 ignores keys."""
     keep_dropped_ms: int = 604_800_000
-    """How long what is dropped can be brought back; 0: it is gone at once."""
+    """How long a dropped object can be restored, in milliseconds; 0 deletes it at once."""
     keep_reports_ms: int = 604_800_000
-    """How long reports of clients are kept; 0: not at all."""
+    """How long clients' reports are kept, in milliseconds; 0 keeps none."""
     reports_sample: float = 1.0
     allowed_urls: tuple[str, ...] = ()
-    """Below which addresses webhooks may lie."""
+    """The URL prefixes that webhooks may have."""
     root_schema: str = "default"
-    """The schema in which full names have what lies directly in a catalog, as only Lance tables may."""
+    """The schema that full names show for an object directly in a catalog; only Lance tables may lie there."""
     lance_batch_bytes_max: int = 1 << 29
     lance_body_bytes_max: int = 0
-    """How many bytes of rows one request may bring; 0: any."""
+    """How many bytes of rows one request may contain; 0 sets no limit."""
     sqlpp_catalog: str = "main"
-    """The catalog in which dataverses of SQL++ lie."""
+    """The catalog that holds the dataverses of SQL++."""
     sqlpp_timeout_s: float = 300.0
-    """The longest time for one request's statements."""
+    """The longest time for one request's statements, in seconds."""
     sqlpp_results_max: int = 32
-    """How many results that are fetched later one user has."""
+    """How many deferred results one user may have."""
     sqlpp_results_bytes_max: int = 1 << 27
     sqlpp_results_keep_ms: int = 3_600_000
     file_roots: tuple[str, ...] = ()
-    """Below which directories statements may read files."""
+    """The directories from which statements may read files."""
     lance_debris_ms: int = 604_800_000
-    """How old what killed writers of Lance tables left is before it goes; 0: it stays."""
+    """The age in milliseconds at which files of killed Lance writers are deleted; 0 keeps them."""
     sqlpp_compact_files: int = 64
-    """With how many files too many a dataset is compacted; 0: never."""
+    """The number of excess files at which a dataset is compacted; 0 for never."""
     sqlpp_snapshots_keep_ms: int = 86_400_000
-    """How long states of a dataset are kept that others followed."""
+    """How long superseded snapshots of a dataset are kept, in milliseconds."""
     scan_files_max: int = 2_000
-    """How many files of a scan one answer names."""
+    """How many files one page of a scan plan lists."""
     scan_wait_s: float = 20.0
-    """How long an answer waits for a plan before it says that it is worked on."""
+    """How long a response waits for a scan plan before it reports the plan as running, in seconds."""
     scan_keep_ms: int = 3_600_000
-    """How long what is left of a plan can be fetched."""
+    """How long the rest of a scan plan can be fetched, in milliseconds."""
     scan_plans_max: int = 100
-    """How many plans of one user are kept."""
+    """How many scan plans of one user are kept."""
     restricted_reader_bytes: int = 16 << 30
     restricted_table_bytes: int = 64 << 30
-    """How many bytes of files that were rewritten for restricted readers there may be, of one reader and of one table."""
+    """How many bytes of rewritten files there may be, for one restricted user and for one table."""
     sqlpp_debris_ms: int = 259_200_000
-    """How old what killed statements left is before it goes; 0: it stays."""
+    """The age in milliseconds at which files of killed statements are deleted; 0 keeps them."""
     keep_pinned: bool = True
-    """Whether commits may not remove snapshots that runs and plans need."""
+    """Whether commits are refused that remove snapshots which runs and scan plans need."""
     check_added_files: bool = False
     check_added_files_max: int = 1_000
     check_added_files_s: float = 10.0
-    """Whether files that commits add are looked for: how many of one request, and for how long."""
+    """Whether the server checks that files added by commits exist: how many of one request, and for how many
+    seconds.
+    """
     clock_ahead_ms: int = 30_000
-    """How far times that clients write into metadata may be ahead of the store's clock."""
+    """How far timestamps in metadata from clients may be ahead of the store's clock, in milliseconds."""
     storages: NamedStorages = NamedStorages()
     location_conflicts: LocationConflicts = LocationConflicts()
-    """Whose files are given out to nobody."""
+    """The owners of conflicting locations, whose files nobody gets."""
     audit: AuditRules = AuditRules()
     session_s: int = 3_600
     session_refresh_s: int = 1_209_600
-    """How long a session of a password lasts, and for how long it can be refreshed."""
+    """How long a session by password lasts, and how long it can be refreshed, in seconds."""
 
 
 class AccessSettings(NamedTuple):
-    """The server's settings that decisions need."""
+    """The settings that access decisions need."""
 
     access_enabled: bool
     service_admins: frozenset[str]
     trusts: frozenset[TokenTrust] = frozenset({TokenTrust.BELIEVED, TokenTrust.PROVEN})
-    """What a token's worth may rest on here."""
+    """The kinds of trust in a token that this server accepts."""

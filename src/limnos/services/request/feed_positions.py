@@ -1,7 +1,7 @@
-"""Positions in the change feed, and the opaque text that callers keep of one.
+"""Positions in the change feed, and the opaque text that represents one to callers.
 
-May import the rooms below. Knows nothing of what a change means. A text is no secret and no proof: whoever reads on from one
-is asked for every right again.
+May import the rooms below. Must not know what a change means. The text is neither secret nor proof: reading on from a
+position checks every right again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NUMBER_MAX = 2**53
 
 
 class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
-    """How far somebody has read: for each zone that they follow, the revision up to which they were told.
+    """How far a reader has read: for each zone that it follows, the revision of the last delivered change.
 
-    `home` is the metalake or catalog whose changes they are, `epoch` the store's.
+    `home` is the metalake or catalog of the feed, `epoch` the store's epoch.
     """
 
     epoch: int
@@ -28,12 +28,12 @@ class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
     zones: dict[int, int]
 
     def text(self) -> str:
-        """Spell it for a caller."""
+        """Return the position as opaque text for callers."""
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).rstrip(b"=").decode()
 
 
 def position_of(text: str) -> FeedPosition:
-    """Read a position's text. Raises BadRequest."""
+    """Parse a position's text. Raises BadRequest."""
     try:
         if len(text) > TEXT_MAX:
             raise ValueError
@@ -49,7 +49,7 @@ def position_of(text: str) -> FeedPosition:
 
 
 def pruned_error(why: str) -> PositionPruned:
-    """Say that reading can't go on from a position."""
+    """Return the error for a position whose following changes were pruned."""
     return PositionPruned(
         f"Changes after this position are not kept any longer ({why}): read what there is now, then start anew"
     )

@@ -1,7 +1,7 @@
-"""The file operations that services use: read, write, a file that a commit is to point to, delete.
+"""File operations for services: read, write, delete, and stage files that a commit will point to.
 
-May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads and writes of
-the file system that cost microseconds.
+May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads and writes
+that take microseconds.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ T = TypeVar("T")
 log = get_logger("limnos.files")
 METADATA_BYTES_MAX = 1 << 28
 AT_ONCE = 16
-"""Files of one request that are on their way at a time."""
+"""How many files of one request are written or deleted at a time."""
 INLINE_BYTES_MAX = 64 << 10
-"""Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
+"""Local files up to this size are written on the event loop: the page cache is faster than a hop to a thread."""
 
 
 def is_inline(location: str, data: bytes) -> bool:
-    """Say whether a file is written on the loop."""
+    """Return whether a file is small and local enough to be written on the event loop."""
     return is_local(location) and len(data) <= INLINE_BYTES_MAX
 
 
 class WrittenFile:
-    """A file that is there within this context, and after it unless the commit inside was surely not made."""
+    """A context that writes a file on entry, and deletes it if the commit inside certainly failed."""
 
     __slots__ = ("_data", "_files", "_first", "_location", "_properties")
 
@@ -55,16 +55,16 @@ class WrittenFile:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
-            return  # it is pointed to, or may be: keep it
+            return  # the commit points to the file, or may point to it: keep it
         if self._first and is_local(self._location):
-            with suppress(LimnosError):  # an orphan is the worst that comes of it
+            with suppress(LimnosError):  # at worst an orphan file stays
                 LOCAL_FILES.take_back(self._location)
             return
         await self._files.delete(self._location, self._properties)
 
 
 class StagedFile(NamedTuple):
-    """A file that was written for a commit still to come."""
+    """A file written for a commit that has not happened yet."""
 
     location: str
     properties: Mapping[str, str]
@@ -72,7 +72,7 @@ class StagedFile(NamedTuple):
 
 
 class FileBatch:
-    """Several files that are there within this context, and after it unless the commit inside was surely not made."""
+    """A context for several files; it deletes them if the commit inside certainly failed."""
 
     def __init__(self, files: FileOperations, is_begun: Callable[[], bool]) -> None:
         self._files = files
@@ -83,22 +83,22 @@ class FileBatch:
         return self
 
     async def lay(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
-        """Write a file."""
+        """Write a file and add it to the batch."""
         await self._files.write(location, data, properties, first=first)
         self._laid[location] = StagedFile(location, properties, first)
         fault_point("file-written")
 
     async def take_back(self, location: str) -> None:
-        """Delete a file that is not wanted any more."""
+        """Delete a file of the batch that is no longer needed."""
         laid = self._laid.pop(location, None)
         if laid is not None:
             await self._files.delete_staged(laid)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, StateUnknown):
-            return  # they are pointed to, or may be: keep them
+            return  # the commit points to the files, or may point to them: keep them
         if isinstance(error, (asyncio.CancelledError, TimeoutError)):
-            if not self._is_begun():  # nobody waits any more, so nobody is kept waiting
+            if not self._is_begun():  # nobody waits for the answer any more, so delete them in the background
                 self._files.beside(self._take_all_back())
             return
         await self._take_all_back()
@@ -123,9 +123,9 @@ class FileOperations:
     async def read_within(
         self, location: str, properties: Mapping[str, str], roots: Sequence[str], *, bytes_max: int = METADATA_BYTES_MAX
     ) -> bytes:
-        """Read a whole file that a caller names: a local one only where links do not lead out of the roots.
+        """Read a whole file that a caller names. Symbolic links of a local one must not lead out of the roots.
 
-        Raises what `read` does; MissingFile, too, for a link that leads out.
+        Raises what `read` raises, and MissingFile for a link that leads out.
         """
         if not is_local(location):
             return await self.read(location, properties, bytes_max=bytes_max)
@@ -140,39 +140,48 @@ class FileOperations:
             raise
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
-        """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
+        """Write a file under a new name; a small local one on the event loop.
+
+        `first` marks the first file of a table, whose directory does not exist yet.
+        """
         if is_inline(location, data):
             LOCAL_FILES.write_new(location, data, first=first)
             return
 
         def late(store: FileStore) -> None:
-            store.delete(location)  # nothing points to it, nor will
+            store.delete(location)  # the write ended after its timeout: nothing points to the file, nor will
 
         await self._run(location, properties, lambda store: store.write_new(location, data, first=first), late=late)
 
     @staticmethod
     def prepare(location: str) -> None:
-        """Make the directories that a table's files go to, where a location has such, without leaving the loop."""
+        """Create a table's directories for data and metadata if the location is local. Runs on the event loop."""
         if is_local(location):
             for name in ("data", "metadata"):
                 LOCAL_FILES.make_directory(f"{location}/{name}")
 
     @staticmethod
     def exists_now(location: str) -> bool:
-        """Say whether a local file is there, without leaving the loop."""
+        """Return whether a local file exists. Runs on the event loop."""
         return LOCAL_FILES.exists(location)
 
     @staticmethod
     def mark_now(location: str) -> FileIdentity | None:
-        """Tell what is at a local place, links not followed, without leaving the loop; None where nothing is."""
+        """Return the identity of what is at a local path, without following links; None if there is nothing.
+
+        Runs on the event loop.
+        """
         return LOCAL_FILES.mark(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
-        """Say whether a file is there."""
+        """Return whether a file exists."""
         return await self._run(location, properties, lambda store: store.exists(location))
 
     async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
-        """Return the length of a file in bytes; None when it is not there. Raises OutsideRoots where links lead out of the roots."""
+        """Return the length of a file in bytes; None if it does not exist.
+
+        Raises OutsideRoots if links lead out of the roots.
+        """
         allowed = self._allowed
 
         def look(store: FileStore) -> int | None:
@@ -183,19 +192,19 @@ class FileOperations:
         return await self._run(location, properties, look)
 
     async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
-        """Say whether any file lies below a location; where links lead out of the roots there is none."""
+        """Return whether any file lies below a location; False if links lead out of the roots."""
         if is_local(location):
             return leads_within(location, roots, allowed=self._allowed) and LOCAL_FILES.holds(location)
         return await self._run(location, properties, lambda store: store.holds(location))
 
     async def below(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
-        """List the files below a location; where links lead out of the roots there are none."""
+        """List the files below a location; none if links lead out of the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: list(store.below(location)))
 
     async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[FileEntry]:
-        """List the files directly in a location; where links lead out of the roots there are none."""
+        """List the files directly in a location; none if links lead out of the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
@@ -203,28 +212,33 @@ class FileOperations:
     async def chosen(
         self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: ChooseNames
     ) -> list[FileEntry]:  # fmt: skip
-        """List those files directly in a location that are chosen by their names; where links lead out of the roots there are none."""
+        """List the files directly in a location whose names `choose` selects; none if links lead out of the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.chosen(location, choose))
 
     async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
-        """List the names of the directories in a location; where links lead out of the roots there are none."""
+        """List the names of the directories in a location; none if links lead out of the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.directories(location))
 
     def make_directory(self, location: str, *, roots: Sequence[str]) -> None:
-        """Make a directory, where a location has such, without leaving the loop. Raises OutsideRoots where links lead out."""
+        """Create a directory if the location is local.
+
+        Runs on the event loop. Raises OutsideRoots if links lead out of the roots.
+        """
         if is_local(location):
             if not leads_within(location, roots, allowed=self._allowed):
                 raise OutsideRoots(f"Location {location} leads out of the catalog's roots: choose another")
             LOCAL_FILES.make_directory(location)
 
     async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
-        """Put a file under a further name, where nothing is or the very same; local ones at once.
+        """Give a file a second name.
 
-        Raises MissingFile, also where links lead out of the roots; AlreadyExists for a name that holds something else.
+        Succeeds if the name is free or already holds the same file; local files on the event loop.
+
+        Raises MissingFile, also if links lead out of the roots; AlreadyExists if the name holds another file.
         """
         if not is_local(target):
             await self._run(target, properties, lambda store: store.link_new(source, target))
@@ -234,38 +248,46 @@ class FileOperations:
         LOCAL_FILES.link_new(source, target)
 
     async def move(self, source: str, target: str, *, properties: Mapping[str, str]) -> None:
-        """Give a file a fresh name; that it is gone already is fine."""
+        """Move a file to a new name. A missing source is no error."""
         await self._run(source, properties, lambda store: store.move(source, target))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
-        """Delete a file; a failure is logged, as nothing depends on it."""
+        """Delete a file. A failure is only logged: at worst an orphan file stays."""
         try:
             await self._run(location, properties, lambda store: store.delete(location))
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
 
     async def apart(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
-        """Do something to the files below a location in a thread of its catalog's. Raises StorageFailed, Unavailable."""
+        """Run a call on the files below a location, in one of its catalog's threads.
+
+        Raises StorageFailed, ServiceUnavailable.
+        """
         await self._run(location, properties, lambda _: call())
 
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> WrittenFile:
-        """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
+        """Return a context that writes a file before the commit inside, and deletes it if that commit certainly
+        failed.
+        """
         return WrittenFile(self, location, data, properties, first=first)
 
     def file_batch(self, is_begun: Callable[[], bool]) -> FileBatch:
-        """Write several files before a commit that points to them all; `is_begun`: nobody can say any more that it was not made."""
+        """Return a context for several files that one commit points to.
+
+        `is_begun` returns whether the commit has begun, so that its failure is no longer certain.
+        """
         return FileBatch(self, is_begun)
 
     async def delete_staged(self, laid: StagedFile) -> None:
         """Delete a file that nothing points to, and the directory that was made for it."""
         if laid.first and is_local(laid.location):
-            with suppress(LimnosError):  # an orphan is the worst that comes of it
+            with suppress(LimnosError):  # at worst an orphan file stays
                 LOCAL_FILES.take_back(laid.location)
             return
         await self.delete(laid.location, laid.properties)
 
     def beside(self, work: Coroutine[None, None, None]) -> None:
-        """Do something that nobody waits for."""
+        """Run a coroutine in the background."""
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -274,9 +296,10 @@ class FileOperations:
         self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
         late: Callable[[FileStore], object] | None = None,
     ) -> T:  # fmt: skip
-        """Run a call in the share of the catalog that has these properties: what it shares, shares its fate.
+        """Run a call in the thread share of the catalog with these properties. A slow store delays only its own share.
 
-        Raises BadRequest for an endpoint that the server does not allow (any longer), Unavailable after the time for files.
+        Raises BadRequest for an endpoint that the server does not (or no longer) allow, ServiceUnavailable after the
+        time for files, StorageFailed.
         """
         if not is_local(location):
             self._allowed.check_use(properties)
@@ -289,4 +312,4 @@ class FileOperations:
             raise
 
     def close(self) -> None:
-        """Nothing is waited for: threads that are stuck end with the process."""
+        """No-op: stuck threads end with the process."""

@@ -1,6 +1,7 @@
-"""Once: what the transaction of a request with a key does before and after its mutation.
+"""Idempotency: what the transaction of a request with an idempotency key does around its mutation.
 
-May import `store` and `model`. Knows no wire format, and not how a request is repeated: that is `services.request.repeats`.
+May import `store` and `model`. Must not know any wire format, nor how a request is repeated
+(`services.request.idempotency_replay`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ T = TypeVar("T")
 
 
 class RepeatedRequest(Exception):
-    """The request was carried out, or refused for good, before: this is what became of it. Nothing was done now."""
+    """An earlier request with the key was carried out, or refused for good; `outcome` is its result.
+
+    This request changed nothing.
+    """
 
     def __init__(self, outcome: RequestOutcome) -> None:
         super().__init__(outcome.operation)
@@ -27,7 +31,7 @@ class RepeatedRequest(Exception):
 
 
 class IdempotentRequest:
-    """A request with a key: what it is, and what is kept of it when it is carried out."""
+    """A request with an idempotency key, and what is stored of it when it is carried out."""
 
     __slots__ = ("answer", "fingerprint", "key", "lifetime_ms", "operation", "status")
 
@@ -38,17 +42,18 @@ class IdempotentRequest:
         self.fingerprint = fingerprint
         self.operation = operation
         self.status = status
-        """What it is answered with when all goes well."""
+        """The HTTP status of a successful answer."""
         self.lifetime_ms = lifetime_ms
         self.answer: Callable[[int], bytes] | None = None
-        """Gives the answer's body right after the mutation, from the revision that it leaves its zone at; None where it can be
-        made again from what is there.
+        """Makes the response body right after the mutation, from the zone's revision after it.
+
+        None if the body can be made again later from stored data.
         """
 
     def run(self, work: Callable[[Tx], T], tx: Tx) -> T:
-        """Run a mutation and keep what became of the request, all in the mutation's transaction.
+        """Run a mutation and store the outcome of the request, in one transaction.
 
-        Raises Repeated when the transaction of an earlier request with the key, maybe on another node, was faster.
+        Raises RepeatedRequest if an earlier request with the key committed first, maybe on another node.
         """
         result = work(tx)
         made = tx.drafts[-1].node_id if tx.drafts else None
@@ -56,11 +61,14 @@ class IdempotentRequest:
         body = None if self.answer is None else self.answer(revision)
         found = self._keep(tx, RequestOutcome(self.fingerprint, self.operation, self.status, made, body))
         if found is not None:
-            raise RepeatedRequest(found)  # which undoes the mutation
+            raise RepeatedRequest(found)  # this rolls back the mutation
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> RequestOutcome | None:
-        """Keep a refusal, so that no repetition that is still on its way is carried out. Returns what was kept before."""
+        """Store a refusal, so that no repetition that is still under way is carried out.
+
+        Returns the outcome stored before, if any.
+        """
         return self._keep(tx, RequestOutcome(self.fingerprint, self.operation, status, None, body))
 
     def _keep(self, tx: Tx, outcome: RequestOutcome) -> RequestOutcome | None:

@@ -1,7 +1,8 @@
-"""Requests that come again under their key: whose key it is, what became of the first, and whether its caller still may.
+"""Idempotency replay: finds the outcome of an earlier request with the same key, and decides again on its caller's
+rights.
 
-May import the rooms below. Knows no wire format and no operation. A repetition is decided as the request itself is, by
-running the request on a context that ends it at its first decision.
+May import the rooms below. Must not know any wire format or operation. A repetition is decided by running the request
+on a context that stops it at its first decision.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C")
 GRACE_MS = 300_000
-"""So much longer than told to clients an outcome is kept: a request may be on its way for some time."""
+"""An outcome is kept this much longer than clients are told, since a repetition may already be under way."""
 
 
 class DecisionReached(Exception):
-    """The request would be carried out: its caller may do it."""
+    """The request reached its decision: the caller is allowed to do it."""
 
 
 class DecisionProbe(Context):
-    """A context on which a request gets as far as its first decision and no further: nothing is built, written or changed."""
+    """A context that stops a request at its first decision: nothing is built, written or changed."""
 
     __slots__ = ("looked",)
 
@@ -53,7 +54,7 @@ class DecisionProbe(Context):
         self.looked = False
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Read, decision and all, and end."""
+        """Run the reader with its decisions, then stop. Raises DecisionReached, or what the reader raises."""
         self.looked = True
         await super().read(scope, reader, refuse_disabled=refuse_disabled)
         raise DecisionReached
@@ -62,19 +63,22 @@ class DecisionProbe(Context):
         self, scope: RequestScope, decide: Callable[[RequestView], Permit[C]], mutation: Callable[[Tx, Permit[C]], T], *,
         first: Permit[C] | None = None,
     ) -> T:  # fmt: skip
-        """Decide, and end."""
+        """Decide, then stop. Raises DecisionReached, or what `decide` raises."""
         del mutation, first
         await self.read(scope, decide)
         raise AssertionError("a read of a probe does not return")
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> NoReturn:
-        """End: there is a permit."""
+        """Stop: the request already has a permit. Raises DecisionReached."""
         del permit, mutation
         raise DecisionReached
 
 
 async def key_find(ctx: Context, scope: RequestScope, text: str) -> IdempotencyKey | None:
-    """Say whose key it is, and on which zone's clock; None where there is no such place, or the caller is nobody there."""
+    """Return the full idempotency key: the client's text, the caller, and the catalog's zone.
+
+    Returns None if the scope names no existing catalog, or if the caller has no access to it.
+    """
 
     def read(request_view: RequestView) -> IdempotencyKey | None:
         if request_view.settled.catalog is None:
@@ -91,16 +95,16 @@ async def key_find(ctx: Context, scope: RequestScope, text: str) -> IdempotencyK
 
 
 async def outcome_find(ctx: Context, once: IdempotentRequest) -> RequestOutcome | None:
-    """Return what became of an earlier request with the key."""
+    """Return the outcome of an earlier request with the key; None if there is none."""
     now_ms = ctx.services.store.time.now_ms()
     return outcome_of(await ctx.find(outcome_query(once.key, now_ms=now_ms)))
 
 
 async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) -> bool:
-    """Decide on a request again; False when it was refused for itself, before anybody looked who asks.
+    """Decide again on a repeated request. Returns False if the request was refused as invalid before any access check.
 
-    Raises Forbidden and its like for who may not do it (any more). What is missing, or in its way, is told to nobody but who
-    may know: such a refusal is a decision in the caller's favour.
+    A missing or conflicting object counts as allowed: only a caller with rights learns of it. Raises PermissionDenied,
+    AuthenticationFailed, NotInUse and ServiceUnavailable.
     """
     probe = DecisionProbe(ctx)
     try:
@@ -115,7 +119,7 @@ async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) 
 
 
 async def entry_decide(ctx: Context, scope: RequestScope) -> None:
-    """Decide whether the caller may still use the catalog. Raises Forbidden, NotInUse."""
+    """Decide whether the caller may still use the catalog. Raises PermissionDenied, NotInUse."""
 
     def read(request_view: RequestView) -> None:
         request_view.require_in_use()
@@ -125,7 +129,10 @@ async def entry_decide(ctx: Context, scope: RequestScope) -> None:
 
 
 async def refusal_keep(ctx: Context, once: IdempotentRequest, *, status: int, body: bytes) -> RequestOutcome | None:
-    """Keep a refusal in a transaction of its own; returns what an earlier request with the key has left, if it was faster."""
+    """Store a refusal in a transaction of its own.
+
+    Returns the outcome of an earlier request with the key if that committed first.
+    """
     permit: Permit[None] = Permit(None, (), once.key.zone, (), "limnos", None, ctx.request_id)
     return await ctx.services.store.submit(permit, partial(IdempotentRequest.refuse, once, status=status, body=body))
 

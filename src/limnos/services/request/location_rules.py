@@ -1,7 +1,8 @@
-"""The rules of places: which two storage locations may lie at, above or below one another. Pure.
+"""Location rules: which two storage locations may be the same, or contain one another. Pure.
 
-May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two places may be there together does not
-depend on which of them came first. Whoever brings a new place asks `judge_claim` about every place that it would meet.
+May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
+locations may coexist does not depend on which came first. For a new location, call `judge_claim` with every existing
+one that it overlaps.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind, L
 
 
 class LocationRelation(IntEnum):
-    """How one location lies to another."""
+    """The position of one location relative to another."""
 
     SAME = 0
     ABOVE = 1
@@ -22,7 +23,7 @@ class LocationRelation(IntEnum):
 
     @property
     def inverse(self) -> LocationRelation:
-        """How the other lies to it."""
+        """The position of the other location relative to this one."""
         return _INVERSE[self]
 
 
@@ -34,18 +35,23 @@ _INVERSE = {
 
 
 class ClaimVerdict(Enum):
-    """What becomes of a new place that meets another one."""
+    """The verdict on a new location that overlaps an existing one."""
 
     ALLOWED = "allowed"
     REPLACES = "replaces"
-    """The other is the caller's own and dropped: it ends, and its files are the new one's."""
+    """The other location is a dropped one that the caller owned: its claim ends, and the new object takes over its
+    files.
+    """
     WAIT = "wait"
-    """The other's files are being deleted."""
+    """The other location's files are being deleted."""
     REFUSED = "refused"
 
 
 def relation_of(location: str, other: str) -> LocationRelation | None:
-    """Return how a location lies to another; None when neither contains the other. Both are keys of the register."""
+    """Return the position of a location relative to another; None if neither contains the other.
+
+    Both are keys of the register.
+    """
     if location == other:
         return LocationRelation.SAME
     if other.startswith(f"{location.removesuffix('/')}/"):
@@ -54,7 +60,7 @@ def relation_of(location: str, other: str) -> LocationRelation | None:
 
 
 def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
-    """Say whether two places may lie so. `relation` is how `one` lies to `other`."""
+    """Return whether two locations may coexist. `relation` is the position of `one` relative to `other`."""
     if one.owner_id == other.owner_id:
         return True
     if one.metalake_id != other.metalake_id:
@@ -73,14 +79,21 @@ def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRela
 
 
 def _directory_may_meet(directory: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
-    """A directory shows all that lies in it, so nothing of another catalog does; an allowed location may cover it."""
+    """Return whether a directory catalog's location may overlap another location.
+
+    The catalog shows all files in it, so nothing of another catalog may overlap. An allowed location may contain it.
+    """
     if other.kind is LocationKind.LANCE_DIRECTORY or directory.catalog_id == other.catalog_id:
         return True
     return other.kind is LocationKind.ALLOWED_LOCATION and relation is LocationRelation.BELOW
 
 
 def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
-    """A root covers objects of its metalake. What contains a root would have the files of all that is made there later."""
+    """Return whether a catalog's root may overlap an object's location.
+
+    A root may contain objects of its metalake. An object that contains a root would own the files of all later objects
+    in it.
+    """
     if relation is LocationRelation.ABOVE:
         return True
     if root.kind is LocationKind.WAREHOUSE:
@@ -91,7 +104,10 @@ def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: Locat
 
 
 def _objects_may_meet(one: LocationClaim, other: LocationClaim) -> bool:
-    """Objects share no files; external filesets own none, and catalogs with one warehouse have one directory for restricted reads."""
+    """Return whether two objects' locations may overlap; in general they may not.
+
+    External filesets own no files, and catalogs that share a warehouse share its directory for restricted reads.
+    """
     if one.kind is not other.kind:
         return False
     if one.kind is LocationKind.RESTRICTED_READS:
@@ -100,9 +116,13 @@ def _objects_may_meet(one: LocationClaim, other: LocationClaim) -> bool:
 
 
 def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationRelation, is_own: bool) -> ClaimVerdict:
-    """Say what becomes of a new place beside one that is there.
+    """Return the verdict on a new location that overlaps an existing one.
 
-    `relation`: how the new place lies to the rival. `is_own`: the caller owned the rival, dropped it, or staged it.
+    Args:
+        new: The new location.
+        rival: The existing location.
+        relation: The position of the new location relative to the rival.
+        is_own: Whether the caller owned the rival and dropped it, or staged it.
     """
     if may_meet(new, rival, relation=relation):
         return ClaimVerdict.ALLOWED
@@ -126,10 +146,11 @@ def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationR
 def find_conflicting_claims(
     one: LocationClaim, other: LocationClaim, *, relation: LocationRelation
 ) -> tuple[LocationClaim, ...]:
-    """Return which of two stored places are marked as conflicting; none when they may lie so, or when one is marked already.
+    """Return which of two stored locations to mark as conflicting; none if they may coexist or one is marked already.
 
-    A marked object gets no credentials and keeps nobody out, so the mark goes to who has the lesser claim to the files: a directory that
-    only shows them, what contains a root, an external fileset, the younger one. Roots of two metalakes are both marked: neither loses its files.
+    A marked object gets no credentials and blocks no other object. So the mark goes to the one with the weaker claim to
+    the files: a directory catalog, a location that contains a root, an external fileset, else the younger one. Roots of
+    two metalakes are both marked, so that neither loses its files.
     """
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()

@@ -1,7 +1,7 @@
-"""A read that needs several catalogs at once: one moment over all their zones, a scene for each.
+"""Multi-catalog reads: one request view for each of several catalogs, all true at the same moment.
 
 May import the rooms below. A write never does this: it belongs to one zone (decision record on requests over several
-catalogs). Rule 2 holds for each catalog by itself; beyond it, all zones stand at the revisions of one gate's snapshot.
+catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ READS_MAX = 100
 async def read_many_scopes(
     ctx: Context, scopes: tuple[RequestScope, ...], reader: Callable[[tuple[RequestView, ...]], T]
 ) -> T:
-    """Run a reader on one scene for each scope, all true at the same moment after this call.
+    """Run a reader on one request view for each scope, all true at the same moment after this call.
 
-    The reader may raise Cold like any other. Raises what making a scene raises (NotFound, Forbidden), and Unavailable.
+    The reader may raise CacheMiss like any other. Raises what making a request view raises (NotFound,
+    PermissionDenied), and ServiceUnavailable if the facts change faster than they can be read.
     """
     if not scopes:
         return reader(())
@@ -63,13 +64,13 @@ async def read_many_scopes(
                     rounds -= 1
                     await asyncio.sleep(0)
             reason = "resolved"
-    finally:  # what this request gathered was kept until now, over the budget or not
+    finally:  # the lease kept all facts that this request loaded, even over the budget
         view.release(lease)
     raise ServiceUnavailable("The answer changed faster than it could be read: try again")
 
 
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, wanted: dict[Key, int]) -> None:
-    """Load facts, each once: what lies in a zone of several chains comes with the first of them. Others have their turn in between."""
+    """Load each missing fact once, with the first chain that has its zone. Yields to other requests between chains."""
     left = dict(wanted)
     for zones in dict.fromkeys(chains):
         part = {key: zone for key, zone in left.items() if zone in zones}
@@ -82,7 +83,7 @@ async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, wanted
 
 
 def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...]) -> bool:
-    """Say whether the view still knows just that moment's revisions of all zones: another gate may have moved some."""
+    """Return whether the view is still at that snapshot's revisions: another gate may have moved some zones."""
     revisions = dict(moment)
     zones = {zone for chain in chains for zone in chain}
     if any(view.zones[zone].revision != revisions.get(zone) for zone in zones):

@@ -1,6 +1,7 @@
-"""Pages of what a caller sees of a listing, from the view's blocks; what is missing of them is read as the page gets there.
+"""Name pages: pages of the part of a listing that the caller sees, from the view's blocks of names.
 
-May import the rooms below. A page goes on after a name, so it stays right while names come and go.
+May import the rooms below. Missing blocks are read when the page reaches them. A page begins after a name, so it stays
+right while names are added and removed.
 """
 
 from __future__ import annotations
@@ -31,31 +32,34 @@ if TYPE_CHECKING:
     from limnos.view.keys import Key, Space
 
 READ_MAX = 10_000
-"""Names that one statement reads: some milliseconds."""
+"""How many names one statement reads: some milliseconds."""
 VISIBLE_NAMES_MAX = 500_000
-"""Names that are remembered as seen by somebody, per zone: ten bytes each, or some seventy when their block has gone."""
+"""How many visible names are cached per zone: ten bytes each, or about seventy if their block is no longer cached."""
 VISIBLE_NAMES_OVERHEAD = 10
-"""What remembering a block takes besides its names, counted in names."""
+"""The overhead of one cached block, counted in names."""
 
 
 class PageRequest(NamedTuple):
-    """The page that is asked for: names after one, at most so many; None means all."""
+    """A request for a page: names after `after`, at most `size`; None means all."""
 
     after: str = ""
     size: int | None = None
 
 
 class NamePage(NamedTuple):
-    """Names as JSON strings, in order and in parts; `last` is the name to go on after, None when nothing follows."""
+    """A page of names as JSON strings, in order and in parts. `last` is the name to continue after, None at the end."""
 
     parts: Sequence[tuple[bytes, ...]]
     last: str | None
     whole: bool = False
-    """Each part is all that is seen of its block: while nothing changes, the very same objects come again."""
+    """Whether each part is all that the caller sees of its block.
+
+    While nothing changes, the identical tuples are returned.
+    """
 
     @property
     def names(self) -> list[bytes]:
-        """All parts as one."""
+        """All parts as one list."""
         return list(itertools.chain.from_iterable(self.parts))
 
     def texts(self) -> list[str]:
@@ -64,14 +68,16 @@ class NamePage(NamedTuple):
 
 
 class IdsPage(NamedTuple):
-    """Names with ids, in order; `last` is the name to go on after, None when nothing follows."""
+    """A page of names with ids, in order; `last` is the name to continue after, None at the end."""
 
     found: list[tuple[str, int]]
     last: str | None
 
 
 class VisibleNames(NamedTuple):
-    """What somebody sees of a block: where in it, ascending, and those names as JSON strings."""
+    """The names of a block that one caller sees: their ascending positions in the block, and the names as JSON
+    strings.
+    """
 
     block: ref[Listing]
     positions: Sequence[int]
@@ -79,7 +85,7 @@ class VisibleNames(NamedTuple):
 
 
 class VisibleNamesCache:
-    """What callers see of blocks, as far as it was looked at lately; the older half goes when there is too much of it."""
+    """Recently used visible names, by block and caller. When the cache is full, its older half is removed."""
 
     def __init__(self) -> None:
         self._young: dict[object, VisibleNames] = {}
@@ -87,14 +93,14 @@ class VisibleNamesCache:
         self._young_names = 0
 
     def get(self, key: object) -> VisibleNames | None:
-        """Return what was seen, of whichever block it was then."""
+        """Return the cached visible names; the caller checks that they belong to the current block."""
         found = self._young.get(key)
         if found is None and (found := self._old.get(key)) is not None:
             self.put(key, found)
         return found
 
     def put(self, key: object, seen: VisibleNames) -> None:
-        """Remember."""
+        """Cache visible names."""
         self._young[key] = seen
         self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
         if self._young_names > VISIBLE_NAMES_MAX // 2:
@@ -102,7 +108,7 @@ class VisibleNamesCache:
 
 
 def visible_names_all(block: Listing) -> VisibleNames:
-    """Return the sight of a block of which nothing is hidden."""
+    """Return the visible names of a block in which nothing is hidden."""
     return VisibleNames(ref(block), range(len(block.names)), block.encoded)
 
 
@@ -115,13 +121,13 @@ def _visible_names_of(block: Listing, shown: ListFilter) -> VisibleNames:
 
 ALL_NAMES = PageRequest()
 EMPTY_PAGE = NamePage((), None)
-"""Of a listing in which there can be nothing."""
+"""The page of a listing that is always empty."""
 
 
 def page_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
 ) -> NamePage:
-    """Return a page of what the caller sees of a parent's children; `chain` begins with the parent."""
+    """Return a page of the children that the caller sees; `chain` begins with the parent."""
     listing = _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind))
     if asked.size is None:
         listing.need_all(asked.after)
@@ -131,12 +137,12 @@ def page_of(
 def ids_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
 ) -> IdsPage:
-    """Return a page of what the caller sees of a parent's children, as their names and ids; the size must be given."""
+    """Return a page of the children that the caller sees, with their ids. The page's size is required."""
     return _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind)).ids(asked)
 
 
 def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChain) -> bool:
-    """Say whether the caller sees the object that a chain begins with in the listing of its parent."""
+    """Return whether the caller sees the first object of `chain` in the listing of its parent."""
     link, *above = chain
     shown = _VisibleListing(
         request_view, action, tuple(above), space=(above[0].id, request_view.space(link.kind), link.kind)
@@ -147,7 +153,9 @@ def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChai
 
 
 def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableChain) -> list[str]:
-    """Return the names of all of a parent's children, whoever may see them: to tell what there is from what there is not."""
+    """Return the names of all children, also of those hidden from the caller: to tell existing objects from missing
+    ones.
+    """
     space: Space = (chain[0].id, request_view.space(kind), kind)
     listing = _VisibleListing(request_view, None, chain, space=space)
     listing.need_all("")
@@ -172,7 +180,7 @@ class _VisibleListing:
         self.about = (action, request_view.user, paths.stamp)
 
     def _filter(self, action: Action, chain: SecurableChain) -> ListFilter:
-        """Return what the caller's rights show of the listing, remembered until access moves."""
+        """Return the filter of the caller's rights on the listing, cached until access changes."""
         if self.request_view.active is not None:
             return list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
         memo, key = self.request_view.memo, (action, self.request_view.user, self.space)
@@ -182,7 +190,7 @@ class _VisibleListing:
         return found
 
     def _with_names(self, paths: BrowsePaths) -> ListFilter:
-        """Return the filter with the names that are shown because of what lies below, remembered while both are the same."""
+        """Return the filter widened by names shown because of objects below, cached while both parts are the same."""
         if not paths.ids:
             return self.shown
         if self.request_view.active is not None:
@@ -194,13 +202,16 @@ class _VisibleListing:
         return found[2]
 
     def need_all(self, after: str) -> None:
-        """Raise Cold for the next part when some of the rest is missing, without a look at what is there."""
+        """Raise CacheMiss for the next missing part of the rest, without reading the cached blocks first."""
         gap = self.request_view.view.shelves.gap(self.space, after)
         if gap is not None:
             self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
 
     def page(self, asked: PageRequest) -> NamePage:
-        """Go from block to block until the page is full; what the caller may not see takes no place in it."""
+        """Return a page, block by block until it is full.
+
+        Hidden names do not count. Raises CacheMiss for a missing block.
+        """
         parts: list[tuple[bytes, ...]] = []
         last, at, wanted, whole = asked.after, asked.after, asked.size, True
         while True:
@@ -222,7 +233,7 @@ class _VisibleListing:
                 return NamePage(parts, None, whole)
 
     def ids(self, asked: PageRequest) -> IdsPage:
-        """Go from block to block as `page` does."""
+        """Return a page of names and ids, block by block like `page`."""
         found: list[tuple[str, int]] = []
         at, wanted = asked.after, asked.size or 0
         while True:
@@ -254,7 +265,7 @@ class _VisibleListing:
         raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
     def _seen(self, key: Key[Listing], block: Listing) -> VisibleNames:
-        """Return what the caller sees of a block; remembered until the block or access moves."""
+        """Return the names of a block that the caller sees, cached until the block or access changes."""
         if self.shown.everything:
             return visible_names_all(block)
         if self.request_view.active is not None:

@@ -1,7 +1,9 @@
-"""How a catalog's files are reached: by its own properties, or by a storage that the server's settings name; with secrets open.
+"""Named storages: how the server reaches a catalog's files, by the catalog's properties or by a storage of the
+settings.
 
-May import `files` for what is allowed, `sealing` and `model`. Values, made once at the start. What a catalog's record holds is never used by
-itself to reach a store: it goes through here. Decision records 0099 and 0100.
+May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. Values, made once at the
+start. No other module may use a catalog's properties to reach a store, since secrets are unsealed here. Decision
+records 0099 and 0100.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CONNECTION: Final = re.compile(r"(?:s3|client|gcs|adls|oss|azure)[.-]")
-"""Properties by which a store is reached, and under whose keys."""
+"""Properties by which a store is reached, including keys."""
 _SCOPES: Final = ("locations", "metalakes")
 
 
 class NamedStorage(NamedTuple):
-    """A storage of the settings: how its store is reached, below which locations, by catalogs of which metalakes (none named: of all)."""
+    """A storage of the settings: its connection properties, the locations below which it serves, and the metalakes that
+    may use it.
+
+    An empty `metalakes` allows all.
+    """
 
     properties: Mapping[str, str]
     locations: tuple[str, ...]
@@ -30,13 +36,16 @@ class NamedStorage(NamedTuple):
 
 
 class NamedStorages(NamedTuple):
-    """The storages of the settings by name, and the keys of sealed secrets."""
+    """The storages of the settings by name, and the keys that unseal secrets."""
 
     named: Mapping[str, NamedStorage] = {}
-    keys: SealingKeys = SealingKeys()  # holds none, and nothing changes that
+    keys: SealingKeys = SealingKeys()  # holds no keys, and is never changed
 
     def stated(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a catalog's properties with what its storage says, if it names one. What is sealed stays so."""
+        """Return a catalog's properties with those of its named storage, if it names one.
+
+        Sealed secrets stay sealed.
+        """
         found = self._of(properties)
         if found is None:
             return properties
@@ -44,22 +53,25 @@ class NamedStorages(NamedTuple):
         return {**own, **found.properties}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties by which a catalog's outside system is reached; a secret that no key here opens stays sealed."""
+        """Return `stated` with secrets unsealed. A secret whose key this server lacks stays sealed."""
         return self.keys.opened(self.stated(properties))
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what `opened` does. Raises StorageFailed when a secret is sealed still, or the storage is not known."""
+        """Return what `opened` does. Raises StorageFailed if a secret is still sealed."""
         found = self.opened(properties)
         check_usable(found)
         return found
 
     def allowed(self, properties: Mapping[str, str], allowed: AllowedStorage) -> AllowedStorage:
-        """Return what a catalog may use: below its storage's locations, if it names one, which the settings open by that."""
+        """Return the storage that a catalog may use. A named storage limits it to the storage's own locations."""
         found = self._of(properties)
         return allowed if found is None else allowed._replace(roots=found.locations)
 
     def check(self, properties: Mapping[str, str], *, metalake: str) -> None:
-        """Refuse a storage that is none, or not for this metalake, and properties that would bend it. Raises BadRequest."""
+        """Check a catalog's named storage.
+
+        Raises BadRequest for an unknown storage, one that is not for this metalake, or connection properties beside it.
+        """
         name = properties.get(STORAGE)
         if name is None:
             return
@@ -80,7 +92,9 @@ class NamedStorages(NamedTuple):
 
 
 def read_storages(told: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStorage]:
-    """Read the storages of the settings."""
+    """Read the storages of the settings: name to properties, `locations` and `metalakes` as lists separated by
+    commas.
+    """
     return {
         name: NamedStorage(
             {key: value for key, value in properties.items() if key not in _SCOPES},
@@ -92,5 +106,5 @@ def read_storages(told: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStora
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Take a list apart that is separated by commas."""
+    """Split a comma-separated list; empty parts are dropped."""
     return tuple(word for word in (part.strip() for part in text.split(",")) if word)

@@ -1,8 +1,9 @@
-"""What every request of a node shares: the store, the gate before the view, rules, settings, files, and the parts of single packages.
+"""Node services: the components that all requests of a node share, such as store, freshness gate, rules, settings and
+files.
 
-A part is what a package of `services` keeps, by a key that the package declares: it is made when it is first asked for, unless
-`app` has put another one before. So this module knows no package, and each package knows the type of what it keeps. May import
-`access`, `store`, `view` and `model`.
+May import `access`, `store`, `view` and `model`. Must not know the packages of `services`. A package stores its own
+component here under a `ComponentKey` that the package declares. The component is made at its first use, unless `app`
+put another one there before.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ T = TypeVar("T")
 
 
 class AuditedRequest(Interface):
-    """A request as the audit wants it: where it came from, what was decided for it, and whether it changed anything."""
+    """A request as the audit records it: its origin, its decisions, and whether it changed anything."""
 
     decided: list[Decision] | None
-    """What was decided in this request so far; None where nobody wants to know."""
+    """The decisions of this request so far; None if nobody records them."""
     user_id: int | None
     has_changed: bool
 
     def origin(self) -> RequestOrigin:
-        """Say where it came from."""
+        """Return the origin of the request."""
         ...
 
 
 class ComponentKey(Generic[T]):
-    """The key of one part: its name for messages, and how it is made where nobody has put one."""
+    """The typed key of one component: its name for messages, and the function that makes a missing one."""
 
     __slots__ = ("_make", "name")
 
@@ -56,19 +57,19 @@ class ComponentKey(Generic[T]):
         return f"Part({self.name!r})"
 
     def of(self, services: NodeServices) -> T:
-        """Return the part of a server; it is made if it is not there yet."""
+        """Return a node's component, and make it if it is missing."""
         parts = services.parts
         if self not in parts:
             parts[self] = self._make(services)
         return cast("T", parts[self])
 
     def put(self, services: NodeServices, part: T) -> None:
-        """Let a server have this part from now on."""
+        """Set a node's component."""
         services.parts[self] = part
 
 
 class NodeServices:
-    """What every request shares: the store, the gate before the view, files and rules."""
+    """The components that all requests of a node share: store, freshness gate, files, rules and others."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class NodeServices:
         self.defaults, self.files = defaults, files
         self.wake_worker, self.wake_deliveries = wake_worker, wake_deliveries
         self.parts: dict[ComponentKey[Any], object] = {}
-        """What packages of services keep, by the keys that they declare."""
+        """The components of the packages of services, by their keys."""
         self.wake_executor: Callable[[], object] = lambda: None
         self.chores: WorkOffloader = InlineOffloader() if chores is None else chores
         self.lines = PerKeyQueue()

@@ -1,7 +1,7 @@
-"""Chores: work too heavy for the event loop, which whoever asks may end at any moment.
+"""Offloaded work: functions too heavy for the event loop, which their caller may cancel at any moment.
 
-May import `formats`, `sqlpp` and `model`. A chore is a pure function that has a name, from bytes to bytes; where it runs is for `app` to
-choose: in processes that can be killed, or right here, as tests and tools like it.
+May import `formats`, `sqlpp` and `model`. Offloaded work is a pure function with a name, from bytes to bytes. `app`
+chooses where it runs: in processes that can be killed, or in this process, as tests and tools do.
 """
 
 from __future__ import annotations
@@ -19,32 +19,36 @@ if TYPE_CHECKING:
 
 OFFLOADED_FUNCTIONS = {**ICEBERG, **SQLPP}
 SCAN_FUNCTIONS_MODULE: Final = "limnos.formats.scans.offloaded"
-"""Where chores of scans are, which a server does not load."""
+"""The module of the offloaded functions of scans, which a server does not load itself."""
 REQUEST_BYTES_MAX = 64 << 10
-"""Bodies up to this size are decoded and built on the loop, in a few milliseconds at most."""
+"""Bodies up to this size are decoded and built on the event loop, in a few milliseconds at most."""
 DOCUMENT_BYTES_MAX = 256 << 10
-"""Documents up to this size are worked on by the loop."""
+"""Documents up to this size are processed on the event loop."""
 PACKED_BYTES_MAX = 32 << 10
-"""The same for tables whose files are compressed, which takes ten times as long."""
+"""The same for tables with compressed metadata files, whose processing takes ten times as long."""
 
 
 class WorkOffloader(Protocol):
-    """Whoever does chores."""
+    """Runs offloaded work."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore; a cancellation ends it. A caller that is named leaves room for others. Raises what the chore raises, Unavailable when there is no room or it died."""
+        """Run an offloaded function by its name; cancelling the call ends the work.
+
+        With `caller` given, one caller cannot take all worker processes. Raises what the function raises, and
+        ServiceUnavailable if there is no room or the worker process died.
+        """
         ...
 
     def close(self) -> None:
-        """End whatever is under way."""
+        """End all running work."""
         ...
 
 
 class InlineOffloader:
-    """Does chores at once, on the spot."""
+    """Runs offloaded work at once, in this process."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Run an offloaded function in this process. Raises what the function raises."""
         del caller
         if name.startswith("scan-"):
             return cast("Mapping[str, Callable[..., list[bytes]]]", import_module(SCAN_FUNCTIONS_MODULE).CHORES)[name](
@@ -53,10 +57,10 @@ class InlineOffloader:
         return OFFLOADED_FUNCTIONS[name](*parts)
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """No-op: nothing runs in the background."""
 
 
 def is_heavy(document: MetadataDocument) -> bool:
-    """Say whether working on a document takes longer than the loop may be kept."""
+    """Return whether processing a document would block the event loop for too long."""
     packed = document.metadata_location.endswith(".gz.metadata.json")
     return len(document.body) > (PACKED_BYTES_MAX if packed else DOCUMENT_BYTES_MAX)

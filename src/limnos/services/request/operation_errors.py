@@ -1,4 +1,4 @@
-"""Errors of one operation among several, with the object that the operation was about.
+"""Operation errors: adds the object to the error of one operation among several.
 
 May import `model` and `names`.
 """
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
-    """Return the error with the object's kind and path in its message; a requirement that failed is named by its type, too."""
+    """Return the error with the object's kind and path in its message.
+
+    A failed requirement is also named by its type.
+    """
     words, requirement = error.message, error.context.get("requirement")
     failed = "Requirement failed: "
     if words.startswith(failed):

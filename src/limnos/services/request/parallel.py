@@ -1,6 +1,6 @@
-"""The same for many things, a few at a time, for one request.
+"""Bounded concurrency: runs the same function for many items of one request, a few at a time.
 
-May import the standard library only. Knows nothing of what is done.
+May import the standard library only. Must not know what the function does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ R = TypeVar("R")
 
 
 async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], *, at_once: int) -> list[R]:
-    """Do something for each item, and return what came of it in their order.
+    """Run a function for each item, at most `at_once` at a time, and return the results in the order of the items.
 
-    Raises the error of the earliest item that had one, when nothing is under way any more; what had not begun then is left.
+    After an error no further item begins. When all running ones have ended, raises the error of the earliest failed
+    item.
     """
     if len(items) < 2 or at_once < 2:
         return [await do(item) for item in items]
@@ -38,7 +39,7 @@ async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], 
     workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(items)))]
     try:
         await asyncio.gather(*workers)
-    finally:  # cancelled: nobody goes on alone
+    finally:  # cancelled: no item continues alone
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

@@ -1,7 +1,8 @@
-"""Hashing passwords beside the loop, a few at a time, and how often somebody may be wrong.
+"""Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
-May import `access` and `model`. Knows no user and no store. Each node counts for itself. Who is wrong too often, from an address or about a name, waits
-without a hash being made: right or wrong, for an answer that came at once would tell which.
+May import `access` and `model`. Must not know users or the store. Each node counts for itself. After too many wrong
+passwords, for a user or from an address, further attempts are refused without hashing, right or wrong: an immediate
+answer would tell which.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 AT_ONCE: Final = 2
 WAITING_MAX: Final = 64
 _RATES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
-"""How often one may be wrong about a name, and from an address: at first, and so many times a second from then on."""
+"""How many wrong passwords are allowed per user and per address: at first, and how many more each second."""
 KNOWN_MAX: Final = 10_000
 
 
@@ -34,7 +35,7 @@ class PasswordHasher:
         self._waiting = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something that takes long in a thread. Raises Unavailable when too many wait already."""
+        """Run a slow function in a thread. Raises ServiceUnavailable if too many callers wait already."""
         if self._waiting >= WAITING_MAX:
             raise ServiceUnavailable("Too many sign in at this moment: try again", retry_after_s=2)
         self._waiting += 1
@@ -46,7 +47,7 @@ class PasswordHasher:
 
 
 class PasswordAttempts:
-    """Allowances of wrong passwords."""
+    """The allowance of wrong passwords, by user and by address."""
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -54,7 +55,10 @@ class PasswordAttempts:
 
     @contextmanager
     def one(self, *, user: str, address: str) -> Iterator[Callable[[], None]]:
-        """Take a try, which is given back when the body calls what it is given. Raises Throttled when none is left."""
+        """Take one attempt; the body calls the yielded function to return it if the password was right.
+
+        Raises TooManyAttempts if no attempt is left.
+        """
         keys = (("user", user), ("address", address))
         for key in keys:
             if self._used_now(key) + 1.0 > _RATES[key[0]][0]:
@@ -79,7 +83,7 @@ class PasswordAttempts:
         used = max(0.0, self._used_now(key) + count)
         self._used.pop(key, None)
         if len(self._used) >= KNOWN_MAX:
-            del self._used[next(iter(self._used))]  # who has been quiet for longest
+            del self._used[next(iter(self._used))]  # the entry that was unused for longest
         self._used[key] = (used, self._now())
 
 

@@ -1,7 +1,7 @@
-"""Lines: who wants to change the same thing on this node goes one after the other, in the order of arrival.
+"""Per-key queues: changes of the same object on this node run one after the other, in order of arrival.
 
-May import `model` and the standard library. Knows nothing of what is waited for: a line has a number. It spares work that is
-bound to be lost; whether a change is right is decided by the store alone, for other nodes have lines of their own.
+May import `model` and the standard library. Must not know what the callers wait for: each queue has a number. The
+queues only save work that would conflict. The store alone ensures correctness, since other nodes have their own queues.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 WAITING_MAX = 4096
-"""Callers that one line holds; whoever comes then is told to come again."""
+"""How many callers one queue holds; further ones are refused."""
 
 
 class PerKeyQueue:
-    """Lines by number. A line is there only as long as somebody has the turn in it."""
+    """First-in-first-out queues by number. A queue exists only while a caller has its turn in it."""
 
     def __init__(self) -> None:
         self._lines: dict[int, deque[asyncio.Future[None]]] = {}
@@ -31,22 +31,26 @@ class PerKeyQueue:
         return len(self._lines)
 
     def is_free(self, number: int) -> bool:
-        """Say whether a turn would be given at once."""
+        """Return whether a caller would get its turn at once."""
         return number not in self._lines
 
     def turn(self, number: int) -> QueueTurn:
-        """Wait for one's turn in a line, and have it for the time of a `with` body. Raises Unavailable when it is too long."""
+        """Return a context that waits for a turn in a queue and keeps it for the body.
+
+        Entering raises ServiceUnavailable if the queue is full.
+        """
         return QueueTurn(self, number)
 
     def turns(self, numbers: Iterable[int]) -> QueueTurns:
-        """Wait for one's turn in several lines, one after the other in the order of their numbers.
+        """Return a context that waits for a turn in each of several queues, one after the other in ascending order.
 
-        As everybody takes them in that order, nobody waits for somebody who waits for them.
+        All callers take the queues in that order, so there are no deadlocks. Entering raises ServiceUnavailable if a
+        queue is full.
         """
         return QueueTurns(self, sorted(set(numbers)))
 
     async def enter(self, number: int) -> None:
-        """Wait for the turn."""
+        """Wait for a turn. Raises ServiceUnavailable if the queue is full."""
         line = self._lines.get(number)
         if line is None:
             self._lines[number] = deque()
@@ -59,14 +63,14 @@ class PerKeyQueue:
             await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
-                self.leave(number)  # the turn came in the very moment in which its owner gave up
+                self.leave(number)  # the turn came at the moment of the cancellation: pass it on
             else:
-                with suppress(ValueError):  # it may have been passed over already
+                with suppress(ValueError):  # it may have been skipped already
                     line.remove(mine)
             raise
 
     def leave(self, number: int) -> None:
-        """Give the turn to whoever has waited longest."""
+        """Pass the turn to the caller that has waited longest."""
         line = self._lines[number]
         while line:
             following = line.popleft()
@@ -77,7 +81,7 @@ class PerKeyQueue:
 
 
 class QueueTurn:
-    """A turn in a line, for `async with`."""
+    """A turn in one queue, for `async with`."""
 
     __slots__ = ("_lines", "_number")
 
@@ -95,7 +99,7 @@ class QueueTurn:
 
 
 class QueueTurns:
-    """Turns in several lines, for `async with`."""
+    """Turns in several queues, for `async with`."""
 
     __slots__ = ("_lines", "_numbers", "_taken")
 

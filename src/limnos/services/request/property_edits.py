@@ -1,6 +1,7 @@
-"""Edits of an object's name, comment and properties, as values that are applied inside the transaction.
+"""Property edits: changes of an object's name, comment and properties, as values that the transaction applies.
 
-May import `model` and msgspec, and types of `store`. Applied to what is stored then, so that two edits of different properties both count.
+May import `model` and msgspec, and types of `store`. They apply to the stored state, so that two edits of different
+properties both take effect.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PropertyEdits(msgspec.Struct, frozen=True):
-    """What to change: None and empty leave as it is. `clears_comment` sets the comment to nothing."""
+    """Edits of an object; None and empty leave a field unchanged. `clears_comment` removes the comment."""
 
     name: str | None = None
     comment: str | None = None
@@ -27,7 +28,7 @@ class PropertyEdits(msgspec.Struct, frozen=True):
     removes: tuple[str, ...] = ()
 
     def over(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties with the edits applied; removals of what is not there are fine."""
+        """Return the properties with the edits applied. Removing a missing property is no error."""
         kept = {key: value for key, value in properties.items() if key not in self.removes}
         return {**kept, **self.sets}
 
@@ -39,7 +40,7 @@ class PropertyEdits(msgspec.Struct, frozen=True):
 
 
 def metalake_object_edit(tx: Tx, held: Node, *, edits: PropertyEdits) -> Node:
-    """Write the edited record, then the new name, of an object that lies beside the tree, where no decision goes by a name."""
+    """Write the edited record and the new name of a metalake object; no decision depends on such a name."""
     record = cast("TagRecord | PolicyRecord | JobTemplateRecord", held.record)
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
     tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))

@@ -1,7 +1,7 @@
-"""Metadata that this node built lately, decoded: the next commit to the same table need not decode it again.
+"""Recent metadata: decoded table metadata that this node built, so that the next commit need not decode it again.
 
-May import `model` and `formats`. A value is found by the very version it was built for and is never changed, so it
-cannot be stale; it is only a decoding saved.
+May import `model` and `formats`. An entry belongs to one exact version and is never changed, so it cannot be stale; it
+only saves the decoding.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument
 
 BYTES_MAX = 16 << 20
-"""Of documents as JSON; decoded they take some six times as much."""
+"""The cache's limit, in bytes of documents as JSON; decoded they take about six times as much."""
 BODY_BYTES_MAX = 64 << 10
 
 
@@ -27,19 +27,19 @@ class _CachedMetadata(NamedTuple):
 
 
 class RecentMetadata:
-    """Decoded metadata by table; one version of each, the newest built here."""
+    """Decoded metadata by table: of each only the newest version built on this node."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, _CachedMetadata] = OrderedDict()
         self._size = 0
 
     def get(self, document: MetadataDocument) -> Json | None:
-        """Return the document decoded, if it is the one that was built here last."""
+        """Return the decoded document if this version is cached; else None."""
         found = self._kept.get(document.node_id)
         return found.metadata if found is not None and found.metadata_location == document.metadata_location else None
 
     def put(self, document: MetadataDocument, metadata: Json) -> None:
-        """Keep what a commit built; the oldest go when there is too much."""
+        """Cache what a commit built, unless it is too large; the oldest entries are removed when the cache is full."""
         size = len(document.body)
         if size > BODY_BYTES_MAX:
             return

@@ -1,7 +1,7 @@
-"""One moment of the view as one caller sees it: names resolved, the caller's rights, decisions.
+"""Request view: a consistent read view for one caller, with resolved names, the caller's rights and decisions.
 
-May import `names`, `access`, `view` and `model`. Synchronous: from the decision to the last cached fact of an answer
-nothing is awaited. Every method may raise `CacheMiss`; the reader is then run again from the start.
+May import `names`, `access`, `view` and `model`. Synchronous: nothing awaits between the decision and the last cached
+fact of a response. Every method may raise `CacheMiss`; the reader then runs again from the start.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ E = TypeVar("E", Node, Principal, RoleEntity)
 
 
 class RequestScope(NamedTuple):
-    """What a request is about: the server (both None), a metalake, or a catalog of it."""
+    """The scope of a request: the server (both None), a metalake, or one of its catalogs."""
 
     metalake: str | None = None
     catalog: str | None = None
 
 
 class AuthorizedObject(NamedTuple, Generic[E]):
-    """An object that is there, the links from it up to the metalake, and the decision that the caller may do it."""
+    """An existing object, its chain of links up to the metalake, and the decision that allows the caller's action on
+    it.
+    """
 
     entity: E
     chain: SecurableChain
@@ -54,34 +56,34 @@ class AuthorizedObject(NamedTuple, Generic[E]):
 
 
 class ResolvedScope(NamedTuple):
-    """A resolved scope: its nodes, its zones in lock order, and the links above whatever lies in it."""
+    """A resolved scope: its nodes, its zones in lock order, and the chain of links above any object in it."""
 
     metalake: Node | None
     catalog: Node | None
     zones: tuple[int, ...]
     outer: SecurableChain
     in_use: bool = False
-    """Both are in use, as far as they are named: nothing else has to be asked."""
+    """Whether the metalake and the catalog, if named, are in use, so that no further check is needed."""
     traits: CatalogTraits | None = None
-    """What follows from the catalog's record; None where no catalog is named, or it is missing."""
+    """The catalog's traits; None if no catalog is named or it does not exist."""
 
 
 SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
-"""Names of their own: to take one from its enum costs a tenth of a microsecond."""
+"""Module constants, since reading a member of an enum costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
-"""Where in a scope's zones the clock of a kind stands."""
+"""The index, in a scope's zones, of the zone whose clock counts for a kind."""
 
 
 def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
-    """Return what the scope last resolved to, if no metalake or catalog changed since."""
+    """Return the cached resolution of a scope; None if a metalake or catalog changed since."""
     found: ResolvedScope | None = view.scopes.get(scope)
     return found
 
 
 def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
-    """Return the zones a scope needs as far as the view can tell; fewer when a name is not cached or not there."""
-    settled: ResolvedScope | None = view.scopes.get(scope)  # not by `cached_scope`: every request passes here
+    """Return the zones of a scope as far as the view knows; fewer if a name is not cached or does not exist."""
+    settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
     if settled is not None:
         return settled.zones
     if scope.metalake is None:
@@ -94,7 +96,7 @@ def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
 
 
 def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
-    """Resolve a scope. Raises NotFound for a metalake or catalog, Cold."""
+    """Resolve a scope. Raises NotFound for a missing metalake or catalog, and CacheMiss."""
     settled = cached_scope(view, scope)
     if settled is not None:
         return settled
@@ -129,7 +131,7 @@ def _find_child(view: StoreView, parent_id: int, space: str, name: str, *, zone:
 
 
 class RequestView:
-    """A consistent moment of the view, for one caller and one scope."""
+    """A consistent view of the store at one moment, for one caller and one scope."""
 
     __slots__ = (
         "_missing",
@@ -166,17 +168,17 @@ class RequestView:
             settled, self._missing = self._settle(scope)
         self.settled = settled
         self.zone = settled.zones[-1]
-        """The zone of what lies in the scope."""
+        """The zone of the objects in the scope."""
         self._refuse_unfit(refuse_disabled=refuse_disabled)
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.settled.outer).allowed:
             raise self._missing
 
     def _settle(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
-        """Resolve the scope. A missing catalog is taken as one without grants of its own, so that the first decision speaks.
+        """Resolve the scope; a missing catalog is treated as one without grants, so that the first decision answers.
 
-        Who may not know that it is missing gets the refusal, and the words, of whatever was asked; who passes a decision on
-        it learns that it is missing. A missing metalake is the protocols' affair: the context tells them who asked, so that
-        one may answer 403.
+        A caller who may not know that it is missing is refused in the same words as for an existing catalog. A caller
+        whose decision passes learns that it is missing. For a missing metalake the error's context names the caller, so
+        that a protocol may answer 403 instead. Raises NotFound for a missing metalake.
         """
         try:
             return resolve_scope(self.view, scope), None
@@ -192,7 +194,10 @@ class RequestView:
 
     @property
     def subject(self) -> Subject:
-        """The caller's groups and roles in this metalake. Raises Forbidden for an active role that the caller does not hold."""
+        """The caller's groups and roles in this metalake.
+
+        Raises PermissionDenied for an active role that the caller does not hold.
+        """
         if self._subject is None:
             found = self.subject_of(self.user)
             if self.active is not None and found.member and self.rules.access_enabled:
@@ -202,14 +207,14 @@ class RequestView:
 
     def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
         memo = self.view.memo(self.settled.zones[1])
-        key = ("narrowed", self.user)  # the latest only: each may be large
+        key = ("narrowed", self.user)  # only the latest: each subject may be large
         found: tuple[frozenset[str], Subject] | None = memo.get(key)
         if found is None or found[0] != active:
             found = memo[key] = (active, subject.narrowed(active))
         return found[1]
 
     def subject_of(self, user: str) -> Subject:
-        """Return any user's groups and roles in this metalake, remembered until access moves."""
+        """Return any user's groups and roles in this metalake, cached until access changes."""
         if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
         memo = self.view.memo(self.settled.zones[1])
@@ -221,17 +226,22 @@ class RequestView:
 
     @property
     def memo(self) -> DerivedValues:
-        """What was derived from the access facts of this scope's zones."""
+        """The cache of values derived from the access facts of this scope's zones."""
         return self.view.memo(self.settled.zones[-1])
 
     @property
     def maker_id(self) -> int | None:
-        """Who owns what the caller makes: the caller; who is no user (access control off), the metalake's owner."""
+        """The owner of objects that the caller creates: the caller, or the metalake's owner if the caller is no user of
+        it.
+        """
         user_id = self.subject.user_id
         return self.owner_of(self.settled.outer[-1]) if user_id is None else user_id
 
     def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
-        """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
+        """Refuse a disabled user, and a token of an earlier user of the same name, even with access control off.
+
+        Raises AuthenticationFailed for such a token, PermissionDenied for a disabled user.
+        """
         if self.settled.metalake is None:
             return
         memo = self.view.memo(self.settled.zones[1])
@@ -257,14 +267,17 @@ class RequestView:
 
     @property
     def metalake(self) -> Node:
-        """The scope's metalake."""
+        """The scope's metalake. Raises NotFound if the scope names none."""
         if self.settled.metalake is None:
             raise NotFound("No metalake was named", kind="metalake")
         return self.settled.metalake
 
     @property
     def catalog(self) -> Node:
-        """The scope's catalog."""
+        """The scope's catalog.
+
+        Raises NotFound, and PermissionDenied for a missing catalog of which the caller may not know.
+        """
         if self.settled.catalog is None:
             if self._missing is not None:
                 self.require(Action.CATALOG_LOAD, self.settled.outer)
@@ -273,25 +286,25 @@ class RequestView:
 
     @property
     def traits(self) -> CatalogTraits:
-        """What follows from the catalog's record. Raises NotFound, Forbidden where there is no catalog."""
+        """The traits of the scope's catalog. Raises NotFound, PermissionDenied if there is no catalog."""
         traits = self.settled.traits
         return traits_of(cast("CatalogRecord", self.catalog.record)) if traits is None else traits
 
     @property
     def catalog_record(self) -> CatalogRecord:
-        """What the catalog's record says."""
+        """The record of the scope's catalog. Raises NotFound, PermissionDenied if there is no catalog."""
         traits = self.settled.traits
         return cast("CatalogRecord", self.catalog.record) if traits is None else traits.record
 
     def space(self, kind: Kind) -> str:
-        """Return the name space of a kind where it lies: in this catalog, or beside the tree."""
+        """Return the name space of a kind: in this catalog, or in the metalake for kinds outside catalogs."""
         traits = self.settled.traits
         if traits is not None:
             return traits.spaces[kind]
         return spaces_of(self.catalog_record.provider if kind.home is ZoneKind.CATALOG else "")[kind]
 
     def require_in_use(self) -> None:
-        """Refuse what lies below a disabled metalake or catalog."""
+        """Refuse objects below a disabled metalake or catalog. Raises NotInUse, PermissionDenied."""
         if self.settled.in_use:
             return
         self.require_in_metalake_use()
@@ -300,18 +313,18 @@ class RequestView:
             raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
 
     def require_in_metalake_use(self) -> None:
-        """Refuse what lies below a disabled metalake; the catalog's own state does not matter."""
+        """Refuse objects below a disabled metalake, whatever the catalog's state. Raises NotInUse, PermissionDenied."""
         if not cast("MetalakeRecord", self.metalake.record).in_use:
             self.require(
                 Action.METALAKE_LOAD, self.settled.outer[-1:]
-            )  # who may not know the metalake learns nothing of it
+            )  # a caller who may not know the metalake learns nothing of its state
             raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
         """Resolve an object of the catalog.
 
-        Returns its node and the chain of links from it up to the metalake; or None and the chain from the namespace it
-        would lie in, whose missing namespaces are absent links.
+        Returns its node and the chain of links from it up to the metalake. If it does not exist, returns None and the
+        chain from its parent namespace; missing namespaces are absent links.
         """
         if self._missing is not None:
             return None, (
@@ -349,7 +362,9 @@ class RequestView:
         return parent, (*reversed(links), *self.settled.outer)
 
     def _is_leaf(self, node_id: int, space: str) -> bool:
-        """Say whether what has a name is no namespace: only where namespaces and tables share their names can that be."""
+        """Return whether an object with this name is not a namespace, which is possible only if namespaces and tables
+        share names.
+        """
         if space != SHARED_SPACE:
             return False
         return self.node(node_id).kind is not _NAMESPACE
@@ -357,17 +372,22 @@ class RequestView:
     def look_up(
         self, kind: Kind, name: Levels, action: Action, *, probe: Action | None = None
     ) -> AuthorizedObject[Node]:
-        """Find a node by its name, for who may do the action to it; works for every kind that is a node.
+        """Find a node by its name for a caller who may do the action on it; works for every kind that is a node.
 
-        `name`: empty for the scope's own metalake or catalog, one part for what lies in the metalake beside the tree,
-        the levels below the catalog for the rest. What is missing is NotFound to whoever could do the action if it were
-        there without grants of its own, or may do `probe` beside it; Forbidden, in the same words as if it were there,
-        to everyone else.
+        `name` is empty for the scope's own metalake or catalog. It has one part for a metalake object, and the levels
+        below the catalog otherwise.
+
+        Raises:
+            NotFound: The object is missing, and the caller could do the action on an object without grants of its own,
+                or may do `probe`.
+            PermissionDenied: The caller may not do the action. The message is the same whether or not the object
+                exists.
         """
         node, chain = self.find(name, kind) if kind.home is _IN_CATALOG else self.find_outside(kind, name)
         if node is not None and node.kind is kind:
             return AuthorizedObject(node, chain, self.require(action, chain))
-        above = chain if node is None else chain[1:]  # a view where a table was meant
+        # the name may belong to another kind, such as a view instead of a table
+        above = chain if node is None else chain[1:]
         absent = (ChainLink.absent(kind, name[-1]), *above)
         decision = self.decide(action, absent)
         if decision.allowed or (probe is not None and self.decide(probe, absent).allowed) or self._is_no_secret(absent):
@@ -375,14 +395,14 @@ class RequestView:
         raise self.refusal(decision)
 
     def _is_no_secret(self, absent: SecurableChain) -> bool:
-        """Say whether the caller may know that a namespace is missing: who may list namespaces learns which exist."""
+        """Return whether the caller may know that a namespace is missing: one who may list namespaces may."""
         namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
         if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
             return False
         return self.decide(Action.NAMESPACE_LIST, self.settled.outer).allowed
 
     def judge(self, entity: E | None, kind: Kind, name: str, action: Action) -> AuthorizedObject[E]:
-        """Decide, as `look_up` does, on what is no node: a user, a group or a role of the metalake."""
+        """Decide, as `look_up` does, on an object that is no node: a user, a group or a role of the metalake."""
         link = ChainLink.absent(kind, name) if entity is None else ChainLink(entity.id, kind, name)
         chain = (link, *self.settled.outer[-1:])
         decision = self.require(action, chain)
@@ -391,7 +411,7 @@ class RequestView:
         return AuthorizedObject(entity, chain, decision)
 
     def missing(self, kind: Kind, name: Levels) -> NotFound:
-        """Say that an object does not exist."""
+        """Return the error for an object that does not exist."""
         if kind.home is ZoneKind.CATALOG:
             return NotFound(f"{kind.word.capitalize()} does not exist: {render(name)}", kind=kind.word)
         told = f"{kind.word.capitalize().replace('_', ' ')} {name[0]} does not exist in metalake {self.metalake.name}"
@@ -399,7 +419,7 @@ class RequestView:
         return NotFound(f"{told}: {how}", kind=kind.word)
 
     def find_outside(self, kind: Kind, name: Levels) -> tuple[Node | None, SecurableChain]:
-        """Resolve the scope's own metalake or catalog, or what lies in the metalake beside the tree, such as a tag."""
+        """Resolve the scope's own metalake or catalog, or a metalake object such as a tag."""
         if kind is Kind.CATALOG and self.settled.catalog is not None:
             return self.settled.catalog, self.settled.outer
         outer = self.settled.outer[-1:]
@@ -409,11 +429,14 @@ class RequestView:
         return (None, outer) if node is None else (node, (ChainLink(node.id, kind, name[0]), *outer))
 
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
-        """Say whether a name is known to be taken; one that is not cached counts as free, for the mutation looks itself."""
+        """Return whether a name is known to be taken.
+
+        A name that is not cached counts as free: the mutation checks again.
+        """
         return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return what has a name, as far as it is known; None counts as free, for the mutation looks itself."""
+        """Return the kind of the object with a name. None if it is free or not cached: the mutation checks again."""
         node_id = self.view.get(name_key(parent_id, self.space(kind), name))
         if not isinstance(node_id, int):
             return None
@@ -421,7 +444,7 @@ class RequestView:
         return node.kind if isinstance(node, Node) else None
 
     def node(self, node_id: int) -> Node:
-        """Return a node of the scope's zone by id."""
+        """Return a node of the scope's zone by its id."""
         key = node_key(node_id)
         found = self.view.get(key)
         if found is ABSENT:
@@ -429,7 +452,7 @@ class RequestView:
         return cast("Node", found)
 
     def document(self, node_id: int) -> MetadataDocument:
-        """Return a table's document."""
+        """Return the document of a table or view by its id."""
         key = document_key(node_id)
         found = self.view.get(key)
         if found is ABSENT:
@@ -437,22 +460,22 @@ class RequestView:
         return cast("MetadataDocument", found)
 
     def zone_of(self, kind: Kind) -> int:
-        """Return the zone on whose clock the objects of a kind are, in this scope."""
+        """Return the zone in this scope whose clock counts for objects of a kind."""
         return self.settled.zones[_ZONE_PLACES[kind]]
 
     # -- may -------------------------------------------------------------------------------------------------
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return the id of the principal that owns a link's object."""
+        """Return the id of the principal that owns the link's object; None without an owner."""
         found = self.view.get(owner_key(link.id))
         if found is ABSENT:
             raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
         return found
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for the caller, remembered until access moves; an object that is not there is decided afresh.
+        """Decide for the caller; the decision is cached until access changes.
 
-        So is everything where only some roles count: what is remembered is about whole users.
+        Decisions on a missing object, and those with active roles, are not cached.
         """
         if not chain or chain[0].id <= 0 or self.active is not None:
             return self.decide_for(self.user, action, chain)
@@ -464,7 +487,7 @@ class RequestView:
         return found
 
     def decide_for(self, user: str, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for any user, and remember nothing; for the caller with the roles that count in this request."""
+        """Decide for any user, without caching. For the caller, only the request's active roles count."""
         subject = self.subject if user == self.user else self.subject_of(user)
         if not self.rules.access_enabled:
             return allow_unchecked(subject, action, chain, revision=self.stamps)
@@ -477,7 +500,7 @@ class RequestView:
         return refuse_restricted(found, binding, chain=chain) if binding else found
 
     def bindings_of(self, user: str, chain: SecurableChain) -> tuple[BindingRestriction, ...]:
-        """Return the read restrictions that bind a user on what the chain begins with; none with access control off."""
+        """Return the restrictions that apply to a user on the first object of `chain`; none with access control off."""
         if not self.rules.access_enabled or self.settled.catalog is None:
             return ()
         held = require_fact(self.view, restrictions_key(self.zone), zone=self.zone).by_object
@@ -491,7 +514,7 @@ class RequestView:
             raise
 
     def _want_owners(self, chain: SecurableChain) -> None:
-        """Ask for all missing owners of a chain at once."""
+        """Raise one CacheMiss for all missing owners of a chain."""
         wanted = {
             owner_key(link.id): self.zone_of(link.kind)
             for link in chain
@@ -501,7 +524,7 @@ class RequestView:
             raise CacheMiss(wanted)
 
     def require(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for the caller. Raises Forbidden with the decision; NotFound where it is about a missing catalog."""
+        """Decide for the caller. Raises PermissionDenied with the decision; NotFound if the catalog is missing."""
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
@@ -512,7 +535,7 @@ class RequestView:
         return decision
 
     def _tell(self, decision: Decision) -> None:
-        """Let the audit know what was decided for the request."""
+        """Record a decision of the request for the audit."""
         asker = self.asker
         if asker is not None and asker.decided is not None:
             asker.decided.append(decision)
@@ -520,7 +543,7 @@ class RequestView:
                 asker.user_id = self.subject.user_id
 
     def refusal(self, decision: Decision) -> PermissionDenied:
-        """Say no, with the decision's own words."""
+        """Return the error of a refusing decision, and record the decision for the audit."""
         self._tell(decision)
         return PermissionDenied(decision.message(), decision=decision)
 
@@ -530,7 +553,11 @@ class RequestView:
         return self.view.access_stamps(self.settled.zones)
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
-        """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
+        """Make a permit, the proof that a mutation takes, from allowed decisions.
+
+        `zone` is the zone that the mutation writes to; None for the scope's own. Raises PermissionDenied for a missing
+        or refusing decision.
+        """
         if not decisions:
             raise PermissionDenied("No permit without an allowed decision")
         for decision in decisions:

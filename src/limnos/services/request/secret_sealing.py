@@ -1,8 +1,8 @@
-"""Secrets at rest: sealed by AES-GCM before they are written, opened where an outside system is reached.
+"""Secret sealing: encrypts secret properties with AES-GCM before they are written, and decrypts them for use.
 
-May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Knows neither stores nor requests: properties in, properties out. What is secret is
-known as when properties are shown (`catalog_properties`). What no key here opens stays sealed, and is refused by name where it would be used. Decision
-record 0099.
+May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests:
+properties in, properties out. `catalog_properties` defines which properties are secret. A secret without its key here
+stays sealed, and the error at its use names the key. Decision record 0099.
 """
 
 from __future__ import annotations
@@ -36,30 +36,33 @@ class _SealingKey(NamedTuple):
 
 
 def key_name(key: bytes) -> str:
-    """Return the id of a key, which tells nothing of it."""
+    """Return the id of a key: a hash that reveals nothing of the key."""
     return sha256(b"limnos key\0" + key).hexdigest()[:16]
 
 
 class SealingKeys:
-    """The keys of a server: the newest seals, all open. Those of a file are read again when it has changed."""
+    """A server's sealing keys: the newest encrypts, all decrypt. A key file is read again when it has changed."""
 
     def __init__(self, given: Sequence[bytes] = (), *, file: Path | None = None, makes: bool = False) -> None:
         self._given = tuple(given)
         self._file = file
         self.makes = makes and file is not None and not given
-        """Whether this server itself makes the keys, in its file."""
+        """Whether this server itself creates the keys in its file."""
         self._read_at: object = None
         self._held: dict[str, _SealingKey] = {}
 
     def begin(self) -> None:
-        """Read the keys, and make the first one where this server makes them. Raises CannotStart."""
+        """Read the keys, and create the first one if this server creates its keys. Raises CannotStart."""
         if self.makes and self._file is not None and not keys_read(self._file):
             add_key(self._file, os.urandom(KEY_BYTES), only_first=True)
             log.info("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
         self._held = self._all()
 
     def renew(self) -> bool:
-        """Make a further key, which seals from now on; says False where others make them, and reads what they made."""
+        """Create a new key, which encrypts from now on.
+
+        Returns False if others create the keys; their file is then read again.
+        """
         if self.makes and self._file is not None:
             add_key(self._file, os.urandom(KEY_BYTES))
         self._held = self._all()
@@ -67,18 +70,19 @@ class SealingKeys:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids of the keys that are held, oldest first."""
+        """The ids of all keys, oldest first."""
         return tuple(self._fresh())
 
     @property
     def current(self) -> str | None:
-        """The id of the key that seals; None where secrets are not sealed."""
+        """The id of the key that encrypts; None if secrets are not sealed."""
         return next(reversed(self._fresh()), None)
 
     def sealed(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return properties with every secret under the newest key, also those that were under another; without keys as they are.
+        """Return the properties with every secret sealed under the newest key, including those sealed under an older
+        one.
 
-        What cannot be opened stays as it is.
+        Without keys they are returned unchanged. A secret that cannot be decrypted stays as it is.
         """
         held = self._fresh()
         if not held:
@@ -87,15 +91,15 @@ class SealingKeys:
         return {name: self._sealed(name, value, newest=newest) for name, value in properties.items()}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return properties with their secrets open, as far as the keys are here."""
+        """Return the properties with their secrets decrypted, as far as the keys are here."""
         return {name: self._opened(name, value) for name, value in properties.items()}
 
     def sealed_text(self, name: str, text: str) -> str:
-        """Return one secret as `sealed` does, under a name that is one of a secret."""
+        """Seal one secret. `name` must be that of a secret property."""
         return self.sealed({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:
-        """Return one secret open. Raises StorageMisconfigured, naming the key, when it is not here."""
+        """Decrypt one secret. Raises StorageMisconfigured, naming the key, if this server lacks it."""
         found = self._opened(name, text)
         lacking = sorted(keys_of(found))
         if lacking:
@@ -128,13 +132,16 @@ class SealingKeys:
             return found[0]
 
     def _fresh(self) -> dict[str, _SealingKey]:
-        """Return the keys, read again when their file is another one by now."""
+        """Return the keys, read again if their file has changed."""
         if self._file is not None and _file_stamp(self._file) != self._read_at:
             self._held = self._all()
         return self._held
 
     def _all(self) -> dict[str, _SealingKey]:
-        """Read all keys; those that were held stay readable for as long as this process lives, whatever became of their file."""
+        """Read all keys.
+
+        Keys that this process once held stay usable until it ends, even if they are removed from the file.
+        """
         kept = self._held
         self._read_at = None if self._file is None else _file_stamp(self._file)
         found = [*self._of_file(), *self._given]
@@ -162,7 +169,10 @@ def _file_stamp(path: Path) -> object:
 
 
 def _seal_text(name: str, text: str, *, key: _SealingKey) -> str:
-    """Seal a secret; the property's name is part of what is proven, so that no secret can be put under another name."""
+    """Encrypt a secret.
+
+    The property's name is authenticated too, so that a secret cannot be moved to another property.
+    """
     if not text or SEALED.search(text):
         return text
     nonce = os.urandom(_NONCE_BYTES)
@@ -171,7 +181,7 @@ def _seal_text(name: str, text: str, *, key: _SealingKey) -> str:
 
 
 def is_unsealed_secret(name: str, value: str) -> bool:
-    """Say whether a property holds a secret that is not sealed."""
+    """Return whether a property contains a secret that is not sealed."""
     if is_secret(name):
         return bool(value) and not keys_of(value)
     return replace_passwords(value, lambda text: text if not text or keys_of(text) else "\0") != value

@@ -1,8 +1,8 @@
-"""Tables of several formats in one tree: which one a catalog holds, and how a table is refused where another one is served.
+"""Table formats: which format the tables of a catalog have, and how other protocols refuse them. Decision record 0043.
 
-May import `access`, `model`, `names` and the scene. Knows no wire format. A catalog's provider says what its tables are, so that no
-protocol has to look at each of them; a table that another protocol serves does not exist for this one, by its lists and by its
-answers alike. Decision record 0043.
+May import `access`, `model`, `names` and the request view. Must not know any wire format. A catalog's provider decides
+the format, so that protocols need not inspect each table. A table that another protocol serves does not exist for this
+one, in lists and in responses.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _FORMAT_DESCRIPTIONS: Final = {
 
 
 def format_of(request_view: RequestView) -> str:
-    """Return the format of the tables in the scene's catalog, `NO_TABLES` where it holds none."""
+    """Return the format of the tables in the request's catalog; `NO_TABLES` if it holds none."""
     return request_view.traits.table_format
 
 
 def is_sourced(request_view: RequestView) -> bool:
-    """Say whether the scene's catalog shows what an outside system has."""
+    """Return whether the request's catalog shows an external system."""
     traits = request_view.settled.traits
     return traits is not None and traits.is_sourced
 
 
 class ExternalCatalogError(UnsupportedOperation):
-    """What was asked of the tree is another system's: whoever can ask that goes on there."""
+    """The request needs an object that an external system holds; a caller that can ask that system continues there."""
 
     def __init__(self, message: str, *, provider: str) -> None:
         super().__init__(message)
@@ -59,9 +59,10 @@ class ExternalCatalogError(UnsupportedOperation):
 def refuse_sourced(
     request_view: RequestView, kind: Kind, *, levels: Levels, action: Action, probe: Action | None = None
 ) -> None:
-    """Refuse what the tree alone serves for a catalog that shows another system, to who may do it. Raises Elsewhere, Forbidden.
+    """Refuse requests that only the server's own tree can serve, for a catalog of an external system.
 
-    `probe`: who may do that may learn from the source that a thing is missing.
+    A caller who may do `probe` may learn from the source that an object is missing. Raises ExternalCatalogError if the
+    caller may do `action` or `probe`, else PermissionDenied.
     """
     traits = request_view.settled.traits
     if traits is None or not traits.is_sourced:
@@ -74,13 +75,16 @@ def refuse_sourced(
 
 
 def is_federated(request_view: RequestView) -> bool:
-    """Say whether the scene's catalog shows another Iceberg catalog."""
+    """Return whether the request's catalog shows another Iceberg catalog."""
     traits = request_view.settled.traits
     return traits is not None and traits.is_federated
 
 
 def refuse_federated(request_view: RequestView) -> None:
-    """Refuse what the tree alone serves for a catalog that shows another Iceberg catalog; whoever calls has decided. Raises Elsewhere."""
+    """Refuse requests that only the server's own tree can serve, for a catalog of another Iceberg catalog.
+
+    The caller has already decided. Raises ExternalCatalogError.
+    """
     traits = request_view.settled.traits
     if traits is not None and traits.is_federated:
         raise _external_catalog_error(request_view)
@@ -97,12 +101,14 @@ def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
 
 
 def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
-    """Say whether the scene's catalog is one for filesets, models or topics, as the kind is; functions are in any."""
+    """Return whether the request's catalog can hold objects of a kind (filesets, models, topics); any catalog holds
+    functions.
+    """
     return is_in_any_catalog(kind) or HELD.get(request_view.catalog_record.provider) is kind
 
 
 def require_kind_held(request_view: RequestView, kind: Kind) -> None:
-    """Refuse to make something in a catalog of another type. Raises Unsupported."""
+    """Refuse to create an object in a catalog of another type. Raises UnsupportedOperation."""
     if not is_kind_held(request_view, kind):
         record, wanted = request_view.catalog_record, [provider for provider, held in HELD.items() if held is kind]
         raise UnsupportedOperation(
@@ -112,12 +118,17 @@ def require_kind_held(request_view: RequestView, kind: Kind) -> None:
 
 
 def least_levels(request_view: RequestView) -> int:
-    """Return how many levels below its catalog a table's name has at least: only Lance's may lie directly in it."""
+    """Return the minimum number of levels in a table's name: one for Lance, whose tables may lie directly in the
+    catalog.
+    """
     return 1 if format_of(request_view) == LANCE else 2
 
 
 def require_format(request_view: RequestView, wanted: str) -> None:
-    """Refuse to make something in a catalog that holds tables of another format. Raises BadRequest."""
+    """Refuse to create an object in a catalog whose tables have another format.
+
+    Raises BadRequest, UnsupportedOperation.
+    """
     traits = request_view.traits
     if traits.is_federated:
         raise _external_catalog_error(request_view)
@@ -136,7 +147,10 @@ def require_format(request_view: RequestView, wanted: str) -> None:
 
 
 def refuse_create(request_view: RequestView) -> None:
-    """Refuse to make something in a catalog that shows a directory. Raises Unsupported."""
+    """Refuse to create an object in a catalog that shows a directory or an external system.
+
+    Raises UnsupportedOperation.
+    """
     traits = request_view.traits
     if traits.is_federated:
         raise _external_catalog_error(request_view)
@@ -152,7 +166,10 @@ def refuse_create(request_view: RequestView) -> None:
 
 
 def refuse_directory_request(request_view: RequestView, action: Action) -> None:
-    """Refuse what is not served of a catalog that shows a directory, to who may do it otherwise. Raises Unsupported, Forbidden."""
+    """Refuse requests that are not served for a directory catalog.
+
+    Raises UnsupportedOperation; PermissionDenied without the right.
+    """
     traits = request_view.settled.traits
     if traits is None or not traits.shows_directory:
         return
@@ -164,6 +181,6 @@ def refuse_directory_request(request_view: RequestView, action: Action) -> None:
 
 
 def other_format_error(path: Levels, found: str) -> NotFound:
-    """Say that a table is of a format which is not served here."""
+    """Return the NotFound error for a table whose format this protocol does not serve."""
     told = _FORMAT_ADVICE.get(found, f"a table of format {found}")
     return NotFound(f"Table does not exist: {render(path)}. There is {told}", kind="table")

@@ -37,7 +37,7 @@ class JobRules(NamedTuple):
     """Jobs of one user in a metalake that have not ended."""
 
     def require_enabled(self) -> None:
-        """Raise Unsupported where nothing is run."""
+        """Raise UnsupportedOperation where nothing is run."""
         if not self.enabled:
             raise UnsupportedOperation(
                 "This server runs no jobs of its own: its operator can let it with the setting jobs.executor = local"

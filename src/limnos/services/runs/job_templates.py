@@ -92,7 +92,7 @@ def templates_list(request_view: RequestView) -> list[Node]:
 async def template_alter(
     ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, updates: Sequence[TemplateFieldUpdate] = ()
 ) -> Node:  # fmt: skip
-    """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, Unsupported."""
+    """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, UnsupportedOperation."""
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
 

@@ -76,7 +76,7 @@ class JobStop(msgspec.Struct, frozen=True):
 
 
 async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[str, str]) -> JobView:
-    """Ask for a job of a template; the caller owns it. Raises BadRequest, NotFound, Forbidden, Unsupported, Unavailable."""
+    """Ask for a job of a template; the caller owns it. Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, ServiceUnavailable."""
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
         raise BadRequest(f"Field jobConf has at most {CONF_MAX} characters as JSON: name a file that holds the rest")
@@ -119,13 +119,13 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
 
 
 async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Return a job; None where no node was ever asked for one of that id. Raises NotFound, Forbidden."""
+    """Return a job; None where no node was ever asked for one of that id. Raises NotFound, PermissionDenied."""
     found = await _look_up(ctx, metalake, uuid=uuid)
     return None if found is None else await _authorize_job(ctx, metalake, job=found)
 
 
 async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView, JobOutput]:
-    """Return a job with the ends of what it wrote, which are there when it has ended. Raises NotFound, Forbidden."""
+    """Return a job with the ends of what it wrote, which are there when it has ended. Raises NotFound, PermissionDenied."""
     metalake_id = await _metalake_id(ctx, metalake)
     found = await ctx.look_up(lambda: job_output_read(metalake_id, uuid))
     job = None if found is None else found[0]
@@ -155,7 +155,7 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
     """End a job: one that waits at once, one that runs as soon as its node hears of it. None where no node was asked for one of that id.
 
-    One that has ended stays as it is. Raises NotFound, Forbidden.
+    One that has ended stays as it is. Raises NotFound, PermissionDenied.
     """
     found = await _look_up(ctx, metalake, uuid=uuid)
     if found is None:

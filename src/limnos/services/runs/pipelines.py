@@ -77,7 +77,7 @@ async def pipeline_put(
     """Make a pipeline, or its next version where the declaration differs from the newest; the same one changes nothing.
 
     Whoever may use a pipeline may say what it declares already; to change it takes its ownership. Raises InvalidName, BadRequest,
-    Forbidden, AlreadyExists where it is there for others.
+    PermissionDenied, AlreadyExists where it is there for others.
     """
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)

@@ -86,7 +86,7 @@ class RunStatus(NamedTuple):
 async def run_beat(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, progress: str | None, phases: str | None = None
 ) -> RunStatus:
-    """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, Forbidden.
+    """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, PermissionDenied.
 
     `phases`, what the attempt spent its time on, is noted after the run's end as well.
     """
@@ -126,7 +126,7 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 
 
 async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told: StepReport) -> RunStepState:
-    """Write what a run's process tells of a step; the same again is the same. Raises AttemptSuperseded, RunConflict, NotFound, Forbidden."""
+    """Write what a run's process tells of a step; the same again is the same. Raises AttemptSuperseded, RunConflict, NotFound, PermissionDenied."""
     if told.state not in STEP_STATES:
         raise BadRequest(f"'{told.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
     if told.findings is not None and len(told.findings) > FINDINGS_MAX:

@@ -170,7 +170,7 @@ def caller_identity(request_view: RequestView) -> tuple[str, int]:
 
 
 def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
-    """Decide on a run. Who may not see one is refused in the same words whether it is there or not. Raises NotFound, Forbidden."""
+    """Decide on a run. Who may not see one is refused in the same words whether it is there or not. Raises NotFound, PermissionDenied."""
     request_view.require_in_metalake_use()
     absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
     pipeline = None if run is None else pipeline_of(request_view, run)
@@ -309,7 +309,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
 
 
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Return a run with its steps and findings. Raises NotFound, Forbidden."""
+    """Return a run with its steps and findings. Raises NotFound, PermissionDenied."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     found = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
     run = None if found is None else found[0]
@@ -394,7 +394,7 @@ def _now(ctx: Context) -> int:
 async def run_finish(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, state: str, message: str | None
 ) -> RunView:  # fmt: skip
-    """Say what became of a run. Raises BadRequest, NotFound, Forbidden, AttemptSuperseded, RunConflict.
+    """Say what became of a run. Raises BadRequest, NotFound, PermissionDenied, AttemptSuperseded, RunConflict.
 
     That is its own user's to say; but what nobody holds may be discarded by whoever may cancel it.
     """
@@ -474,7 +474,7 @@ def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
 
 
 async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Ask a run's process to stop; one that nobody holds is cancelled at once. Raises NotFound, Forbidden, RunConflict."""
+    """Ask a run's process to stop; one that nobody holds is cancelled at once. Raises NotFound, PermissionDenied, RunConflict."""
     found = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunChange]:

@@ -89,7 +89,7 @@ async def needs_of(
     session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
     own: UserFunction | None = None,
 ) -> BodyDependencies:  # fmt: skip
-    """Return what a body needs that lies in a dataverse. Raises SqlppError for what is wrong in it, Forbidden.
+    """Return what a body needs that lies in a dataverse. Raises SqlppError for what is wrong in it, PermissionDenied.
 
     `within` adds to the names what the body may see by itself: the object that is about to be made. `own` is a function whose body is meant,
     where `body` is a call of it.

@@ -45,7 +45,7 @@ _START: Final = TextPosition(1, 1)
 
 
 async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
-    """Compact a dataset; returns why not, or what is left. Raises Unavailable, LockTimeout, SqlppError (tried again)."""
+    """Compact a dataset; returns why not, or what is left. Raises ServiceUnavailable, LockTimeout, SqlppError (tried again)."""
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node has no services: the task is another one's")

@@ -32,7 +32,7 @@ class DatasetInfo(NamedTuple):
 
 
 async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
-    """Tell of a dataset; of a table that others made there is no type. Raises NotFound, Forbidden."""
+    """Tell of a dataset; of a table that others made there is no type. Raises NotFound, PermissionDenied."""
 
     def read(request_view: RequestView) -> DatasetInfo:
         request_view.require_in_use()

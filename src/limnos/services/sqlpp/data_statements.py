@@ -93,7 +93,7 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 
 
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Have the engine carry INSERT, UPSERT, DELETE or LOAD out; gives what RETURNING says. Raises SqlppError, Forbidden."""
+    """Have the engine carry INSERT, UPSERT, DELETE or LOAD out; gives what RETURNING says. Raises SqlppError, PermissionDenied."""
     statement = parsed.statement
     if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
         raise TypeError(f"{type(statement).__name__} changes no data")
@@ -118,7 +118,7 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
 
 
 async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: AsyncExitStack) -> HeldLocks:
-    """Wait for the dataset's lock. Raises StatementEnded for who is ended meanwhile, and Unavailable."""
+    """Wait for the dataset's lock. Raises StatementEnded for who is ended meanwhile, and ServiceUnavailable."""
     try:
         if target.ref.key:
             await cleanup_ask(session.ctx, table_id=target.table_id, path=target.path)

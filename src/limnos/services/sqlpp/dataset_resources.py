@@ -36,7 +36,7 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
 
 
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
-    """Return a row for each index of a dataset that the caller may read; none for what has no files here. Raises Cold."""
+    """Return a row for each index of a dataset that the caller may read; none for what has no files here. Raises CacheMiss."""
     if path[:-1] == METADATA:
         return (
             (_resource(f"metadata/{path[-1]}", 0),) if function == "dataset_resources" else (_components(path[-1], ()),)

@@ -88,7 +88,7 @@ class TypedDataset(NamedTuple):
 
 
 async def dataset_create(session: StatementSession, statement: tree.CreateDataset) -> None:
-    """Make a dataset with its table. Raises SqlppError, Forbidden, OutsideRoots."""
+    """Make a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots."""
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -191,7 +191,7 @@ def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.Crea
 def dataset_type_resolve(
     request_view: RequestView, statement: tree.CreateDataset, *, dataverse: Levels
 ) -> TypedDataset:
-    """Work out what a dataset is stored as: its type's names are looked for in its own dataverse. Raises SqlppError, Cold."""
+    """Work out what a dataset is stored as: its type's names are looked for in its own dataverse. Raises SqlppError, CacheMiss."""
     keys = tuple(key.path for key in statement.keys)
     if statement.type is None:
         fields = tuple(
@@ -213,7 +213,7 @@ def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
 
 
 async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
-    """Make a dataset of files that lie below a root that the server allows. Raises SqlppError, Forbidden."""
+    """Make a dataset of files that lie below a root that the server allows. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
@@ -238,7 +238,7 @@ def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree
 
 
 async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a dataset that nothing needs; it can be brought back for a while. Raises SqlppError, Forbidden, Protected."""
+    """Drop a dataset that nothing needs; it can be brought back for a while. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     path = session.whole(statement.name)
     if path[:-1] == METADATA:
@@ -251,7 +251,7 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
-    """Note an index of a dataset: what statements may look objects up by. Raises SqlppError, Forbidden."""
+    """Note an index of a dataset: what statements may look objects up by. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
@@ -273,7 +273,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
 
 
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
-    """Forget an index. Raises SqlppError, Forbidden."""
+    """Forget an index. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
 
@@ -362,7 +362,7 @@ def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
 
 
 def external_ref_of(ctx: Context, request_view: RequestView, *, node: Node, path: Levels) -> DatasetRef:
-    """What an engine is told of an external dataset: its type, and its files, where the server still allows them. Raises SqlppError, Cold."""
+    """What an engine is told of an external dataset: its type, and its files, where the server still allows them. Raises SqlppError, CacheMiss."""
     statement = declaring_statement(node, tree.CreateExternalDataset)
     found = inline_type(request_view, statement.type, dataverse=path[:-1])
     if not isinstance(found.type, tree.RecordType):

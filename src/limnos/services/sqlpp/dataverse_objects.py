@@ -81,7 +81,7 @@ class SqlppObjectDrop(msgspec.Struct, frozen=True):
 
 
 def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, Permit[None]]:
-    """Decide on making something in a dataverse. Raises NotFound, for an implicit namespace too, Forbidden, BadRequest."""
+    """Decide on making something in a dataverse. Raises NotFound, for an implicit namespace too, PermissionDenied, BadRequest."""
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
     require_format(request_view, ICEBERG)
@@ -121,7 +121,7 @@ async def object_make(
     path: Levels,
     quiet: bool,
 ) -> None:
-    """Make an object; with `quiet` one that is there already is fine. Raises SqlppError, Forbidden."""
+    """Make an object; with `quiet` one that is there already is fine. Raises SqlppError, PermissionDenied."""
     check_object(name)
     check_not_builtin(path[:-1], kind, at=name.at)
     try:
@@ -149,7 +149,7 @@ async def object_drop(
 ) -> list[SqlppError]:
     """Drop an object of one of the kinds; with `quiet` one that is not there is fine, and a dataverse that is not is a warning.
 
-    Raises SqlppError, Forbidden, Protected.
+    Raises SqlppError, PermissionDenied, ProtectedObject.
     """
     word = WORDS[kinds[0]]
     try:

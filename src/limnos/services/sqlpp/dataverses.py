@@ -78,7 +78,7 @@ async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
 
 
 async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
-    """Make a dataverse. Raises SqlppError, Forbidden."""
+    """Make a dataverse. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
@@ -115,7 +115,7 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
 
 
 async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
-    """Make the dataverse `Default`, if something is about to be made in it and it is not there. Raises Forbidden."""
+    """Make the dataverse `Default`, if something is about to be made in it and it is not there. Raises PermissionDenied."""
     if dataverse != DEFAULT:
         return
     there = await ctx.read(
@@ -127,7 +127,7 @@ async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
 
 
 async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a dataverse. Raises SqlppError, Forbidden, Protected."""
+    """Drop a dataverse. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
@@ -168,7 +168,7 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
 
 
 def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
-    """Drop what is in it, then itself and the implicit parents that are left empty. Raises SqlppError, Protected."""
+    """Drop what is in it, then itself and the implicit parents that are left empty. Raises SqlppError, ProtectedObject."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     children = tx.nodes.children(held.id, limit=OBJECTS_MAX + 1)

@@ -94,7 +94,7 @@ class _WithFunction:
 
 
 async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
-    """Make a function; its body must be right. Raises SqlppError, Forbidden."""
+    """Make a function; its body must be right. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.name)
     path = session.whole(statement.name)
@@ -164,7 +164,7 @@ def _create_of(
 
 
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
-    """Drop a function of one number of parameters. Raises SqlppError, Forbidden."""
+    """Drop a function of one number of parameters. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, at = session.whole(statement.name), statement.name.at
     if statement.library is not None:

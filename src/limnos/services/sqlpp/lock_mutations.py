@@ -49,7 +49,7 @@ def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
 
 
 def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
-    """Ask for more of a lock that is held; says whether it is granted at once. Raises SqlppError, Unavailable."""
+    """Ask for more of a lock that is held; says whether it is granted at once. Raises SqlppError, ServiceUnavailable."""
     require_upgrade(_held_mode(tx, token, key=key), LockMode.UPGRADED_WRITE)
     tx.locks.want(token, LockRequest(key, LockMode.UPGRADED_WRITE))
     if is_deadlock(tx.locks.upgrades(), token):

@@ -163,7 +163,7 @@ class GatheredObjects:
 async def metadata_gather(
     ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
 ) -> dict[MetadataRequest, GatheredObjects]:
-    """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, Forbidden."""
+    """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
     found: dict[MetadataRequest, GatheredObjects] = {}
     total = 0
     for request in requests:
@@ -199,7 +199,7 @@ def narrowing_advice(request: MetadataRequest) -> str:
 
 
 async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
-    """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, Forbidden."""
+    """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, PermissionDenied."""
 
     def read(request_view: RequestView) -> list[tuple[Value, ...]]:
         request_view.require_in_use()
@@ -363,7 +363,7 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
 def _list_entries(
     request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """About SLICE entries of listings, and what is left of them. Raises Cold for all that any of them lacks."""
+    """About SLICE entries of listings, and what is left of them. Raises CacheMiss for all that any of them lacks."""
     request_view.require_in_use()
     some = listings[:PARENTS_AT_ONCE]
     require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})

@@ -1,7 +1,7 @@
 """What SQL++'s names mean on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
 May import the rooms below. Knows no wire format. A statement is bound against what is known (`KnownNames`): what is not known yet is collected,
-asked of a scene all at once, and the statement is bound again. So a large statement needs no scene while it is bound, and is bound in
+asked of a request view all at once, and the statement is bound again. So a large statement needs no request view while it is bound, and is bound in
 a process.
 """
 
@@ -61,7 +61,7 @@ BUILT_IN: Final[dict[NameQuestion, object]] = {
 async def bind_with_names(
     ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
 ) -> T:  # fmt: skip
-    """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, Forbidden.
+    """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, PermissionDenied.
 
     `bind` has no effects, and is called as often as it asks for more. Where it raises BudgetSpent, as there is too much to be bound on the
     event loop, `elsewhere` does it from then on. `known` is what is known already, and takes what is asked.
@@ -128,7 +128,7 @@ def is_builtin(dataverse: Levels) -> bool:
 
 
 def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
-    """The namespace that is a dataverse, for who may know it: somebody made it on purpose. Raises Forbidden."""
+    """The namespace that is a dataverse, for who may know it: somebody made it on purpose. Raises PermissionDenied."""
     try:
         check_levels(dataverse)
         node = request_view.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
@@ -160,7 +160,7 @@ def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset 
 def source_find(request_view: RequestView, levels: Levels) -> Node | None:
     """What a name in the position of a source is, for who may read it: a table, a view, an external dataset or a synonym.
 
-    None for what is not there, where the caller may know that. Raises Forbidden, in the words for a table whatever it is.
+    None for what is not there, where the caller may know that. Raises PermissionDenied, in the words for a table whatever it is.
     """
     try:
         check_levels(levels)

@@ -77,12 +77,12 @@ def binding_of(session: StatementSession, body: tree.Expression, *, variables: t
 async def query_bind(
     session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
 ) -> ReadyQuery:
-    """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
+    """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, PermissionDenied."""
     return await _bound(session.ctx, binding_of(session, body, variables=variables), known=KnownNames(dict(BUILT_IN)))
 
 
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
-    """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, Forbidden."""
+    """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, PermissionDenied."""
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
     rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
@@ -122,7 +122,7 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
 async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
     """Have a process do something about a statement for the caller; `too_large` says what to do when its memory is not enough.
 
-    Raises SqlppError for what it refuses, Unavailable.
+    Raises SqlppError for what it refuses, ServiceUnavailable.
     """
     caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
     try:

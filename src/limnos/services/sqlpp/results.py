@@ -42,7 +42,7 @@ class ResultWriter:
         self._number = 0
 
     async def begin(self) -> None:
-        """Take the place for a result. Raises Throttled when a user has too many."""
+        """Take the place for a result. Raises TooManyAttempts when a user has too many."""
         most, request = self._defaults.sqlpp_results_max, self._request
 
         def mutation(tx: Tx) -> None:
@@ -116,7 +116,7 @@ def is_lost(ctx: Context, row: StatementRequest) -> bool:
 
 
 async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
-    """Give a result's lines, a part at a time. Raises Unavailable when it is discarded meanwhile."""
+    """Give a result's lines, a part at a time. Raises ServiceUnavailable when it is discarded meanwhile."""
     count = number = 0
     while count < row.rows_count:
         found = await ctx.find(part_query(row.handle, number))

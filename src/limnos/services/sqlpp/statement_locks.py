@@ -119,7 +119,7 @@ class HeldLocks:
     async def upgrade(self, key: LockKey, timeout_s: float) -> None:
         """Have EXCLUSIVE_MODIFY become UPGRADED_WRITE when the last reader has gone.
 
-        Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, Unavailable (it would wait for itself); the lock is then
+        Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (it would wait for itself); the lock is then
         what it was.
         """
         if self._released:
@@ -171,7 +171,7 @@ class StatementLocks:
     async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
         """Hold locks for the time of a `with` body: all at once, in the order of requests. Who holds some asks for no others.
 
-        Raises SqlppError (ASX1049), LockTimeout (nothing is held), Unavailable.
+        Raises SqlppError (ASX1049), LockTimeout (nothing is held), ServiceUnavailable.
         """
         held = await self.acquire(wishes, timeout_s)
         try:

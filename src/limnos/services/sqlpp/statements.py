@@ -54,7 +54,7 @@ class StatementKind(NamedTuple):
 
 
 async def caller_require(ctx: Context) -> Requester:
-    """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises Forbidden."""
+    """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises PermissionDenied."""
 
     def read(request_view: RequestView) -> Requester:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
@@ -117,7 +117,7 @@ async def dataverse_begin(
     If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose changes would
     end up in `Default` is refused before its first statement runs.
 
-    Raises SqlppError, Forbidden.
+    Raises SqlppError, PermissionDenied.
     """
     try:
         await dataverse_use(session, tree.Use(NOWHERE, tree.DottedName(NOWHERE, dataverse)))
@@ -151,7 +151,7 @@ def has_results(statement: tree.Statement) -> bool:
 
 
 async def statement_run(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, Forbidden and what the tree refuses."""
+    """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, PermissionDenied and what the tree refuses."""
     statement = parsed.statement
     rows = _rows(session, parsed)
     if rows is not None:

@@ -92,7 +92,7 @@ async def function_register(
 async def function_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
 ) -> Node:
-    """Change a function. Raises NotFound, Forbidden, BadRequest; Unsupported for what SQL++ has to say."""
+    """Change a function. Raises NotFound, PermissionDenied, BadRequest; UnsupportedOperation for what SQL++ has to say."""
 
     def decide(request_view: RequestView) -> Permit[FunctionAlter]:
         found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
@@ -120,7 +120,7 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
 
 
 async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a function. Raises NotFound, Forbidden, Protected; InUse where something of SQL++ needs it."""
+    """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject; InUse where something of SQL++ needs it."""
 
     def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
         found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
-    """Make a synonym. Raises SqlppError, Forbidden."""
+    """Make a synonym. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, target = session.whole(statement.name), statement.target
     check_object(target)
@@ -36,7 +36,7 @@ async def synonym_create(session: StatementSession, statement: tree.CreateSynony
 
 
 async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a synonym. Raises SqlppError, Forbidden."""
+    """Drop a synonym. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(

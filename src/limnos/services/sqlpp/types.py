@@ -43,7 +43,7 @@ class InlinedType(NamedTuple):
 
 
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
-    """Make a type. Raises SqlppError, Forbidden."""
+    """Make a type. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, dataverse = session.whole(statement.name), session.dataverse
     await default_dataverse_make(ctx, path[:-1])
@@ -59,7 +59,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
 
 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a type that nothing needs. Raises SqlppError, Forbidden."""
+    """Drop a type that nothing needs. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(
@@ -68,7 +68,7 @@ async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels) -> InlinedType:
-    """Put types in place of their names. Raises SqlppError for a name that is none, or that the caller may not see; Cold."""
+    """Put types in place of their names. Raises SqlppError for a name that is none, or that the caller may not see; CacheMiss."""
     used: dict[int, None] = {}
     try:
         return InlinedType(_inline_names(request_view, type_, dataverse=dataverse, used=used), tuple(used))

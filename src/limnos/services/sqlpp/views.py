@@ -81,7 +81,7 @@ class _WithView:
 
 
 async def view_create(session: StatementSession, statement: tree.CreateView) -> None:
-    """Make a view, or give one another text; its body must be right. Raises SqlppError, Forbidden."""
+    """Make a view, or give one another text; its body must be right. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -177,7 +177,7 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDepe
 
 
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a view that nothing needs. Raises SqlppError, Forbidden."""
+    """Drop a view that nothing needs. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

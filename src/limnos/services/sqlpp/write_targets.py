@@ -46,7 +46,7 @@ class WriteTarget(NamedTuple):
 
 
 async def target_find(session: StatementSession, name: tree.DottedName, *, word: str) -> WriteTarget:
-    """Find the dataset that a statement writes to, synonyms followed, for who may. Raises SqlppError, Forbidden."""
+    """Find the dataset that a statement writes to, synonyms followed, for who may. Raises SqlppError, PermissionDenied."""
     path = session.whole(name)
     if path[:-1] == METADATA:
         raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
@@ -54,7 +54,7 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
 
 
 def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> WriteTarget:
-    """Find and decide it on a scene. Raises SqlppError, Forbidden, Cold."""
+    """Find and decide it on a request view. Raises SqlppError, PermissionDenied, CacheMiss."""
     request_view.require_in_use()
     for _ in range(SYNONYMS_MAX):
         table, _chain = request_view.find(path, Kind.TABLE)

@@ -61,7 +61,7 @@ def catalog_locations_claim(
     """Write the places that a catalog's record brings, and delete those that it has no more.
 
     Only new ones are judged: what was there before the rules were kept does not forbid to alter a catalog. `keeps`: one that breaks a rule
-    is marked as conflicting instead of being refused. Raises BadRequest, Unavailable.
+    is marked as conflicting instead of being refused. Raises BadRequest, ServiceUnavailable.
     """
     wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
     before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}

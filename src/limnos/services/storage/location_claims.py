@@ -39,7 +39,7 @@ def key_of(location: str) -> str:
 
 
 def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Write an object's place into the register. Raises BadRequest where a rule keeps it out, Unavailable where files are being deleted.
+    """Write an object's place into the register. Raises BadRequest where a rule keeps it out, ServiceUnavailable where files are being deleted.
 
     The caller holds the locks of the location (`DocumentWrites.create`, `PlaceWrites.lock`).
     """
@@ -66,7 +66,7 @@ def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int,
 
 
 def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
-    """Apply the rules to a new place; the caller's own dropped object at the very place ends. Raises BadRequest, Unavailable."""
+    """Apply the rules to a new place; the caller's own dropped object at the very place ends. Raises BadRequest, ServiceUnavailable."""
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
     for rival in rivals_near(tx, claim, key=key):
         relation = relation_of(key, rival.location)

@@ -1,6 +1,6 @@
 """Where a namespace's tables lie: the property `location`, its own or inherited, else a place below the warehouse.
 
-May import `model`, `files` for the spelling of locations, `services.request.places` and the scene. Does no input or output.
+May import `model`, `files` for the spelling of locations, `services.request.places` and the request view. Does no input or output.
 
 What is not given is computed from the namespace's id, and stored nowhere: ids are never used twice and no name is in
 them, so a namespace that is renamed or moved leaves its tables where they are, and a successor meets none of them.

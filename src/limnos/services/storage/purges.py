@@ -145,7 +145,7 @@ def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, 
     """Say whether surely no file is at or below a location; blocks.
 
     `False` for one that its catalog does not cover any more, and on a disk where the root that covers it is away or empty: it
-    may be that it is not mounted. Raises StorageFailed, Unavailable.
+    may be that it is not mounted. Raises StorageFailed, ServiceUnavailable.
     """
     covering = [root for root in (roots or place.roots) if is_within(location, [root])]
     if not covering or not place.allowed.covers(location):

@@ -65,7 +65,7 @@ class TaskContext:
     async def apart(self, call: Callable[[Heartbeat], T]) -> T:
         """Run a call in a thread of its own, and keep the task's lease as long as it gets on.
 
-        One that gets on no more for the time of a lease is left to itself: Unavailable. Whoever cancels this stops it at its
+        One that gets on no more for the time of a lease is left to itself: ServiceUnavailable. Whoever cancels this stops it at its
         next beat.
         """
         far, stopped = 0, threading.Event()

@@ -1,4 +1,4 @@
-"""Operations of one transaction: what each does, decided on the scene as the earlier ones left it.
+"""Operations of one transaction: what each does, decided on the request view as the earlier ones left it.
 
 May import the rooms below and the services of what an operation is about. Knows no wire format and writes nothing: a
 step names the mutation that a single request of the kind would submit, and `services.transactions.transactions` runs them together.

@@ -1,4 +1,4 @@
-"""Plans: what the operations of a transaction come to, each decided on the scene as the earlier ones left it.
+"""Plans: what the operations of a transaction come to, each decided on the request view as the earlier ones left it.
 
 May import the rooms below and the services of what an operation is about. Knows no wire format, builds nothing and writes nothing:
 metadata is `services.transactions.assembly`, the transaction's mutations are `services.transactions.transaction_mutations`.
@@ -84,7 +84,7 @@ def _decide_operation(operation: TransactionOperation, pending: TransactionView)
 
 
 def _require_cached(operations: Sequence[TransactionOperation], request_view: RequestView) -> None:
-    """Ask for everything at once that is not cached. Raises Cold."""
+    """Ask for everything at once that is not cached. Raises CacheMiss."""
     targets = [target for each in operations for target in each.targets]
     found = for_each(targets, lambda target: request_view.find(target[1], target[0]))
     view = request_view.view

@@ -1,6 +1,6 @@
-"""A scene as the earlier operations of one transaction leave it: names resolved and decisions made as if those were done.
+"""A request view as the earlier operations of one transaction leave it: names resolved and decisions made as if those were done.
 
-May import `model`, the scene and the rooms below. Writes nothing: what an operation would do is noted here, so that the next one is
+May import `model`, the request view and the rooms below. Writes nothing: what an operation would do is noted here, so that the next one is
 looked at as it would be if they were sent one after the other. What is made here has a number of its own until the
 store gives it an id.
 """
@@ -49,7 +49,7 @@ class TransactionView(RequestView):
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
-        """Resolve an object of the catalog; as the scene does while nothing was noted."""
+        """Resolve an object of the catalog; as the request view does while nothing was noted."""
         if not self._names or self._missing is not None:
             return super().find(levels, kind)
         namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1

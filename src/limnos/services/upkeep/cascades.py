@@ -45,7 +45,7 @@ class NamespaceDropAll(msgspec.Struct, frozen=True):
 async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
     """Drop a namespace with its content.
 
-    Raises NotFound, Forbidden, Protected (the namespace or an object in it), BadRequest (a provider that does not cascade, more than
+    Raises NotFound, PermissionDenied, ProtectedObject (the namespace or an object in it), BadRequest (a provider that does not cascade, more than
     OBJECTS_MAX objects), NotEmpty (an object of a kind that its own protocol drops).
     """
 

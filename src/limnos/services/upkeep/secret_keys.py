@@ -86,7 +86,7 @@ async def keys_inventory(ctx: Context) -> KeyInventory:
 async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
 
-    Raises Unsupported without any key; StateUnknown where the store went away between two of them.
+    Raises UnsupportedOperation without any key; StateUnknown where the store went away between two of them.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)

@@ -133,7 +133,7 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 async def trash_list(
     ctx: Context, scope: RequestScope, *, below: Levels, before: tuple[int, int], limit: int
 ) -> TrashPage:
-    """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, Forbidden (catalog).
+    """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, PermissionDenied (catalog).
 
     Where the next page begins is told by the last thing that is shown: what is hidden in between leaves no trace.
     """
@@ -176,7 +176,7 @@ def _visible_entries(
 async def trash_restore(
     ctx: Context, scope: RequestScope, *, dropped_id: int, to: Levels | None = None, contents: bool = False
 ) -> TrashRestored:
-    """Bring something back, where it lay unless `to` says where. Raises NotFound, AlreadyExists, Forbidden.
+    """Bring something back, where it lay unless `to` says where. Raises NotFound, AlreadyExists, PermissionDenied.
 
     With `contents` what was dropped in a namespace comes back with it; of several of one name the one dropped last.
     """
@@ -219,7 +219,7 @@ async def trash_restore(
 
 
 async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
-    """Let go of something before its time, so that its place is free; its files stay. Raises NotFound, Forbidden (catalog)."""
+    """Let go of something before its time, so that its place is free; its files stay. Raises NotFound, PermissionDenied (catalog)."""
     catalog_id = await ctx.read(scope, _catalog_id)
     found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
 
@@ -244,7 +244,7 @@ def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
 def _restore_target(
     request_view: RequestView, row: TrashRow, chain: SecurableChain, to: Levels | None
 ) -> tuple[Node, Levels, Decision]:
-    """Say where something goes: what it lies in then, its path, and the decision that it may. Raises NotFound, Forbidden."""
+    """Say where something goes: what it lies in then, its path, and the decision that it may. Raises NotFound, PermissionDenied."""
     if to is None:
         path, above = _path(request_view, chain), chain[1:]
         into = (

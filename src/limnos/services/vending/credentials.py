@@ -112,7 +112,7 @@ class CredentialVendor:
     async def given(self, wanted: CredentialRequest) -> IssuedCredentials:
         """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
 
-        Raises Unavailable, StorageFailed, Unsupported.
+        Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
         """
         found = self.kept(wanted)
         if found is not None:
@@ -196,7 +196,7 @@ def is_vending(properties: Mapping[str, str]) -> bool:
 async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
     """Return credentials for a table's files, as far as the caller may read or write them by a right of their own; None where none are given out.
 
-    Raises Unavailable, StorageFailed where STS does not answer or refuses.
+    Raises ServiceUnavailable, StorageFailed where STS does not answer or refuses.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:
@@ -209,7 +209,7 @@ async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels
 async def object_credentials(ctx: Context, on: AttachmentTarget, *, location: str | None) -> VendedCredentials | None:
     """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
 
-    `location` names one of a fileset's. Raises NotFound, Forbidden, and as `table_credentials` does.
+    `location` names one of a fileset's. Raises NotFound, PermissionDenied, and as `table_credentials` does.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:

@@ -90,8 +90,8 @@ async def request_sign(
 ) -> dict[str, list[str]]:
     """Return the headers of a request with its signature.
 
-    Raises NotFound and Forbidden as loading the table does; Forbidden for what lies elsewhere, or may not be done; BadRequest for a catalog that
-    signs nothing, or a request that is none; Unavailable, StorageFailed as `table_credentials` does.
+    Raises NotFound and PermissionDenied as loading the table does; PermissionDenied for what lies elsewhere, or may not be done; BadRequest for a catalog that
+    signs nothing, or a request that is none; ServiceUnavailable, StorageFailed as `table_credentials` does.
     """
 
     def look(request_view: RequestView) -> TableFileAccess:
@@ -124,7 +124,7 @@ async def request_sign(
 
 
 def _check(opened: TableFileAccess, found: list[StoreAccess]) -> None:
-    """Refuse what lies elsewhere, or may not be done. Raises Forbidden."""
+    """Refuse what lies elsewhere, or may not be done. Raises PermissionDenied."""
     below = f"{normalise(opened.location)}/"
     for each in found:
         if each.how == BUCKET:
