@@ -1,1 +1,1 @@
-"""The part of pipelines that is Spark's: the only one that imports PySpark, and that only where it is needed."""
+"""The Spark part of pipelines: the only part that imports PySpark, and only when it is needed."""

@@ -1,8 +1,8 @@
-"""A step's branch: begun, looked at, dropped, and the proof that a statement writes it and nothing else.
+"""Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
 May import this room's values, `names`, `model` and PySpark. It must not know how rows are written. A write names its
-branch in the table's name; before it runs, its analysed plan must say the same, because other ways to choose a branch
-fall back on `main` without a word.
+branch in the table's name. Before it runs, its analysed plan must name the same branch, because other ways to choose a
+branch silently fall back to `main`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parts, StepDeclaration
 
 BASE_MARK = "limnos.base"
-"""In the summary of each snapshot that a step writes: the head of `main` from which its branch was begun, or `none`."""
+"""Summary key of each snapshot that a step writes: the head of `main` from which its branch began, or `none`."""
 _NO_BASE = "none"
 _RETAIN_DAYS = 7
 _RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
 
 
 class WriteKind(Enum):
-    """Kinds of write, by the node that stands at the root of their analysed plan."""
+    """Kinds of write, by the root node of their analysed plan."""
 
     APPEND = "AppendData"
     OVERWRITE = "OverwriteByExpression"
@@ -58,29 +58,34 @@ def begin(
 ) -> StepBranch:
     """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
-    A branch of that name that is there already begins anew. `found` is what the table was a moment ago, where that is known:
-    somebody else's change since is what publishing asserts against. What is given back names as `base` what `main` was then; with `at` it
-    is what the earlier attempt had begun from. Raises NotFound (no such table or snapshot), CommitConflict (`main` has
-    moved since the earlier attempt began: run the step again from `main`).
+    An existing branch of that name is replaced. The result's `base` is the head of `main`; with `at` it is the base of
+    the earlier attempt.
+
+    `found` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it detects
+    any later change.
+
+    Raises:
+        NotFound: The table or the snapshot does not exist.
+        CommitConflict: `main` has moved since the earlier attempt began. Run the step again from `main`.
     """
     found = found or metadata_there(spark, step.table)
     base = found.head() if at is None else _base_of(found, table=step.table, at=at)
     start = base if at is None else at
     _begin_at(spark, step.table, branch=branch, start=start)
-    if start is None:  # a branch of an empty table begins with an empty snapshot, which has just been made
+    if start is None:  # creating a branch of an empty table adds an empty snapshot
         found = metadata_there(spark, step.table)
         start = found.head(branch)
     return _branch(found, table=step.table, name=branch, base=base, head=start)
 
 
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
-    """The branch's newest snapshot now; None: it is gone."""
+    """Return the branch's newest snapshot; None if the branch is gone."""
     found = metadata_of(spark, branch.table)
     return None if found is None else found.head(branch.name)
 
 
 def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
-    """Drop a branch, if it and its table are there."""
+    """Drop a branch if it and its table exist. Raises BadRequest for `main`."""
     if name == MAIN:
         raise BadRequest("`main` is what everybody reads, and no branch of a run: it is not dropped.")
     if metadata_of(spark, table) is not None:
@@ -88,31 +93,31 @@ def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
 
 
 def leftover_branches(spark: SparkSession, table: Parts) -> tuple[str, ...]:
-    """The branches of runs that a table has, by name, sorted."""
+    """Return the names of all run branches of a table, sorted."""
     found = metadata_of(spark, table)
     return () if found is None else tuple(sorted(name for name in found.refs if _RUN_BRANCH.fullmatch(name)))
 
 
 def run_of(name: str) -> str:
-    """What the branches of one run have in common: their name without the attempt."""
+    """Return the common prefix of a run's branch names: the name without the attempt."""
     found = _RUN_BRANCH.fullmatch(name)
     return name if found is None else found["run"]
 
 
 def branch_identifier(branch: StepBranch) -> str:
-    """The branch as SQL writes it."""
+    """Return the branch as an SQL identifier."""
     return engine.render_spark((*branch.table, f"{_PREFIX}{branch.name}"))
 
 
 def base_mark(branch: StepBranch) -> dict[str, str]:
-    """What each snapshot on the branch says of its base, so that a later attempt can go on from it."""
+    """Return the summary entry that records the branch's base, so that a later attempt can continue from it."""
     return {BASE_MARK: _NO_BASE if branch.base is None else str(branch.base)}
 
 
 def run_on_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
-    """Run a statement, proven to write `branch` in one of the `kinds`; where plans can be had, it is the proven plan that runs.
+    """Run a statement after checking that it writes `branch` as one of `kinds`.
 
-    Raises BadRequest before anything is written.
+    A classic session runs exactly the plan that was checked. Raises BadRequest before anything is written.
     """
     if not is_classic(spark):
         require_branch(spark, statement, branch=branch, kinds=kinds)
@@ -124,9 +129,9 @@ def run_on_branch(spark: SparkSession, statement: str, *, branch: StepBranch, ki
 
 
 def require_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
-    """Prove by its analysed plan, without running it, that a statement writes `branch` in one of the `kinds`.
+    """Check by its analysed plan that a statement writes `branch` as one of `kinds`. Does not run it.
 
-    Raises BadRequest: it would write elsewhere or in another way, so it must not run.
+    Raises BadRequest if it would write elsewhere or in another way.
     """
     found = (
         _target(_analyse_statement(spark, statement)) if is_classic(spark) else _written_table_of_text(spark, statement)
@@ -176,7 +181,7 @@ def _branch(found: TableMetadata, *, table: Parts, name: str, base: int | None, 
 
 
 class _WriteTarget(NamedTuple):
-    """What a statement would write: root node of its plan, name of the table, and the branch Iceberg resolved."""
+    """The target of a statement: root node of its plan, name of the table, and the branch that Iceberg resolved."""
 
     node: str
     name: Parts = ()
@@ -194,7 +199,7 @@ def _analyse_statement(spark: SparkSession, statement: str) -> Java:
 
 
 def _target(plan: Java) -> _WriteTarget:
-    """What an analysed plan would write."""
+    """Return the target of an analysed plan."""
     node: str = plan.getClass().getSimpleName()
     if node not in _NODES:
         return _WriteTarget(node)
@@ -208,7 +213,7 @@ def _target(plan: Java) -> _WriteTarget:
 
 
 def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
-    """The same where plans are seen as text only (Spark Connect): the first line of the analysed one."""
+    """Return the target from the text of a plan, for Spark Connect: the line of the analysed plan that writes."""
     text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
     analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")

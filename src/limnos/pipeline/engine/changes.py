@@ -1,9 +1,10 @@
-"""How a table's columns must change so that a frame's rows fit, and the frame made to fit them.
+"""Changes of a table's columns that a frame's rows need, and the conversion of the frame to the table's columns.
 
-Job: pure comparison of two Spark schemas, and the expressions that bring a frame into the table's form. May import `model`,
-`names`, and PySpark's types and functions. It must not know tables, branches or what is allowed; it tells, others decide.
+Job: compare two Spark schemas, and build the expressions that convert a frame. May import `model`, `names`, and
+PySpark's types and functions. It must not know tables, branches or which changes are allowed.
 
-A column's path is its name, below it the names of nested fields; `element`, `key` and `value` stand for what is in a list or map.
+A column's path is its name, followed by the names of nested fields; `element`, `key` and `value` stand for the parts of
+lists and maps.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class AddedColumn(NamedTuple):
 
 
 class WidenedColumn(NamedTuple):
-    """A column whose type has to grow."""
+    """A column whose type must be widened."""
 
     path: Route
     old: DataType
@@ -59,7 +60,10 @@ class WidenedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChanges:
-    """What would have to become of a table's columns. `missing` are those that the frame lacks; `lossy` don't fit."""
+    """Differences between a table's columns and a frame's.
+
+    `missing` columns are not in the frame. The frame's values may not fit into `lossy` columns.
+    """
 
     added: tuple[AddedColumn, ...] = ()
     widened: tuple[WidenedColumn, ...] = ()
@@ -71,25 +75,25 @@ class ColumnChanges:
 
 
 def dotted_path(path: Route) -> str:
-    """A path as a declaration writes it."""
+    """Return a path as a declaration writes it."""
     return ".".join(path)
 
 
 def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> ColumnChanges:
-    """What differs between a table's columns and a frame's, by name, letters' case aside."""
+    """Compare a table's columns with a frame's, by name and regardless of case."""
     return _together(_struct_changes(table, frame, above=above))
 
 
 def storable(schema: StructType) -> StructType:
-    """The columns of a new table for a frame: none of them required, smallest integers as the table keeps them.
+    """Return the columns of a new table for a frame: all optional, with the smallest integers as INT.
 
-    Raises BadRequest for columns that have no type (NULL).
+    Raises BadRequest for a column without a type (NULL).
     """
     return StructType([_stored_field(each, (each.name,)) for each in schema.fields])
 
 
 def require_single_names(schema: StructType) -> None:
-    """Raise BadRequest for a name that two columns have, letters' case aside."""
+    """Raise BadRequest if two columns have the same name, regardless of case."""
     seen: set[str] = set()
     for column in schema.fields:
         if column.name.lower() in seen:
@@ -98,7 +102,7 @@ def require_single_names(schema: StructType) -> None:
 
 
 def ddl(kind: DataType) -> str:
-    """A type as SQL writes it, names quoted."""
+    """Return a type as SQL, with quoted names."""
     if isinstance(kind, StructType):
         return f"struct<{', '.join(f'{quote_column(each.name)}: {ddl(each.dataType)}' for each in kind.fields)}>"
     if isinstance(kind, ArrayType):
@@ -109,23 +113,23 @@ def ddl(kind: DataType) -> str:
 
 
 def quote_column(name: str) -> str:
-    """A column's name in Spark's quotes."""
+    """Quote a column's name for Spark."""
     return engine.render_spark((name,))
 
 
 def fit_frame(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The frame in the form of a table's columns: their order and types, NULL for what it lacks."""
+    """Convert a frame to a table's columns: their order and types, with NULL for missing columns."""
     return frame.select(*fitted_columns(frame, schema))
 
 
 def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
-    """The expressions that `fit_frame` selects."""
+    """Return the expressions that `fit_frame` selects."""
     own = {each.name.lower(): each for each in frame.schema.fields}
     return [_fitted_column(own.get(each.name.lower()), each) for each in schema.fields]
 
 
 def fits(old: DataType, new: DataType) -> bool:
-    """Whether every value of the type `new` is kept by a column of the type `old`."""
+    """Return whether a column of the type `old` can hold every value of the type `new`."""
     if old == new or isinstance(new, NullType):
         return True
     if isinstance(old, DecimalType):
@@ -142,7 +146,7 @@ def fits(old: DataType, new: DataType) -> bool:
 
 
 def widening(old: DataType, new: DataType) -> DataType | None:
-    """The type that a column of `old` may grow to so that values of `new` fit; None: there is none in Iceberg."""
+    """Return the type to which Iceberg can widen `old` so that values of `new` fit; None if there is none."""
     if isinstance(old, IntegerType) and isinstance(new, LongType):
         return LongType()
     if isinstance(old, FloatType) and isinstance(new, (DoubleType, IntegerType)):
@@ -219,7 +223,7 @@ def _stored_field(column: StructField, path: Route) -> StructField:
 
 
 def _stored_type(kind: DataType, path: Route) -> DataType:
-    """A type as Iceberg keeps it."""
+    """Return a type as Iceberg stores it."""
     if isinstance(kind, StructType):
         return StructType([_stored_field(each, (*path, each.name)) for each in kind.fields])
     if isinstance(kind, ArrayType):

@@ -1,7 +1,7 @@
-"""Which server a Spark session's catalog speaks to, and as whom.
+"""A client for the server behind a catalog of a Spark session, with the session's credential.
 
-Job: read it back from the session's own settings, so that who has a session need not say it twice. May import `client`,
-`model` and PySpark's types. The credential goes from the session into the client and nowhere else.
+Job: read server and credential from the session's settings, so that users configure them once. May import `client`,
+`model` and PySpark's types. The credential is passed to the client only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIMEOUT_S = 60.0
 
 
 def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_S) -> Client:
-    """A client of the server behind a catalog of the session, with the session's credential. Raises BadRequest."""
+    """Build a client from the settings of a catalog. Raises BadRequest if the catalog is not a Limnos server's."""
     prefix = f"spark.sql.catalog.{catalog}"
     uri = spark.conf.get(f"{prefix}.uri", None)
     warehouse = spark.conf.get(f"{prefix}.warehouse", None)
@@ -42,7 +42,7 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
 
 
 def _credential(header: str | None) -> tuple[str | None, str | None]:
-    """Token and user of a header's value, at most one of them."""
+    """Return the token and the user of an Authorization header; at most one of them is set."""
     kind, _, value = (header or "").partition(" ")
     if kind == "Bearer":
         return value, None

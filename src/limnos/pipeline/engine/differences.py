@@ -1,7 +1,7 @@
-"""What publishing a run would change: rows added, removed and changed on a branch, against `main`.
+"""Preview of publishing a run: rows added, removed and changed on a branch, compared with `main`.
 
-Job: one comparison per table. Rows are compared whole and counted as often as they stand there; where the step has
-keys, a row of the same key that differs is a changed one. May import `names`, this room and PySpark; it must not know of runs.
+Job: one comparison per table. Whole rows are compared, with their number of occurrences. If the step has keys, rows
+with the same key that differ count as changed. May import `names`, this room and PySpark; it must not know of runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchDifference:
-    """How a branch differs from `main`. Without keys nothing is `changed`: such a row is one removed and one added."""
+    """Differences of a branch from `main`. Without keys, a changed row counts as one removed and one added."""
 
     table: str
     added: int
@@ -40,7 +40,10 @@ class BranchDifference:
 
 
 def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] = (), rows: int = 0) -> BranchDifference:
-    """Compare the branch's head with what `main` was when the run began; `rows` of what differs are shown."""
+    """Compare the branch's head with its base, the head of `main` when the run began.
+
+    The sample has at most `rows` of the differing rows.
+    """
     name = engine.render_spark(branch.table)
     if branch.head is None or branch.head == branch.base:
         return BranchDifference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
@@ -61,7 +64,7 @@ def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] =
 
 
 def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:
-    """Rows that stand on one side more often than on the other, and by how many: positive on the branch."""
+    """Return rows whose number of occurrences differs, with the difference; positive means more on the branch."""
     columns = [F.col(_quote_column(column)) for column in shared]
     both = new.select(*columns, F.lit(1).alias(_SIDE)).unionByName(old.select(*columns, F.lit(-1).alias(_SIDE)))
     types = {field.name: field.dataType for field in new.schema.fields}
@@ -75,7 +78,7 @@ def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFr
 
 
 def _comparable(column: Column, kind: DataType) -> Column:
-    """Spark groups by anything but maps and variants; those are compared as text."""
+    """Return an expression that Spark can group by: maps and variants are converted to text."""
     return column.try_cast("string") if _is_odd(kind) else column
 
 

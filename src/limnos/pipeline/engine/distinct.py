@@ -1,9 +1,9 @@
-"""How many rows have a key, and how many different keys those are: exactly, and with few groups.
+"""Exact counts of rows with a key and of distinct keys, with few groups.
 
-Job: one count that serves keys of merges and rules that say `unique`. May import this room's names and PySpark. It must not know
-what follows from the numbers. Grouping by the keys themselves would move every key between tasks. Whole numbers and days that lie close
-together share a group: their low bits choose one of the 64 bits of a number, so dense keys need up to 64 times fewer
-groups, and keys far apart as many as there are.
+Job: one count for keys of merges and for `unique` rules. May import this room's names and PySpark. It must not know
+what follows from the numbers. Grouping by the keys themselves would move every key between tasks. Instead, integers and
+dates that are close to each other share a group, and their low bits select one of 64 bits of a number. Dense keys need
+up to 64 times fewer groups, scattered keys as many as there are keys.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _BITS = 6
-"""Bits of a place among 64."""
+"""Number of low bits that select one of 64 bits."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType, DateType)
 _ROWS, _KNOWN, _SEEN, _KEY = "_limnos_rows", "_limnos_known", "_limnos_seen", "_limnos_key_{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Of all `rows`, those that have a key without NULL are `known`, and have so many `distinct` keys."""
+    """Counts of a frame: all `rows`, rows whose key is `known` (no NULL), and `distinct` keys."""
 
     rows: int
     known: int
@@ -39,12 +39,12 @@ class KeyCounts:
 
     @property
     def are_keys(self) -> bool:
-        """Every row has a key of its own."""
+        """Whether each row has a key of its own."""
         return self.rows == self.distinct
 
 
 def key_counts(frame: DataFrame, keys: Sequence[str], *, also: Sequence[str] = ()) -> KeyCounts:
-    """Count rows and keys of `frame`; rows with NULL in a column of `also` count as without a key."""
+    """Count rows and keys of `frame`. A row with NULL in a column of `also` counts as a row without a key."""
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
     places, blocks = _divide_keys([(f.col(quote_identifier((key,))), types[key.lower()]) for key in keys])
     is_known = reduce(and_, [f.col(quote_identifier((each,))).isNotNull() for each in (*keys, *also)])
@@ -62,7 +62,7 @@ def _bit(place: Column) -> Column:
 
 
 def _divide_keys(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
-    """The place among 64 that the low bits of whole keys make together, and what is left of each key to group by."""
+    """Split keys into a bit position, made of the low bits of integers, and the rest of each key, to group by."""
     whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
     width = _BITS // len(whole) if whole else 0
     blocks: list[Column] = []

@@ -1,8 +1,7 @@
-"""Spark as a runner sees it: sessions for steps that run at the same time, pins, task counts, an early end.
+"""Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
-Job: give each step under way a session of its own, and turn what Spark and Iceberg raise into the few failures that a
-runner knows. May import this room's values, `client`, `model` and PySpark. It must not know of servers, nor of the order
-of steps.
+Job: give each running step its own session, and convert errors of Spark and Iceberg to the runner's errors. May import
+this room's values, `client`, `model` and PySpark. It must not know of servers, nor of the order of steps.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Session: TypeAlias = "SparkSession"
-"""So that rooms without Spark can say what they pass on."""
+"""Lets modules without Spark name the type that they pass on."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """Tasks of a step's Spark jobs: done, of how many known so far."""
+    """Tasks of a step's Spark jobs: done, and known so far."""
 
     done: int = 0
     total: int = 0
 
 
 class SparkEngine:
-    """Carries steps out in sessions beside the one it is given, whose settings they take over. `close` it before that one.
+    """Executes steps in sessions that share the settings of the given one. Call `close` before stopping that one.
 
-    Where `is_stopped` says so, a server of Spark Connect that is away is not waited for.
+    While `is_stopped` returns true, calls do not wait for an unreachable Spark Connect server.
     """
 
     def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -62,7 +61,7 @@ class SparkEngine:
         self._told: dict[str, TaskCounts] = {}
 
     def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
-        """Give the pipeline's Python files to the executors, where its functions' own functions run."""
+        """Send the pipeline's Python files to the executors, where Python functions run."""
         for name in pipeline.python_files:
             path = str(directory / name)
             if self._classic:
@@ -71,22 +70,25 @@ class SparkEngine:
                 self._spark.addArtifacts(path, pyfile=True)
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
-        """The tables that each step reads, by the step's name."""
+        """Return the tables that each step reads, by the step's name."""
         with _spark_errors_before_run(self._spark):
             return reads_of(self._spark, pipeline)
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-        """The snapshot of each table as it is now, and of those that views name. Raises NotFound, Unsupported."""
+        """Return pins of the tables' current snapshots, and of those that views read.
+
+        Raises NotFound, UnsupportedOperation.
+        """
         with _spark_errors_before_run(self._spark):
             return pin_tables(self._spark, sorted(tables))
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """Those whose pinned state cannot be had any longer."""
+        """Return the tables whose pinned state is no longer available."""
         with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """For each pinned source by its name: whether it has other content by now; None where only reading it tells."""
+        """Return for each pinned source whether its content has changed; None if only reading it would tell."""
         with _spark_errors_before_run(self._spark):
             return {
                 source.name: has_changed(self._spark, source, pinned=pins[source.name], directory=directory)
@@ -95,12 +97,12 @@ class SparkEngine:
             }
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Carry one step out, on its branch, in a session that no other step uses meanwhile."""
+        """Execute one step on its branch, in a session that no other step uses at the same time."""
         with self._session(step) as spark, _spark_errors_in_step():
             return carry_out(spark, step, context=context)
 
     def tasks(self, step: str) -> TaskCounts:
-        """How far Spark is with a step that is under way."""
+        """Return the task counts of a running step."""
         with self._lock:
             spark = self._busy.get(step)
         if spark is None or not self._classic:
@@ -112,14 +114,14 @@ class SparkEngine:
             return TaskCounts()
 
     def halt(self) -> None:
-        """End what is under way: its jobs fail, and its steps with them."""
+        """Cancel all running jobs; their steps fail."""
         self._sessions.give_up()
         with self._lock:
             busy = list(self._busy.values())
         self._sessions.interrupt(busy)
 
     def close(self) -> None:
-        """End the sessions beside the given one."""
+        """End the engine's sessions, but not the given one."""
         self._sessions.close()
 
     def _is_there(self, table: Parts, pins: Mapping[Parts, ReadPin]) -> bool:
@@ -143,7 +145,7 @@ class SparkEngine:
 
     @contextmanager
     def _followed(self, spark: SparkSession, step: str) -> Iterator[None]:
-        """Have the tasks of what runs in the session counted as the step's."""
+        """Attribute the tasks of the session's jobs to the step."""
         if self._classic:
             spark.sparkContext.setJobGroup(step, f"limnos: {step}", interruptOnCancel=True)
             yield
@@ -167,7 +169,7 @@ class SparkEngine:
 
 @contextmanager
 def _spark_errors_before_run(spark: SparkSession) -> Iterator[None]:
-    """Raise what Spark raises before a run's first step as a failure of ours; what is wrong with the pipeline is told as it is."""
+    """Convert Spark's errors before a run's first step to StepError; LimnosErrors pass unchanged."""
     try:
         with active(spark):
             yield
@@ -179,7 +181,7 @@ def _spark_errors_before_run(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _spark_errors_in_step() -> Iterator[None]:
-    """Raise what Spark raises as a failure of ours."""
+    """Convert all errors of a step to StepError."""
     try:
         yield
     except (StepError, RunStopped, KeyboardInterrupt):

@@ -1,11 +1,12 @@
-"""A table that keeps every state of a key with the times it held (slowly changing dimension of type 2).
+"""History tables, which keep every state of a key with its validity (slowly changing dimension of type 2).
 
-Job: work out how the timelines of the keys in the source look afterwards, and bring the branch there by one MERGE. May import
-this room, `model` and PySpark. It must not know how other modes write.
+Job: compute the new timelines of the source's keys, and apply them to the branch by one MERGE. May import this room,
+`model` and PySpark. It must not know how other modes write.
 
-A timeline is a set of events: at a time a key takes a state, or ends. What the table has is read back as events, those of the
-source are added (a later word about the same moment wins), equal neighbours become one, and the intervals between are the
-rows. So late changes, several changes of a key at once, ends and returns need no case of their own.
+A timeline is a set of events: at a time, a key takes a state or ends. The table's rows are converted back to events and
+the source's events are added; for the same moment the source wins. Equal neighbours are joined, and the intervals
+between events are the new rows. So late changes, several changes of a key at once, ends and returns need no special
+cases.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _DELETE, _PUT = "delete", "put"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HistoryColumns:
-    """Columns of a history: its keys, what it keeps, what it tracks of that, and its own three."""
+    """Columns of a history: keys, values, tracked values, and the three columns of validity."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -62,9 +63,9 @@ class _HistoryColumns:
 def keep_history(
     step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType, run_at: dt.datetime | None
 ) -> None:
-    """Bring the states of the source's keys into `branch`. `run_at` is the run's time, from which states without one hold.
+    """Apply the source's states to `branch`. States without a time are valid from `run_at`, the run's time.
 
-    Raises KeysBroken (a key NULL, or twice at the same time) and BadRequest before anything is written.
+    Raises KeyViolation (a key is NULL, or occurs twice at the same time) and BadRequest before anything is written.
     """
     shape = _shape(step, schema)
     if run_at is None and (step.write.as_of is None or step.write.delete_missing):
@@ -100,7 +101,7 @@ def _bring_source(
 
 
 def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
-    """The timelines of keys that have one event each: what it says holds from then on; an end alone is nothing."""
+    """Return the timelines of keys with one event each. The state is valid from then on; an end alone gives no row."""
     own = {shape.start: f.col(_AT), shape.end: f.lit(None).cast(ddl(shape.time)), shape.current: f.lit(True)}
     return events.where(~f.col(_END)).withColumns(own)
 
@@ -149,7 +150,7 @@ def _columns(names: tuple[str, ...]) -> list[Column]:
 
 
 def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Events of the source: keys, values, time (NULL: now) and whether the key ends."""
+    """Return the source's events: keys, values, time (NULL: now) and whether the key ends."""
     write = step.write
     kept = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
     at = f.lit(None) if write.as_of is None else f.expr(write.as_of)
@@ -158,7 +159,10 @@ def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) 
 
 
 def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
-    """Events that hold from now, or from what is the key's newest moment if its clock was ahead; unchanged keys left out."""
+    """Date events without a time: now, or the key's newest moment in the table if that is later.
+
+    Unchanged keys are left out.
+    """
     newest = f.greatest(f.max(_column(shape.start)), f.max(_column(shape.end)))
     last = have.groupBy(*_columns(shape.keys)).agg(newest.alias(_OLD))
     timed = (
@@ -169,13 +173,13 @@ def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, 
 
 
 def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """The events that say another thing than the table does: a state that began at its moment, as it was, is no news."""
+    """Return the events that change the table: a state that already begins at that moment is left out."""
     began = have.withColumn(_AT, _column(shape.start))
     return _without(source, began, by=(*shape.keys, *shape.values, _AT), shape=shape)
 
 
 def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _HistoryColumns) -> DataFrame:
-    """The events but those of states that a row has already, where states can be compared."""
+    """Remove events whose state a row already has, if the states can be compared."""
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
         return events
     condition = ~f.col(f"s.{_END}")
@@ -185,7 +189,7 @@ def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: 
 
 
 def _missing(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
-    """The ends of keys that are current and that the source lacks."""
+    """Return end events for current keys that the source lacks."""
     current = have.where(_column(shape.end).isNull())
     lost = current.join(source.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_anti")
     return lost.select(
@@ -196,12 +200,12 @@ def _missing(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now:
 
 
 def _affected_rows(have: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """All rows of the keys that something happened to."""
+    """Return all rows of the keys that have events."""
     return have.join(events.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_semi")
 
 
 def _changes(touched: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Rows to put and to delete so that the table has the timelines that old and new events make together."""
+    """Return the rows to insert, update or delete so that the table has the new timelines."""
     kept = _columns((*shape.keys, *shape.values))
     states = touched.select(*kept, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
     ends = touched.where(_column(shape.end).isNotNull()).select(
@@ -217,7 +221,7 @@ def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     events = events.withColumn(_OLD, f.row_number().over(moment)).where(f.col(_OLD) == 1)
     line = Window.partitionBy(*_columns(shape.keys)).orderBy(_AT)
     state = f.struct(f.col(_END), *[_tracked_column(each, shape) for each in shape.tracked])
-    # An end has no state: two ends in a row are one, whatever the rows said that told them.
+    # An end has no state: two successive ends are equal, whatever their rows contain.
     state = f.when(~f.col(_END), state)
     before = f.lag(_STATE).over(line)
     starts = f.row_number().over(line) == 1
@@ -260,7 +264,7 @@ def _tracked_column(name: str, shape: _HistoryColumns) -> Column:
 
 
 def _key_of(kind: DataType) -> DataType:
-    """A type in which values of `kind` are compared: of a map its entries."""
+    """Return the type by which values of `kind` are compared: for a map, that of its entries."""
     return StructType().add("key", kind.keyType).add("value", kind.valueType) if isinstance(kind, MapType) else kind
 
 

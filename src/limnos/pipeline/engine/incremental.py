@@ -1,8 +1,8 @@
-"""Which of a step's tables are read by increments: decided from what it last published, its mode, and the query's plan.
+"""Incremental reads of a step: which tables can be read by increments, and reasons for full reads.
 
-Job: the reads of an incremental step, each with its reason where it takes the whole. May import this room, `names` and PySpark. It
-must not know how an increment is found (`increments`) nor how rows are written. What a step last read stands in the summary
-of its own table's published snapshot, so a table that was restored and its pipeline agree.
+Job: decide from the step's last checkpoint, its write mode and the query's plan. May import this room, `names` and
+PySpark. It must not know how an increment is found (`increments`) nor how rows are written. The checkpoint is in the
+summary of the step's own published snapshot, so a restored table and its pipeline agree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
 
 QUERY_MARK = "limnos.query"
-"""A digest of what makes the rows: another query can't go on from what this one made."""
+"""Summary key: digest of the query. A changed query cannot continue from an older checkpoint."""
 _THROUGH = frozenset(
     {
         "Project", "Filter", "SubqueryAlias", "View", "Generate", "Sort", "CollectMetrics", "ResolvedHint", "RepartitionByExpression",
@@ -42,17 +42,20 @@ _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadChoice:
-    """How an incremental step reads. `whole_because` None: `increments` has the tables that are read by increments."""
+    """How an incremental step reads.
+
+    If `whole_because` is None, `increments` has the tables that are read by increments.
+    """
 
     found: Mapping[Parts, PinnedRead]
     whole_because: str | None = None
     increments: frozenset[Parts] = frozenset()
     nothing_new: bool = False
-    """No table has anything new: the step has nothing to write."""
+    """No table has new rows, so the step has nothing to write."""
 
 
 def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, str]:
-    """What the snapshot of an incremental step says of what it read, for the next run."""
+    """Return the checkpoint for the step's snapshot: pinned inputs and the query's digest."""
     inputs = {engine.render_spark(table): _state(pin) for table, pin in pins.items()}
     return {INPUTS: json.dumps(inputs, sort_keys=True), QUERY_MARK: _digest(step)}
 
@@ -60,7 +63,7 @@ def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, 
 def choose(
     spark: SparkSession, step: StepDeclaration, *, pins: Mapping[Parts, ReadPin], full: bool = False
 ) -> ReadChoice:
-    """How an incremental step reads the tables that are pinned for it. `full`: the caller wants the whole."""
+    """Decide how an incremental step reads its pinned tables. `full`: the caller wants a full read."""
     whole = reads(spark, pins)
     reason = "the whole was asked for" if full else _mode_reason(step)
     last = None if reason is not None else _last(spark, step)
@@ -91,12 +94,12 @@ def choose(
 
 
 def checkpoint_snapshot(found: TableMetadata) -> TableSnapshot | None:
-    """The newest published snapshot that says what it was made of: maintenance lays others on top."""
+    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later ones without."""
     return next((each for each in found.ancestors(found.head()) if INPUTS in each.summary), None)
 
 
 def inputs_of_mark(snapshot: TableSnapshot) -> Mapping[str, int | str | None] | None:
-    """What a snapshot says it was made of; None where it says nothing that a step writes."""
+    """Return the inputs in a snapshot's checkpoint; None if it has none in the form that a step writes."""
     return inputs_of(snapshot.summary.get(INPUTS))
 
 
@@ -120,14 +123,15 @@ def _state(pin: ReadPin) -> int | str | None:
 
 
 def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: str) -> ReadChoice:
-    """The same step, reading everything after all."""
+    """Return a full read of all tables, with the reason."""
     return _whole(reads(spark, pins), reason)
 
 
 def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset()) -> str | None:
-    """Why the rows that a step makes of increments are not the increment of its rows; None: they are.
+    """Return why the query over increments is not the increment of the query; None if it is.
 
-    `also` are temporary views of other sources that hold only what is new. Filters, projections, unions, and joins with what has not changed are; what looks at several rows at once is not.
+    `also` are temporary views of other sources that contain only new rows. Filters, projections, unions, and joins with
+    unchanged tables qualify. Operators that look at several rows at once do not.
     """
     if not is_classic(frame.sparkSession):
         return "over Spark Connect plans can't be looked into"
@@ -141,11 +145,11 @@ def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str
 
 
 class _NotIncremental(Exception):
-    """Says which part of a plan needs more than the new rows."""
+    """The plan needs more than the new rows; the message says which part of it."""
 
 
 def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, bool]) -> bool:
-    """Whether new rows come through a node of a plan. Raises _NotIncremental."""
+    """Return whether new rows pass through a node of a plan. Raises _NotIncremental."""
     node: str = plan.getClass().getSimpleName()
     if node == "SubqueryAlias" and plan.alias() in names:
         return True
@@ -209,7 +213,7 @@ def _mode_reason(step: StepDeclaration) -> str | None:
 
 
 def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str | None] | None:
-    """What the step's published table was made of; None where nothing says so, or another query made it."""
+    """Return the inputs of the step's last checkpoint; None without one, or if the query has changed since."""
     found = metadata_of(spark, step.table)
     if found is None:
         return None

@@ -1,14 +1,14 @@
-"""What is new or changed in a table between two of its snapshots, where that can be told soundly; else why not.
+"""Increments: new or changed rows of a table between two snapshots, or the reason for a full read.
 
-Job: decide from the operations of the snapshots in between which of the ways is right, and give the rows. May import this
-room's metadata, `names` and PySpark. It must not know steps. Reading a range of snapshots takes files of appends only and says nothing
-of the rest, so the range is looked at first:
+Job: choose the right way to read by the operations of the snapshots in between. May import this room's metadata,
+`names` and PySpark. It must not know steps. Iceberg's incremental read returns only appended files and ignores the
+rest, so the operations are examined first:
 
-- appends (and rewrites that change no row) only: the range itself;
-- format v3: rows whose lineage says that they were changed after the start;
-- else the changelog, unless rows were deleted by delete files, which it doesn't read, or can't be compared.
+- only appends (and rewrites that change no row): Iceberg's incremental read;
+- format v3: rows whose row lineage says that they changed after the start;
+- else the changelog, except after deletes by delete files or with columns that cannot be compared.
 
-Rows that were deleted are in no increment.
+Deleted rows are in no increment.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _DELETE_FILES = ("added-delete-files", "added-position-deletes", "added-equality
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increment:
-    """New and changed rows; without them, the reason for which the whole has to be read.
+    """New and changed rows, or the reason for a full read.
 
-    `only_new`: rows were added and none changed, so they may be appended to what was made of the others.
+    `only_new`: rows were added and none changed, so they may be appended to earlier results.
     """
 
     frame: DataFrame | None = None
     whole_because: str | None = None
     only_new: bool = False
     is_empty: bool = False
-    """Nothing has happened to the table since."""
+    """Nothing has changed since."""
 
 
 def increment(spark: SparkSession, table: Parts, *, since: int | None, until: int | None) -> Increment:
-    """What `table` has new or changed at the snapshot `until` compared with `since`."""
+    """Return the rows of `table` that are new or changed at the snapshot `until` compared with `since`."""
     name = ".".join(table)
     if since is None:
         return Increment(whole_because=f"{name} was not read before")
@@ -80,7 +80,7 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
 
 
 def _between(found: TableMetadata, *, since: int, until: int | None) -> tuple[Sequence[TableSnapshot], str | None]:
-    """The snapshots after `since` up to `until`, newest first; or why there is no such chain."""
+    """Return the snapshots after `since` up to `until`, newest first; or the reason why `since` is not an ancestor."""
     chain: list[TableSnapshot] = []
     for each in found.ancestors(until):
         if each.snapshot_id == since:

@@ -1,7 +1,7 @@
-"""What a step reads, as frames of its session: tables at the snapshots that the run pinned, or as its steps have made them.
+"""Inputs of a step as DataFrames: tables at pinned snapshots or on this run's branches, and sources.
 
-Job: from a step and its context to one DataFrame, the whole or what is new, and to pins that say what it was made from.
-May import this room, `model` and PySpark. It must not know how rows are written.
+Job: build a step's DataFrame, full or incremental, with pins of all inputs. May import this room, `model` and PySpark.
+It must not know how rows are written.
 """
 
 from __future__ import annotations
@@ -36,25 +36,28 @@ _CATALOG = "spark.sql.catalog."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInputs:
-    """The rows of a step before they are written, and what they were made from. `release` when they are written."""
+    """The rows of a step before they are written, with pins of their inputs. Call `release` after the write."""
 
     frame: DataFrame
     pins: Mapping[Parts, ReadPin]
-    """Of tables by their path, of sources by their name alone."""
+    """Pins: of tables by path, of sources by their one-part name."""
     whole: bool = False
-    """The step is incremental, and these are all rows."""
+    """The step is incremental, and this is a full read."""
     nothing_new: bool = False
     malformed: tuple[MalformedRows, ...] = ()
     opened: tuple[OpenedSource, ...] = ()
 
     def release(self) -> None:
-        """Give back what sources hold."""
+        """Free what the sources hold."""
         for source in self.opened:
             source.release()
 
 
 def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
-    """The tables that each step reads, those below views among them, by the step's name. Raises InvalidPipeline, NotFound."""
+    """Return the tables that each step reads, including those below views, by the step's name.
+
+    Raises InvalidPipeline, NotFound.
+    """
     found = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
     made = {step.table for step in pipeline.steps}
     outside = {table for each in found.values() for table in each} - made
@@ -65,23 +68,26 @@ def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Par
 
 
 def catalogs_of(spark: SparkSession) -> frozenset[str]:
-    """The names of the session's catalogs."""
+    """Return the names of the session's catalogs."""
     keys = (key.removeprefix(_CATALOG) for key in spark.conf.getAll if key.startswith(_CATALOG))
     return frozenset(key for key in keys if "." not in key)
 
 
 def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool = False) -> StepInputs:
-    """The step's rows; `watched` where the step writes them as they are, once. Raises BadRequest, and what Spark raises."""
+    """Build the step's rows. `watched`: the step writes them unchanged and once.
+
+    Raises BadRequest, and Spark's errors.
+    """
     return _InputReader(spark, step, context=context, watched=watched).inputs()
 
 
 def values_of(context: StepContext) -> dict[str, Any]:
-    """The run's parameters as Spark takes them."""
+    """Return the run's parameters in Spark's types."""
     return arguments(context.pipeline, context.parameters, run=context.run, at=context.at)
 
 
 def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], str]:
-    """What stands in SQL for a table: its name, at the snapshot that this run reads."""
+    """Return a function from a table's name to the SQL text that reads it at this run's snapshot."""
 
     def text(parts: Parts) -> str:
         table = full_name(spark, parts, catalog=context.pipeline.catalog)
@@ -91,7 +97,7 @@ def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], 
 
 
 class _InputReader:
-    """A step's inputs while they are opened."""
+    """Builds the inputs of one step."""
 
     def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool) -> None:
         self.spark = spark
@@ -105,7 +111,7 @@ class _InputReader:
         self.pins = _pins(self._tables(), context)
 
     def inputs(self) -> StepInputs:
-        """The whole, or for an incremental step what is new where that can be told."""
+        """Return all rows; for an incremental step only new rows, if they can be determined."""
         if not self.step.incremental:
             return self._made(reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
         chosen = choose(self.spark, self.step, pins=self.pins, full=self.context.full)
@@ -163,7 +169,7 @@ class _InputReader:
         return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
     def _mentioned(self) -> list[Parts]:
-        """The names that the step's body says, as it says them."""
+        """Return the names in the step's body, as written."""
         body = self.step.body
         if isinstance(body, Sql):
             return [one.parts for one in self.query.relations if not one.travels]
@@ -172,7 +178,7 @@ class _InputReader:
         return [given if isinstance(given, tuple) else (given,) for given in body.inputs.values()]
 
     def _names(self) -> tuple[str, ...]:
-        """The sources among them that are read by a reader of their own."""
+        """Return the names of sources, which have one part."""
         return tuple(dict.fromkeys(parts[0] for parts in self._mentioned() if len(parts) == 1))
 
     def _tables(self) -> list[Parts]:
@@ -183,7 +189,10 @@ class _InputReader:
 
 
 def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
-    """Pins of the tables that a step names; of what views name as well, where there is a view among them."""
+    """Return the pins of the named tables.
+
+    If one of them is a view, return all pins, because the view reads further tables.
+    """
     made = {table: branch_pin(branch) for table, branch in context.made.items()}
     known = {**context.pins, **made}
     found = {table: known[table] for table in named if table in known}
@@ -198,7 +207,7 @@ def _call_function(
     frames: Mapping[str, object],
     values: Mapping[str, object],
 ) -> DataFrame:
-    """What the function returns, given its frames, and parameters and the session where it asks for them by name."""
+    """Call the step's function with its frames, and with parameters and the session if it has such arguments."""
     function = body.callable
     if function is None:
         raise BadRequest(f"Step {step.name}: {body.function} was not loaded.")

@@ -1,6 +1,7 @@
-"""Rows inserted into a branch by one statement: added, in place of all, or in place of the partitions that they fall into.
+"""Inserts into a branch by one statement: append, overwrite all, or overwrite partitions.
 
-Job: the statement, proven to write the branch. May import this room and PySpark. It must not know merges nor histories.
+Job: the statement, checked to write the branch. May import this room and PySpark. It must not know merges nor
+histories.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def insert(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
-    """Insert the frame's columns by position in one statement, proven to write the branch."""
+    """Insert the frame's columns by position in one statement that is checked to write the branch."""
     spark = frame.sparkSession
     verb = "INTO" if kind is WriteKind.APPEND else "OVERWRITE"
     mode = "dynamic" if kind is WriteKind.OVERWRITE_PARTITIONS else "static"
@@ -36,7 +37,9 @@ def insert(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
 
 
 def _insert_connected(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
-    """The same by the frame's own writer: over Connect, what a frame observes is only told to the call that runs its plan."""
+    """Insert by the frame's own writer: over Spark Connect, observed counts are reported only to the call that runs the
+    plan.
+    """
     writer = frame.writeTo(branch_identifier(branch))
     if kind is WriteKind.APPEND:
         writer.append()

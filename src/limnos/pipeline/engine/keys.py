@@ -1,8 +1,7 @@
-"""Keys of rows that are merged: none of them NULL, none of them twice.
+"""Checks of merge keys: not NULL and unique.
 
-Job: look at the keys and say what was found, in the form of any expectation. May import this room's values,
-`model` and PySpark. It must not know tables. Without it a merge inserts doubled new keys without a word, and NULL keys
-again at every run.
+Job: check the keys and return the result as a finding. May import this room's values, `model` and PySpark. It must not
+know tables. Without the check, a merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _EMPTY = "_limnos_empty"
 
 
 class KeyViolation(BadRequest):
-    """Rows that can't be merged by their keys. `finding` says how many and which."""
+    """Rows whose keys do not allow a merge. `finding` has the numbers and examples."""
 
     def __init__(self, message: str, *, finding: ExpectationFinding) -> None:
         super().__init__(message)
@@ -38,7 +37,7 @@ class KeyViolation(BadRequest):
 
 
 def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
-    """Count the rows whose key is NULL or is another row's as well."""
+    """Count the rows whose key is NULL or duplicate."""
     counts = key_counts(frame, keys)
     if not counts.are_keys:
         return _broken(frame, keys)
@@ -46,7 +45,7 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
 
 
 def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
-    """Look again, at each key, and tell of the worst."""
+    """Group by each key and describe the worst violations."""
     columns = [f.col(quote_column(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
     counted = counted.withColumn(_EMPTY, reduce(or_, [each.isNull() for each in columns]))
@@ -81,9 +80,10 @@ def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None 
 
 
 def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
-    """Whether Spark knows by the frame's plan, as of one that groups by them, that no two rows have the same keys.
+    """Return whether Spark's optimised plan guarantees distinct keys, for example by a GROUP BY.
 
-    Asked before the rows are held: those come from nowhere. False where it doesn't know, or plans cannot be had (Spark Connect).
+    Call it before the rows are staged, because staged rows have no plan. Returns False if it is unknown, and over Spark
+    Connect.
     """
     java: Any = getattr(frame, "_jdf", None)
     if java is None:
@@ -95,7 +95,7 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
 
 
 def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
-    """What stands below rows that are observed: an observation lets through every row as it is, but Spark then forgets what it knows."""
+    """Return the plan below an observation, which passes rows unchanged but hides Spark's knowledge about them."""
     below = plan
     while below.getClass().getSimpleName() == "Project":
         below = below.child()
@@ -103,7 +103,7 @@ def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
 
 
 def _attributes(known: Any) -> set[object]:  # noqa: ANN401 - Spark's own
-    """The columns of a set that is distinct, by their numbers; another expression by its text, which is none of the keys."""
+    """Return the expression ids of a set of distinct columns; other expressions as text, which never equals a key."""
     is_column = "AttributeReference"
     return {
         each.exprId().id() if each.getClass().getSimpleName() == is_column else str(each.toString())
@@ -118,7 +118,10 @@ def _each(found: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
 
 
 def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
-    """Raise KeyViolation unless every row has a key of its own. `distinct`: that none is there twice is known."""
+    """Raise KeyViolation unless each row has a key of its own.
+
+    `distinct`: uniqueness is already known, so that only NULLs are checked.
+    """
     if distinct and frame.where(reduce(or_, [f.col(quote_column(each)).isNull() for each in keys])).isEmpty():
         return
     finding = keys_finding(frame, keys)

@@ -1,8 +1,8 @@
-"""A Spark for runs of pipelines: started here, on a cluster, or spoken to by Spark Connect.
+"""Spark sessions for runs of pipelines: local, on a cluster, or by Spark Connect.
 
-Job: a session with the catalogs of a metalake, set so that steps share Spark fairly; and its end. May import `spark`,
-`client`, `model` and PySpark. It must not know pipelines. The credential is set on the running session only: command lines
-and the Spark UI never have it.
+Job: start and end a session with the catalogs of a metalake, set so that steps share Spark fairly. May import `spark`,
+`client`, `model` and PySpark. It must not know pipelines. The credential is set on the running session only, so command
+lines and the Spark UI never show it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _SETTINGS = {
     "spark.scheduler.mode": "FAIR",
     "spark.log.level": "ERROR",
 }
-"""Steps at the same time take turns only when Spark was started so."""
+"""Settings of a started Spark. FAIR scheduling lets concurrent steps share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConnection:
-    """The server, the metalake and the caller that a session speaks for."""
+    """The server, the metalake and the caller of a session."""
 
     uri: str
     metalake: str = "lake"
@@ -52,7 +52,7 @@ class ServerConnection:
     ca_file: str | None = None
 
     def client(self, timeout_s: float = 60.0) -> Client:
-        """A client through this door."""
+        """Open a client with this connection."""
         return Client(
             self.uri,
             token=self.token,
@@ -72,10 +72,10 @@ def spark_for(
     config: Mapping[str, str] | None = None,
     away_s: float = 0,
 ) -> Iterator[SparkSession]:
-    """A session with every Iceberg catalog of the metalake that the caller may see, for the time of the body.
+    """Open a session with all Iceberg catalogs of the metalake that the caller may see, for the body of a `with`.
 
-    `connect` is the address of a Spark Connect server, `sc://host:15002`; else Spark is started for `master`. A server
-    that is away is asked for `away_s` seconds.
+    `connect` is the address of a Spark Connect server, `sc://host:15002`; without it Spark is started for `master`. An
+    unreachable server is retried for `away_s` seconds.
     """
     with door.client() as client:
         listed = RetryPolicy(away_s, stop=StopSignal()).on(client.catalogs.list)
@@ -90,11 +90,11 @@ def spark_for(
         )
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
         logging.CRITICAL
-    )  # we tell errors ourselves, without their Java
+    )  # errors are reported by this package, without Java's stack
     try:
         yield spark
     finally:
-        if connect is not None:  # one whose server is gone is not asked for ten minutes to end it
+        if connect is not None:  # do not retry for ten minutes to close a session whose server is gone
             connected: Any = spark
             connected.client.set_retry_policies([])
         spark.stop()
@@ -119,7 +119,7 @@ def _start_session(
 def _connect_session(
     door: ServerConnection, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None
 ) -> SparkSession:
-    """A session of a running Spark Connect server, which has Iceberg's runtime and extensions on its own classpath."""
+    """Open a session of a running Spark Connect server. The server must have Iceberg's runtime and extensions."""
     if not address.startswith("sc://"):
         raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")
     _require_listener(address)
@@ -143,7 +143,7 @@ def _connect_session(
 
 
 def _require_listener(address: str) -> None:
-    """Raise Unavailable where nobody listens: Spark's own client would go on asking for minutes."""
+    """Raise ServiceUnavailable if nothing listens at the address; Spark's client would retry for minutes."""
     place = urlsplit(address.partition(";")[0])
     try:
         with socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_CONNECT_WITHIN_S):
@@ -156,7 +156,7 @@ def _require_listener(address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep a starting Spark's chatter off the terminal; when the start fails, show it after all."""
+    """Hide the stderr output of a starting Spark; print it if the start fails."""
     sys.stderr.flush()
     try:
         terminal = os.dup(2)

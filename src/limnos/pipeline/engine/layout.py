@@ -1,7 +1,7 @@
-"""How a table's rows lie: partition fields and sort orders, as a declaration writes them and as metadata keeps them.
+"""Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
-Job: pure reading of both spellings into one value that can be compared. May import `model`, `names` and this room's
-metadata. It must not know Spark's session nor what is done about a difference.
+Job: parse both notations into one comparable value. May import `model`, `names` and this room's metadata. It must not
+know Spark's session nor how a difference is handled.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _WITH_NUMBER = frozenset({"bucket", "truncate"})
 
 
 class PartitionTerm(NamedTuple):
-    """A transform of a column: `day`, `bucket[16]`, `identity`, and the path of the column."""
+    """A transform of a column: `day`, `bucket[16]` or `identity`, with the column's path."""
 
     transform: str
     column: tuple[str, ...]
 
     def sql(self) -> str:
-        """As Spark's statements write it."""
+        """Return the term as Spark's SQL writes it."""
         name = engine.render_spark(self.column)
         kind, _, number = self.transform.rstrip("]").partition("[")
         if kind == "identity":
@@ -52,24 +52,24 @@ class PartitionTerm(NamedTuple):
 
 
 class SortTerm(NamedTuple):
-    """A term with its direction."""
+    """A sort term: a transform with direction and order of NULLs."""
 
     term: PartitionTerm
     direction: str = "asc"
     nulls: str = "nulls-first"
 
     def sql(self) -> str:
-        """As Spark's statements write it."""
+        """Return the term as Spark's SQL writes it."""
         return f"{self.term.sql()} {self.direction.upper()} {self.nulls.replace('-', ' ').upper()}"
 
 
 def partition_term(text: str) -> PartitionTerm:
-    """Read one partition field of a declaration. Raises BadRequest with what may be written."""
+    """Parse a declared partition field. Raises BadRequest with the allowed forms."""
     return _term(text, what="partition")
 
 
 def sort_term(text: str) -> SortTerm:
-    """Read one field of a declared sort order: `flight_date DESC NULLS LAST`. Raises BadRequest."""
+    """Parse a declared sort field, `flight_date DESC NULLS LAST`. Raises BadRequest."""
     found = _SORT.fullmatch(text)
     if found is None:
         raise BadRequest(f"sort: {text!r} is no column: write `name`, `name DESC` or `name DESC NULLS LAST`.")
@@ -79,7 +79,7 @@ def sort_term(text: str) -> SortTerm:
 
 
 def partition_of(found: TableMetadata) -> tuple[PartitionTerm, ...]:
-    """How a table partitions new rows."""
+    """Return the table's current partition fields."""
     names = column_paths(found)
     return tuple(
         PartitionTerm(each.transform, names.get(each.source_id, (each.name,)))
@@ -89,7 +89,7 @@ def partition_of(found: TableMetadata) -> tuple[PartitionTerm, ...]:
 
 
 def sort_of(found: TableMetadata) -> tuple[SortTerm, ...]:
-    """How a table sorts new rows."""
+    """Return the table's current sort order."""
     names = column_paths(found)
     return tuple(
         SortTerm(PartitionTerm(each.transform, names.get(each.source_id, ("?",))), each.direction, each.null_order)
@@ -98,19 +98,19 @@ def sort_of(found: TableMetadata) -> tuple[SortTerm, ...]:
 
 
 def column_paths(found: TableMetadata) -> dict[int, tuple[str, ...]]:
-    """Paths of all columns and nested fields by their number."""
+    """Return the paths of all columns and nested fields by field id."""
     top = [{"id": each.id, "name": each.name, "type": each.type} for each in found.schema.fields]
     return {number: path for number, path, _ in _paths(top)}
 
 
 def column_docs(found: TableMetadata) -> dict[tuple[str, ...], str | None]:
-    """Comments of all columns and nested fields, by their paths in small letters."""
+    """Return the comments of all columns and nested fields by lower-case path."""
     top = [{"id": each.id, "name": each.name, "type": each.type, "doc": each.doc} for each in found.schema.fields]
     return {tuple(part.lower() for part in path): doc for _, path, doc in _paths(top)}
 
 
 def same_term(one: PartitionTerm, other: PartitionTerm) -> bool:
-    """Whether two terms are the same, letters' case of columns aside."""
+    """Return whether two terms are the same, regardless of the case of columns."""
     return one.transform == other.transform and [each.lower() for each in one.column] == [
         each.lower() for each in other.column
     ]

@@ -1,7 +1,7 @@
-"""What a step's rows come from: tables, files and columns, from the query's own analysed plan.
+"""Lineage of a step's rows (tables, files, columns) from the query's analysed plan.
 
-May import this room's values and PySpark. It must not know how rows are written: a merge is analysed as the query
-of its source, which is why nothing of it is lost (a listener only sees what became of the target).
+May import this room's values and PySpark. It must not know how rows are written. A merge is analysed as the query of
+its source, so no lineage is lost; a Spark listener would see only the target.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Java = Any
-"""An object of the Java machine: its members are Java's, and no type of Python's says them."""
+"""An object of the Java virtual machine. Python has no types for its members."""
 _RELATIONS: Final = frozenset({"DataSourceV2Relation", "DataSourceV2ScanRelation", "StreamingRelationV2"})
 _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
-"""The last part of a name that addresses a state of a table."""
+"""The last part of a name that selects a state of a table."""
 
 
 def lineage_of(frame: DataFrame) -> QueryLineage:
-    """Read where a frame's columns come from. Ask before the frame is staged: held rows have forgotten it.
+    """Return the origins of a frame's columns. Call it before the frame is staged, because staged rows have no plan.
 
-    Over Spark Connect no plan is to be had: nothing is known then, and `of_tables` says what the declaration does.
+    Over Spark Connect no plan is available, so the result is empty; use `lineage_of_tables` there.
     """
     executed = getattr(frame, "_jdf", None)
     if executed is None:
@@ -44,7 +44,7 @@ def lineage_of(frame: DataFrame) -> QueryLineage:
 
 
 def _without_helper_columns(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
-    """Leave out the columns that we put beside those of a file, by which its malformed rows are known."""
+    """Leave out the helper columns that identify malformed rows of a file."""
     return tuple(sorted([each for each in origins if each.column not in (BAD, FILE)], key=_order))
 
 
@@ -58,7 +58,7 @@ def _order(origin: ColumnOrigin) -> tuple[str, str, str, str, bool]:
 
 
 def _leaves(plan: Java) -> Iterator[tuple[int, LineageSource]]:
-    """Name the leaves of a plan and of the queries inside its expressions, by the ids of their first columns."""
+    """Return the sources of a plan's leaves, including subqueries, by the id of the leaf's first column."""
     for part in (plan, *_sequence(plan.subqueriesAll())):
         for leaf in _sequence(part.collectLeaves()):
             output = leaf.output()
@@ -74,7 +74,7 @@ def _sequence(found: Java) -> Iterator[Java]:
 
 
 def _source(leaf: Java) -> LineageSource | None:
-    """Say what a leaf reads; None for rows that stand in the query itself."""
+    """Return the source of a leaf; None for rows in the query itself."""
     kind = str(leaf.getClass().getSimpleName())
     if kind in _RELATIONS:
         return _relation(leaf)
@@ -97,7 +97,7 @@ def _relation(leaf: Java) -> LineageSource | None:
 
 
 def _is_reference(table: Java, name: str) -> bool:
-    """Say whether a relation is a state of the table that the part before its last one names."""
+    """Return whether a relation is a state of the table that the part before its last one names."""
     told = str(table.name())
     return told == name or told.endswith(f".{name}")
 
@@ -114,7 +114,7 @@ def _files_or_database(relation: Java) -> LineageSource | None:
 
 
 def _common(roots: Sequence[str]) -> str:
-    """Return the directory that several files lie in, or the one file."""
+    """Return the common directory of several files, or the single file."""
     if len(roots) == 1:
         return roots[0]
     split = [root.split("/") for root in roots]
@@ -131,7 +131,7 @@ def _place(url: str) -> LineageSource:
 
 
 def _database(url: str, table: str) -> LineageSource:
-    """Name a table of a database; who reads it, and with which password, is no part of the name."""
+    """Name a table of a database as OpenLineage does, without user and password."""
     parts = urlsplit(url.removeprefix("jdbc:"))
     scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
     host = parts.netloc.rpartition("@")[2]

@@ -1,7 +1,7 @@
-"""Rows merged into a branch by their keys: changed, added, deleted.
+"""Merges of rows into a branch by their keys: update, insert, delete.
 
-Job: one MERGE from a staged source, so that a source that isn't deterministic is the same each time Spark looks. May import
-this room and PySpark. It must not know histories, which have a module of their own.
+Job: one MERGE from staged rows, so that a non-deterministic source gives the same rows each time Spark reads it. May
+import this room and PySpark. It must not know histories, which have their own module.
 """
 
 from __future__ import annotations
@@ -30,23 +30,28 @@ _DELETE = "_limnos_delete"
 
 
 def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
-    """Merge the frame's rows into `branch`, which has just begun, by the step's keys. Raises KeysBroken before anything is written."""
+    """Merge the frame's rows into `branch`, which has just begun, by the step's keys.
+
+    Raises KeyViolation before anything is written.
+    """
     spark = frame.sparkSession
     gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
     rows = frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))
     distinct = are_distinct(rows, step.write.keys)
     with staged_rows(rows) as source, temporary_view(source) as view:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
-        if branch.base is None:  # the table has no rows yet, so there is nothing to be matched
+        if branch.base is None:  # the table has no rows yet, so nothing can match
             insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=WriteKind.APPEND)
             return
         statement = _statement(step, schema, branch=branch, view=view)
-        # A merge that only adds rows is planned as an append.
+        # Spark plans a merge that only inserts as an append.
         run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
 
 
 def differs(columns: Sequence[str], schema: StructType) -> str:
-    """SQL: one of the columns of `t` is not what it is in `s`, NULLs compared as values; TRUE where none can be compared."""
+    """Return the SQL condition that a column of `t` differs from `s`, with NULLs equal; `TRUE` if a column is not
+    comparable.
+    """
     types = {each.name: each.dataType for each in schema.fields}
     if not all(comparable(types[each]) for each in columns):
         return "TRUE"
@@ -54,7 +59,7 @@ def differs(columns: Sequence[str], schema: StructType) -> str:
 
 
 def comparable(kind: DataType) -> bool:
-    """Whether Spark compares values of a type: not maps and variants, nor what holds one."""
+    """Return whether Spark can compare values of a type: not maps, variants, or types that contain them."""
     if isinstance(kind, StructType):
         return all(comparable(each.dataType) for each in kind.fields)
     if isinstance(kind, ArrayType):

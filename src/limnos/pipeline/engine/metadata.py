@@ -1,8 +1,7 @@
-"""What an Iceberg table's metadata says: identity, references, snapshots with their summaries, schema, layout.
+"""Metadata of an Iceberg table: UUID, refs, snapshots with summaries, schemas, layout.
 
-Job: one value of it for any catalog of a session. May import `names`, `model` and PySpark. It must not know what a step
-is. The JSON is asked from Spark's own copy of the table; where there is only Spark Connect, it is read from the table's
-newest metadata file.
+Job: one value for tables of any catalog of a session. May import `names`, `model` and PySpark. It must not know what a
+step is. A classic session returns the JSON of Spark's own copy; over Spark Connect the newest metadata file is read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TAB
 
 
 class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
-    """A state of a table. `operation` and marks of runs stand in its summary."""
+    """A snapshot of a table. Its summary has the operation and the checkpoints of runs."""
 
     snapshot_id: int
     parent_snapshot_id: int | None = None
@@ -34,12 +33,12 @@ class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
     timestamp_ms: int = 0
     schema_id: int | None = None
     first_row_id: int | None = None
-    """Of format v3: where the numbers of its new rows begin."""
+    """Format v3: the first row id of the snapshot's new rows."""
     summary: Mapping[str, str] = {}
 
     @property
     def operation(self) -> str:
-        """append, replace, overwrite or delete."""
+        """The operation: append, replace, overwrite or delete."""
         return self.summary.get("operation", "append")
 
 
@@ -52,7 +51,7 @@ class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TableField(msgspec.Struct, frozen=True):
-    """A column. Nested types are left as JSON."""
+    """A column. Nested types stay JSON."""
 
     id: int
     name: str
@@ -62,14 +61,14 @@ class TableField(msgspec.Struct, frozen=True):
 
 
 class TableSchema(msgspec.Struct, frozen=True, rename="kebab"):
-    """Columns under a number."""
+    """A schema with its id."""
 
     fields: tuple[TableField, ...]
     schema_id: int = 0
 
 
 class PartitionField(msgspec.Struct, frozen=True, rename="kebab"):
-    """One field of a partition spec: a transform of the column `source_id`."""
+    """A partition field: a transform of the column `source_id`."""
 
     name: str
     transform: str
@@ -100,7 +99,7 @@ class TableSortOrder(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
-    """A table as its metadata describes it."""
+    """A table's metadata. The names are those of the Iceberg specification."""
 
     table_uuid: str
     format_version: int
@@ -117,32 +116,32 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def schema(self) -> TableSchema:
-        """The columns that the table has now."""
+        """The current schema."""
         return next(each for each in self.schemas if each.schema_id == self.current_schema_id)
 
     @property
     def spec(self) -> PartitionSpec:
-        """How new rows are partitioned."""
+        """The current partition spec."""
         return next((each for each in self.partition_specs if each.spec_id == self.default_spec_id), PartitionSpec())
 
     @property
     def order(self) -> TableSortOrder:
-        """How new rows are sorted."""
+        """The current sort order."""
         return next(
             (each for each in self.sort_orders if each.order_id == self.default_sort_order_id), TableSortOrder()
         )
 
     def head(self, ref: str = MAIN) -> int | None:
-        """The newest snapshot of a branch; None: there is no such branch."""
+        """Return the newest snapshot's id of a branch; None if the branch does not exist."""
         found = self.refs.get(ref)
         return None if found is None else found.snapshot_id
 
     def snapshot(self, number: int | None) -> TableSnapshot | None:
-        """A snapshot that is still kept, by its id."""
+        """Return a snapshot by its id; None if it is not kept."""
         return next((each for each in self.snapshots if each.snapshot_id == number), None)
 
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
-        """A snapshot and those it was made from, newest first, as far back as they are kept."""
+        """Yield a snapshot and its ancestors, newest first, as far as they are kept."""
         known = {each.snapshot_id: each for each in self.snapshots}
         found = known.get(number) if number is not None else None
         while found is not None:
@@ -151,7 +150,7 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
-    """What `table` (catalog first) is now; None: nobody has made it, or the caller may not see it."""
+    """Return the metadata of `table` (catalog first); None if it does not exist or the caller may not see it."""
     name = engine.render_spark(table)
     try:
         text = _from_machine(spark, name, catalog=table[0]) if is_classic(spark) else _from_file(spark, name)
@@ -163,7 +162,7 @@ def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
 
 
 def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
-    """What `table` is now. Raises NotFound when it is not there."""
+    """Return the metadata of `table`. Raises NotFound if it does not exist."""
     found = metadata_of(spark, table)
     if found is None:
         raise NotFound(
@@ -175,7 +174,7 @@ def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether Spark runs in a virtual machine of this process; else it is spoken to by Spark Connect."""
+    """Return whether Spark runs in a JVM of this process, not behind Spark Connect."""
     try:
         return spark._jsparkSession is not None  # noqa: SLF001 - the door to Spark's own parser and plans
     except AttributeError:
@@ -183,12 +182,13 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def _from_machine(spark: SparkSession, name: str, *, catalog: str) -> bytes:
-    # A catalog that cannot be reached is told by itself; Iceberg's helper would take its name for a namespace's.
+    # Load the catalog first, so that an unreachable one raises its own error. Iceberg's helper would take its name for
+    # a namespace.
     spark._jsparkSession.sessionState().catalogManager().catalog(catalog)  # noqa: SLF001
     packages = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
     table = packages.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
     if spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false":
-        table.refresh()  # else it has just been loaded
+        table.refresh()  # without the catalog's cache the table has just been loaded
     text: str = packages.TableMetadataParser.toJson(table.operations().current())
     return text.encode()
 

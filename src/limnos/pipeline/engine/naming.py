@@ -1,6 +1,6 @@
-"""Names as Spark's SQL writes them.
+"""Quoting of names for Spark's SQL.
 
-Job: quote parts of a name so that dots, back quotes and blanks in them are letters. Pure: may import nothing but the
+Job: quote parts of a name so that dots, back quotes and spaces in them are literal. Pure: may import nothing but the
 standard library, and knows nothing of sessions.
 """
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def quote_identifier(parts: Iterable[str]) -> str:
-    """Parts as an identifier: `` `a.b`.`c` ``."""
+    """Quote the parts as an identifier: `` `a.b`.`c` ``."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 BAD, FILE = "_limnos_text", "_limnos_file"
-"""Columns that are put beside those of a file, by which its malformed rows are known."""
+"""Helper columns that identify malformed rows of a file: the row's text and its file."""

@@ -1,8 +1,8 @@
-"""Spark's own SQL parser, from the session's Java machine, or from one that was started for parsing alone.
+"""Spark's own SQL parser, from the session's JVM or from a JVM started only for parsing.
 
-Job: a `SparkGrammar` that gives the parse tree of a text. A classic session lends its parser; over Spark Connect, and where
-there is no session at all, a Java machine is started once per process, with Spark's archives on its class path and no
-Spark in it. May import `model.errors`, `spark` (Java) and py4j; what a tree means is the business of `relations`.
+Job: a `SparkGrammar` that parses a text into a tree. A classic session provides its parser. Otherwise one JVM per
+process is started, with Spark's archives on its class path and without Spark itself. May import `model.errors`, `spark`
+(Java) and py4j; `relations` interprets the trees.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Java = Any
-"""An object of the Java machine: its members are Java's, and no type of Python's says them."""
+"""An object of the Java virtual machine. Python has no types for its members."""
 
 _CATALYST = "org.apache.spark.sql.catalyst.parser"
 _LOCK = threading.Lock()
 _BARE: list[SparkGrammar] = []
-"""The grammar of the bare Java machine, once there is one."""
+"""The grammar of the JVM without Spark; empty until it is started."""
 _POSITION = re.compile(r"\s*(SQLSTATE: \w+)?\s*(\(line \d+, pos \d+\))?\s*$")
 _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class ParseTree:
-    """A parsed statement: the context of the rule `singleStatement`, and the parser that made it."""
+    """A parsed statement: the context of the grammar's rule `singleStatement`, and its parser."""
 
     root: Java
     parser: Java
     grammar: SparkGrammar
 
     def found(self, rule: str) -> list[Java]:
-        """All contexts of a rule of Spark's grammar, or of a token, in the order of the text."""
+        """Return all contexts of a grammar rule or token, in the order of the text."""
         path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
-        # As an array, for a Java iterator ends by an exception: beside a session PySpark looks that up among the session's own objects,
-        # where another machine's number may stand for anything.
+        # As an array, because a Java iterator ends with an exception. PySpark would look that exception up among the
+        # session's own objects, where the other JVM's id may mean any object.
         found = path.findAll(self.root, f"//{rule}", self.parser).toArray()
         return [found[index] for index in range(len(found))]
 
 
 @dataclass(frozen=True, slots=True)
 class SparkGrammar:
-    """A Java machine that has Spark's parser. `jvm` is py4j's view of it."""
+    """A JVM with Spark's parser. `jvm` is py4j's view of it."""
 
     jvm: Java
     sql_parser: Java
 
     def tree(self, sql: str) -> ParseTree:
-        """Parse one statement. Raises InvalidQuery with Spark's own words and the place."""
+        """Parse one statement. Raises InvalidQuery with Spark's message and the position."""
         rules = getattr(self.jvm, _CATALYST)
         antlr = self.jvm.org.antlr.v4.runtime
         try:
@@ -73,12 +73,12 @@ class SparkGrammar:
             raise _refusal(error) from error
 
     def name(self, text: str) -> tuple[str, ...]:
-        """The parts of a name as it stands in a query."""
+        """Return the parts of a name as a query writes it."""
         found = self.sql_parser.parseMultipartIdentifier(text)
         return tuple(found.apply(index) for index in range(found.size()))
 
     def accept(self, sql: str) -> None:
-        """Let Spark make its plan of a statement, for what its grammar takes and its plans don't. Raises InvalidQuery."""
+        """Let Spark build its plan of a statement, to find errors that the grammar allows. Raises InvalidQuery."""
         try:
             self.sql_parser.parsePlan(sql)
         except Exception as error:
@@ -86,7 +86,10 @@ class SparkGrammar:
 
 
 def grammar_of(spark: SparkSession | None) -> SparkGrammar:
-    """The session's parser if it has a Java machine of its own, else the bare one. Raises Unsupported, Unavailable."""
+    """Return the parser of the session's JVM, or else of the JVM without Spark.
+
+    Raises UnsupportedOperation, ServiceUnavailable.
+    """
     session = getattr(spark, "_jsparkSession", None) if spark is not None else None
     if spark is None or session is None:
         return bare_grammar()
@@ -94,7 +97,7 @@ def grammar_of(spark: SparkSession | None) -> SparkGrammar:
 
 
 def bare_grammar() -> SparkGrammar:
-    """The parser of a Java machine without a Spark in it, started once; it ends with this process."""
+    """Return the parser of a JVM without Spark. It is started once and ends with this process."""
     with _LOCK:
         if not _BARE:
             _BARE.append(_start_machine())
@@ -102,7 +105,10 @@ def bare_grammar() -> SparkGrammar:
 
 
 def archives() -> Path:
-    """The directory of Spark's archives. Raises Unsupported where PySpark is not installed, or without them."""
+    """Return the directory of Spark's archives.
+
+    Raises UnsupportedOperation if PySpark or its archives are not installed.
+    """
     spec = find_spec("pyspark")
     jars = Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
     if jars is None or not jars.is_dir():
@@ -132,7 +138,7 @@ def _start_machine() -> SparkGrammar:
 
 
 def _refusal(error: Exception) -> Exception:
-    """Turn a ParseException of the Java machine into ours; anything else stays what it is."""
+    """Convert a ParseException of the JVM to InvalidQuery; other errors are returned unchanged."""
     thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if thrown is None:
         return error
@@ -148,6 +154,6 @@ def _refusal(error: Exception) -> Exception:
 
 
 def _first_line(message: str) -> str:
-    """Spark's words without its condition, state and place, which are told otherwise."""
+    """Return Spark's message without its error condition, SQL state and position, which are reported separately."""
     line = next((line for line in message.splitlines() if line.strip()), "no reason was given")
     return _POSITION.sub("", _CONDITION.sub("", line.strip()))

@@ -1,8 +1,8 @@
-"""What a step reads: each table as it was when the run began, or this run's branch of it.
+"""Pinned reads: each table as it was when the run began, or on this run's branch.
 
-Job: pin tables and views, and say what stands in a query in place of their names. May import this room, `model`, `names` and
-PySpark. It must not know of increments, nor of sources that are no tables. A view is read by its definition, and the tables
-it names are pinned as if the query had named them.
+Job: pin tables and views, and replace their names in a query. May import this room, `model`, `names` and PySpark. It
+must not know of increments, nor of sources that are no tables. A view is read by its definition, and its tables are
+pinned as if the query had named them.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _DEPTH_MAX = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedRead:
-    """How a step reads a table: what stands in a query in place of its name."""
+    """How a step reads a table: the text that replaces its name in a query."""
 
     pin: ReadPin
     text: str
     is_stand_in: bool = False
-    """The text is another name than the table's: a temporary view of the session."""
+    """The text is the name of a temporary view of the session, not the table's name."""
 
 
 def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-    """Pin each table at the head of its `main`, and with each view the tables it names; to be done once, as a run begins.
+    """Pin each table at the head of its `main`, and the tables below each view. Call it once, when a run begins.
 
-    Raises NotFound (nobody has made it, or the caller may not see it), Unsupported (it is no Iceberg table).
+    Raises NotFound if a table does not exist or is not visible, and UnsupportedOperation if it is no Iceberg table.
     """
     pins: dict[Parts, ReadPin] = {}
     for table in tables:
@@ -54,16 +54,16 @@ def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, Read
 
 
 def branch_pin(branch: StepBranch) -> ReadPin:
-    """The pin of a table that an earlier step of this run has written."""
+    """Return the pin of a table that an earlier step of this run has written."""
     return ReadPin(name=".".join(branch.table), table=branch.table, snapshot=branch.head, branch=branch.name)
 
 
 def reads(
     spark: SparkSession, pins: Mapping[Parts, ReadPin], *, given: Mapping[Parts, PinnedRead] | None = None
 ) -> dict[Parts, PinnedRead]:
-    """How the session reads what is pinned, all of it; tables that are `given` are read so, by views also.
+    """Return how the session reads all pinned tables. Tables in `given` are read as given there, also by views.
 
-    Raises NotFound and CommitConflict where a pin holds no longer.
+    Raises NotFound and CommitConflict if a pin is no longer valid.
     """
     found = dict(given or {})
     for table in pins:
@@ -74,7 +74,7 @@ def reads(
 def with_reads(
     spark: SparkSession, sql: str, *, found: Mapping[Parts, PinnedRead], named: Iterable[NamedRelation], catalog: str
 ) -> str:
-    """The query with what is read in place of the tables among what it names; `catalog` is that of names without one."""
+    """Replace the tables in a query by their reads. `catalog` is the catalog of names without one."""
     named = [each for each in named if len(each.parts) > 1]
     chosen = {each.parts: found.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
@@ -83,19 +83,19 @@ def with_reads(
 
 
 def frame_of(spark: SparkSession, read: PinnedRead) -> DataFrame:
-    """What is read as a frame, for steps in Python."""
+    """Return a read as a frame, for Python steps."""
     return spark.sql(f"SELECT * FROM {read.text}")
 
 
 def stand_in(frame: DataFrame, *, pin: ReadPin) -> PinnedRead:
-    """Let a query read `frame` where it names the pin's table. The view lasts as long as the session."""
+    """Register `frame` as a temporary view that replaces the pin's table. The view lasts as long as the session."""
     name = f"limnos_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)
     return PinnedRead(pin=pin, text=name, is_stand_in=True)
 
 
 def full_name(spark: SparkSession, parts: Parts, *, catalog: str) -> Parts:
-    """A table's name with its catalog: the first part, if the session has one of that name."""
+    """Return a table's name with its catalog: the first part, if the session has a catalog of that name."""
     known = parts[0] == catalog or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
     return parts if known else (catalog, *parts)
 
@@ -137,7 +137,7 @@ def _fingerprint(view: ViewDefinition) -> str:
 
 
 def _tables_of(spark: SparkSession, view: ViewDefinition) -> dict[Parts, Parts]:
-    """The tables that a view names, by their full names, and how it writes them."""
+    """Return the tables that a view reads: full names, mapped to the names in its text."""
     return {
         _within(spark, view, parts=each.parts): each.parts for each in relations(spark, view.sql) if not each.travels
     }
@@ -193,7 +193,7 @@ def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRea
 def _as_named_now(
     spark: SparkSession, frame: DataFrame, *, name: str, then: TableSchema, now: TableSchema
 ) -> DataFrame:
-    """A snapshot's rows under the columns that the table has now: Iceberg reads it under those it had then."""
+    """Return a snapshot's rows with the table's current columns. Iceberg returns those of the snapshot's schema."""
     before = {each.id: each.name for each in then.fields}
     kept = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
     schema = spark.table(name).schema

@@ -1,11 +1,10 @@
-"""Where the columns of an analysed plan come from, read from the plan's JSON.
+"""Column lineage of an analysed plan, from the plan's JSON.
 
-Job: pure tracing from the root to the leaves: which columns of which sources give each output column, and by which columns the
-rows were filtered, joined or grouped. May import the standard library. It must not know of Spark's session nor what a source is:
-whoever asks names the leaves.
+Job: trace each output column to columns of the sources, and find the columns that filter, join or group the rows. May
+import the standard library. It must not know of Spark's session nor what a source is: the caller names the leaves.
 
-Spark writes a plan as a list of nodes in pre-order with their numbers of children, and expressions inside of them in the same
-way. Columns are known by their expression ids, which are the same from where they are made to where they are used.
+Spark writes a plan as a list of nodes in pre-order, each with its number of children; expressions have the same form.
+Columns are identified by expression ids, which stay the same from their definition to their uses.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
-"""A node as Spark writes it: its fields differ by class."""
+"""A node as Spark writes it. Its fields depend on its class."""
 
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
 _STRENGTH = {IDENTITY: 0, TRANSFORMATION: 1, AGGREGATION: 2}
 _CASTS = frozenset({"Cast", "UpCast", "AnsiCast"})
 _DIRECTLY = frozenset({"Alias", "PromotePrecision", "KnownNotNull", "TempResolvedColumn"})
 _CONDITIONS = {"condition": "FILTER", "groupingExpressions": "GROUP_BY", "order": "SORT", "keys": "GROUP_BY"}
-"""Fields of plans whose columns decide about rows, and how."""
+"""Fields of plans whose columns decide about rows, with the kind of influence."""
 
 
 class ColumnOrigin(NamedTuple):
-    """A column of a source that something comes from: `subtype` in OpenLineage's words, directly or not."""
+    """A column of a source from which a value comes. `subtype` and `direct` have OpenLineage's meaning."""
 
     source: Hashable
     column: str
@@ -35,24 +34,24 @@ class ColumnOrigin(NamedTuple):
 
 Origins = frozenset[ColumnOrigin]
 ColumnEnvironment = dict[int, Origins]
-"""By expression id: where a column comes from."""
+"""Origins of columns by expression id."""
 NOWHERE: Origins = frozenset()
 
 
 class PlanTree(NamedTuple):
-    """A node with its children, of a plan or an expression."""
+    """A node of a plan or an expression, with its children."""
 
     node: Json
     children: tuple[PlanTree, ...]
 
     @property
     def kind(self) -> str:
-        """The class's own name."""
+        """The class's name without its package."""
         return str(self.node.get("class", "")).rpartition(".")[2]
 
 
 class PlanTrace(NamedTuple):
-    """What a plan reads, where each of its columns comes from, in their order, and what decides about its rows."""
+    """Lineage of a plan: its sources, the origins of its columns, and the columns that decide about its rows."""
 
     inputs: tuple[Hashable, ...]
     columns: tuple[Origins, ...]
@@ -60,7 +59,7 @@ class PlanTrace(NamedTuple):
 
 
 def trace(plan: Sequence[Json], leaves: Mapping[int, Hashable]) -> PlanTrace:
-    """Trace a plan; `leaves` names the source of a leaf by the expression id of its first column."""
+    """Trace a plan. `leaves` maps the expression id of a leaf's first column to the leaf's source."""
     tracer = _Tracer(leaves)
     env, output = tracer.plan(tree_of(plan), {})
     columns = tuple([env.get(one, NOWHERE) for one in output])
@@ -83,7 +82,7 @@ def _is_tree(value: object) -> bool:
 
 
 def _trees(value: object) -> Iterator[PlanTree]:
-    """Find the expressions in a field, however deep its lists are."""
+    """Yield the expressions in a field, including those in nested lists."""
     if _is_tree(value):
         yield tree_of(value)  # type: ignore[arg-type]
     elif isinstance(value, list):
@@ -97,12 +96,12 @@ def _id(node: Json) -> int | None:
 
 
 def _ids(value: object) -> list[int]:
-    """List the ids of named expressions, in their order."""
+    """Return the ids of named expressions, in order."""
     return [one for tree in _trees(value) if (one := _id(tree.node)) is not None]
 
 
 def _transformed_origins(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
-    """Say that a column is made of others: what was aggregated once stays so."""
+    """Mark direct origins as transformed. A stronger mark is kept: aggregated columns stay aggregated."""
     return frozenset(
         [
             each._replace(subtype=subtype)
@@ -118,17 +117,17 @@ def _indirect(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
 
 
 class _Tracer:
-    """One walk through a plan. What decides about rows is gathered for the plan as a whole."""
+    """One walk through a plan. `rows` collects the columns that decide about rows of the whole plan."""
 
     def __init__(self, leaves: Mapping[int, Hashable]) -> None:
         self.leaves = leaves
         self.inputs: dict[Hashable, None] = {}
         self.rows: set[ColumnOrigin] = set()
         self.shared: dict[int, list[Origins]] = {}
-        """Columns of what WITH names, by its id."""
+        """Columns of common table expressions, by their id."""
 
     def plan(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
-        """Trace a plan: where its columns, and those below it, come from, and which ones it gives."""
+        """Trace a plan. Returns the origins of all columns in it, and the ids of its output columns."""
         if not tree.children:
             return self._leaf(tree, outer)
         if tree.kind == "WithCTE":
@@ -141,7 +140,7 @@ class _Tracer:
         return env, self._expressions(tree, env, outer=outer, output=output)
 
     def _loop(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
-        """Trace a recursive part of WITH: round and round until nothing is added."""
+        """Trace a recursive CTE: repeat until no origins are added."""
         anchor, recursion = tree.children
         env, output = self.plan(anchor, outer)
         found = [env.get(one, NOWHERE) for one in output]
@@ -182,7 +181,10 @@ class _Tracer:
         return self.plan(tree.children[int(tree.node["plan"])], outer)
 
     def _combined(self, tree: PlanTree, env: ColumnEnvironment, *, outputs: list[list[int]]) -> list[int]:
-        """Return the columns that come up from the children; where rows of several are put together, their columns are, too."""
+        """Return the output columns of the children.
+
+        For a union, also merge the origins of columns at the same position.
+        """
         kind = tree.kind
         if kind == "Union":
             for position, one in enumerate(outputs[0]):
@@ -202,7 +204,7 @@ class _Tracer:
     def _expressions(
         self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment, output: list[int]
     ) -> list[int]:
-        """Trace the expressions of a node into `env`; returns its columns."""
+        """Trace a node's expressions into `env`. Returns the ids of its output columns."""
         node, kind = tree.node, tree.kind
         made: dict[str, list[Origins]] = {}
         for name, value in node.items():
@@ -222,7 +224,7 @@ class _Tracer:
     def _given(
         self, tree: PlanTree, env: ColumnEnvironment, *, made: Mapping[str, list[Origins]], output: list[int]
     ) -> list[int]:
-        """Return the columns that a node gives, and trace those that it makes without a name of their own."""
+        """Return the node's output columns, and trace those that it creates without a named expression."""
         node, kind = tree.node, tree.kind
         if kind == "Project":
             return _ids(node.get("projectList"))
@@ -248,7 +250,7 @@ class _Tracer:
         return given or output
 
     def _lateral(self, tree: PlanTree, env: ColumnEnvironment) -> list[int]:
-        """Trace the right side of a lateral join, which sees the columns of the left one."""
+        """Trace the right side of a lateral join, which sees the columns of the left side."""
         for each in _trees(tree.node.get("right")):
             right, output = self.plan(tree_of(each.node["plan"]), env)
             env |= right
@@ -256,7 +258,7 @@ class _Tracer:
         return []
 
     def origins(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
-        """Say where the value of an expression comes from."""
+        """Return the origins of an expression's value."""
         node, kind = tree.node, tree.kind
         if kind == "AttributeReference":
             one = _id(node)
@@ -277,7 +279,7 @@ class _Tracer:
         return _transformed_origins(_all(found), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
 
     def _subquery(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
-        """Trace a query within an expression; what it is compared with counts as well."""
+        """Trace a subquery in an expression, including the values that it is compared with."""
         inner, output = self.plan(tree_of(tree.node["plan"]), {**outer, **env})
         if tree.kind == "LateralSubquery":
             return NOWHERE
@@ -289,7 +291,7 @@ def _all(found: Iterable[Origins]) -> Origins:
 
 
 def _chosen(kind: str, found: Sequence[Origins]) -> Origins:
-    """Tell values from the conditions that choose among them: condition, value, condition, value, …, else."""
+    """Separate values from the conditions of CASE or IF: condition, value, condition, value, …, else."""
     last = len(found) - 1
     is_condition = [at == 0 if kind == "If" else at % 2 == 0 and at != last for at in range(len(found))]
     if kind == "CaseWhen" and len(found) % 2 == 0:
@@ -300,5 +302,5 @@ def _chosen(kind: str, found: Sequence[Origins]) -> Origins:
 
 
 def _keeps_type(tree: PlanTree) -> bool:
-    """Say whether a cast gives what it got."""
+    """Return whether a cast keeps the type."""
     return tree.children[0].node.get("dataType") == tree.node.get("dataType")

@@ -1,8 +1,8 @@
-"""What a run would change of tables' columns, from the queries alone: analysed, and never run.
+"""Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
-Job: `preview` gives for each step the statements that its table would need, by Spark's analysis of the queries over empty
-frames; a step's result stands for its table in the later ones. May import `names`, PySpark and this room. It writes nothing;
-Python steps are called with empty frames, as only that tells their columns.
+Job: `preview` returns for each step the statements that its table would need. Spark analyses the queries over empty
+frames; a step's result stands for its table in later steps. May import `names`, PySpark and this room. It writes
+nothing. Python steps are called with empty frames, because their columns are known only then.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _SAMPLES: Mapping[ParameterType, object] = {
     ParameterType.DATE: dt.date(2000, 1, 1),
     ParameterType.TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
 }
-"""A value of each type: an analysis needs one; which one makes no difference to the columns, as a rule."""
+"""A value of each type for the analysis. As a rule the value does not affect the columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPreview:
-    """What would become of one step's table. `refused` and `unknown` are reasons, and then there are no statements."""
+    """Changes of one step's table. If `refused` or `unknown` has a reason, there are no statements."""
 
     step: str
     statements: tuple[str, ...] = ()
@@ -59,13 +59,16 @@ class StepPreview:
 
 
 class _UnknownColumns(Exception):
-    """Columns that only a run can tell."""
+    """The columns are known only after a run."""
 
 
 def preview(
     spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[StepDeclaration]], catalogs: frozenset[str]
 ) -> dict[str, StepPreview]:
-    """What each step would change of its table, by the step's name. The pipeline's functions must be bound, those of `levels` need not."""
+    """Preview the changes of each step's table, by the step's name.
+
+    The functions of `pipeline` must be imported; those of the steps in `levels` need not be.
+    """
     work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
@@ -75,7 +78,7 @@ def preview(
 
 
 class _Previewer:
-    """The frames of steps and sources while they are found, as temporary views of names that nobody else has."""
+    """Keeps the frames of steps and sources as temporary views with unique names."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, *, catalogs: frozenset[str]) -> None:
         self._spark = spark
@@ -144,7 +147,7 @@ class _Previewer:
         return cast("DataFrame", body.callable(**frames))
 
     def _text(self, parts: Parts) -> str:
-        """What stands in a query for a name: a view of an empty frame, or the table itself."""
+        """Return the text that replaces a name in a query: a view of an empty frame, or the table itself."""
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
             raise _UnknownColumns(f"it reads what is not known: {self._why[name]}")

@@ -1,9 +1,9 @@
-"""Which tables a query names, and where: found in the parse tree of Spark's own grammar.
+"""Table names in queries with their positions, from the parse tree of Spark's own grammar.
 
-Job: `query_names` gives for a step's SQL each name of a table with its span, and the parameters; `splice_names` puts other texts
-at the spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so a name
-can't hide in a corner of a plan. Spans count code points, as Python's strings do. Names bound by WITH are left out, by
-scope. May import `parser` and `names`; it must not know of catalogs, nor of what a name stands for.
+Job: `query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces
+the spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so no name
+is overlooked. Spans count code points, as Python's strings do. Names bound by WITH are left out, by scope. May import
+`parser` and `names`; it must not know of catalogs, nor of what a name stands for.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
-"""Spark reads ``parquet.`/path` `` as a file, without a word in any catalog."""
+"""Formats for which Spark reads ``parquet.`/path` `` as a file, without any catalog."""
 
 
 class NameForm(Enum):
-    """How a name stands in the text, and so what may stand in its place: `{}` is the table's text."""
+    """The syntactic form of a name, as a template for its replacement: `{}` is the table's text."""
 
     NAME = "{}"
     STATEMENT = "(SELECT * FROM {})"
-    """`TABLE t`, a query by itself; the span takes in the word."""
+    """`TABLE t` as a whole query; the span includes the word TABLE."""
     ARGUMENT = "SELECT * FROM {}"
-    """`f(TABLE(t))`."""
+    """An argument `f(TABLE(t))`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class NamedRelation:
     stop: int
     form: NameForm = NameForm.NAME
     travels: bool = False
-    """The query says itself as of when: such a name is not pinned again, and depends on no step of a run."""
+    """The query has its own VERSION or TIMESTAMP AS OF. Such a name is not pinned and depends on no step of a run."""
     alias_at: int | None = field(default=None, compare=False)
-    """Where an alias may be put; None: the query gives one, or there is no place for any."""
+    """Position for an alias; None if the query has one, or allows none there."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryNames:
-    """What a query names: relations in the order of the text, and its parameters."""
+    """Names in a query: relations in the order of the text, and parameters."""
 
     relations: tuple[NamedRelation, ...]
     parameters: frozenset[str]
@@ -59,7 +59,7 @@ class QueryNames:
 
 @dataclass(frozen=True, slots=True)
 class _WithClause:
-    """A WITH clause: the span of the query it belongs to, and its names with the spans of their definitions."""
+    """A WITH clause: the span of its query, and its names with the spans of their definitions."""
 
     start: int
     stop: int
@@ -67,7 +67,7 @@ class _WithClause:
     named: tuple[tuple[str, int, int], ...]
 
     def binds(self, name: str, at: int) -> bool:
-        """Whether a name at a place of the text is one of this clause's."""
+        """Return whether a name at a position of the text refers to this clause."""
         if not self.start <= at < self.stop:
             return False
         visible = set()
@@ -79,16 +79,16 @@ class _WithClause:
 
 
 def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
-    """Find what a query names. `spark` None: by a Java machine that is started for this.
+    """Find the names in a query. If `spark` is None, a JVM is started for parsing.
 
-    Raises InvalidQuery: not a query, or a name that only a running query would know.
+    Raises InvalidQuery if the text is no query, or has a name that is known only when it runs.
     """
     _refuse_variables(sql)
     grammar = grammar_of(spark)
     tree = grammar.tree(sql)
     _require_query(tree)
     parameters = _parameters(tree)
-    if not parameters:  # else they would have to be given first
+    if not parameters:  # with parameters, a plan would need their values
         grammar.accept(sql)
     clauses = [_with(context, grammar, sql=sql) for context in tree.found("ctes")]
     found = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
@@ -97,17 +97,17 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
 
 
 def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]:
-    """The names of tables and sources in a query, in the order of the text. Raises InvalidQuery."""
+    """Return the names of tables and sources in a query, in the order of the text. Raises InvalidQuery."""
     return query_names(spark, sql).relations
 
 
 def splice_names(
     sql: str, relations: Sequence[NamedRelation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts] = frozenset()
 ) -> str:
-    """Put the texts in place of the names: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
+    """Replace names by texts: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
 
-    Names without a text stay as they are, and so do those that say themselves as of when. Of the `renamed` the text ends in
-    another name than the table's: they get the table's as alias, so that `t.column` means the same.
+    Names without a text, and names with their own AS OF, stay unchanged. Tables in `renamed` get their own name as
+    alias, so that `t.column` keeps its meaning.
     """
     edits: list[tuple[int, int, str]] = []
     for one in relations:
@@ -136,7 +136,7 @@ def _refuse_variables(sql: str) -> None:
 
 
 def _require_query(tree: ParseTree) -> None:
-    """Raise InvalidQuery for all but a query: what writes, sets or calls has no place in a step."""
+    """Raise InvalidQuery unless the statement is a query: a step must not write, set or call."""
     statement = tree.root.statement()
     if statement is None or _kind(statement) != "StatementDefaultContext":
         raise _at(

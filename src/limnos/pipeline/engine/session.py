@@ -1,4 +1,4 @@
-"""Small dealings with a Spark session: settings for the time of a statement, frames by name, plans before they run.
+"""Helpers for a Spark session: temporary settings and temporary views.
 
 May import PySpark. It must not know what a step is.
 """
@@ -18,7 +18,7 @@ _MARK = "spark.sql.iceberg.snapshot-property."
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set the session's settings, and put back what was there."""
+    """Set the session's settings for the body of a `with`, then restore the old values."""
     before = {key: spark.conf.get(key, None) for key in values}
     try:
         for key, value in values.items():
@@ -33,13 +33,13 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 
 def marking(marks: Mapping[str, str]) -> dict[str, str]:
-    """Settings by which the snapshots of the session's statements bear `marks` in their summaries."""
+    """Return settings that add `marks` to the summaries of the snapshots that the session writes."""
     return {f"{_MARK}{key}": value for key, value in marks.items()}
 
 
 @contextmanager
 def temporary_view(frame: DataFrame) -> Iterator[str]:
-    """A name for SQL under which the session reads `frame`, as long as the block lasts."""
+    """Register `frame` as a temporary view for the body of a `with`. Returns the view's name."""
     name = f"limnos_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)
     try:

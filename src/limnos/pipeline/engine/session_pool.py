@@ -1,7 +1,7 @@
-"""Sessions beside the one that an engine is given: one for each step that is under way, used again, ended in order.
+"""A pool of Spark sessions: one for each running step, reused, and closed in order.
 
-Job: lend sessions of the same Spark with the same settings and catalogs. May import this room and PySpark. It must not
-know what a step does with one.
+Job: lend sessions with the settings and catalogs of the given one. May import this room and PySpark. It must not know
+what a step does with one.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RETRIES = {"rest.client.max-retries": "60"}
-"""A catalog that answers 503 is asked again for half a minute; Iceberg's own 5 tries take eight seconds."""
+"""Retries of a catalog that answers 503: about half a minute. Iceberg's own 5 retries take eight seconds."""
 
 
 _CONNECT_PAUSE_MS = 1_000
 _CONNECT_TRIES = 120
 _ANSWER_WITHIN_S = 10.0
-"""A server of Spark Connect that was asked to end what it does for us, and says nothing for so long, is hung up on."""
+"""Seconds for a Spark Connect server to answer an interrupt. After that the connection is closed."""
 
 
 class SparkSessions:
-    """Lends sessions to threads. They are kept until `close`: a session of Spark Connect that only the garbage collector
-    ends closes its channel in whatever thread that runs in, and waits there for itself.
+    """Lends sessions to threads and keeps them until `close`.
 
-    A server of Spark Connect that is away is asked again for two minutes, or until `give_up` or what `is_stopped` says; Spark's client would ask for ten.
+    If the garbage collector ended a Spark Connect session, it would close the channel in an arbitrary thread and
+    deadlock there.
+
+    An unreachable Spark Connect server is retried for two minutes, or until `give_up` or `is_stopped`. Spark's own
+    client would retry for ten.
     """
 
     def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -50,7 +53,7 @@ class SparkSessions:
 
     @contextmanager
     def lent(self) -> Iterator[SparkSession]:
-        """A session that nobody else uses meanwhile, as this thread's own while the body lasts."""
+        """Lend a session that nobody else uses, as this thread's active session, for the body of a `with`."""
         with self._lock:
             spark = self._free.pop() if self._free else None
         spark = spark or self._another()
@@ -62,11 +65,14 @@ class SparkSessions:
                 self._free.append(spark)
 
     def give_up(self) -> None:
-        """Ask a server that is away no more."""
+        """Stop retrying an unreachable server."""
         self._given_up.set()
 
     def interrupt(self, busy: Sequence[SparkSession]) -> None:
-        """End what runs in these sessions: their jobs fail. Where a server of Spark Connect does not say that it has, every call to it is ended here."""
+        """Interrupt these sessions: their jobs fail.
+
+        If a Spark Connect server does not answer in time, all calls to it are closed.
+        """
         asking = threading.Thread(target=_interrupt, args=(busy,), daemon=True)
         asking.start()
         asking.join(None if self._classic else _ANSWER_WITHIN_S)
@@ -75,7 +81,7 @@ class SparkSessions:
             self._hang_up()
 
     def _hang_up(self) -> None:
-        """End every call to the server, of the given session as well: else whoever waits for one waits for ever."""
+        """Close all connections to the server, including the given session's, so that no caller waits forever."""
         with self._lock:
             every = (*self._made, self._spark)
         for spark in every:
@@ -84,7 +90,7 @@ class SparkSessions:
             client.close()
 
     def close(self) -> None:
-        """End the sessions that were made, and not the one that was given. Those of a classic Spark have no end of their own."""
+        """Close the pool's sessions, but not the given one. Sessions of a classic Spark need no closing."""
         with self._lock:
             made, self._made, self._free = self._made, [], []
         if self._classic:
@@ -113,7 +119,7 @@ class SparkSessions:
         known = other.conf.getAll
         for key, value in self._spark.conf.getAll.items():
             if key.startswith("spark.sql.") and known.get(key) != value:
-                with suppress(AnalysisException):  # fixed for all sessions of this Spark
+                with suppress(AnalysisException):  # static settings are the same for all sessions of this Spark
                     other.conf.set(key, value)
         return other
 
@@ -129,7 +135,7 @@ def _interrupt(busy: Sequence[SparkSession]) -> None:
 def _cloned(spark: SparkSession) -> SparkSession:
     connected: Any = spark
     cloned: Any = connected.cloneSession()
-    cloned.release_session_on_close = True  # a clone is made without it, and without it has no end
+    cloned.release_session_on_close = True  # a clone lacks this flag, and without it is never released
     made: SparkSession = cloned
     return made
 
@@ -140,7 +146,7 @@ def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's ow
 
 
 def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
-    """Have a session of Spark Connect ask its server again only as long as the run goes on, and not for ten minutes."""
+    """Limit a Spark Connect session's retries to the time of the run. Returns the policies that it had."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - only in the extra
 
     class Patience(DefaultPolicy):
@@ -154,13 +160,13 @@ def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: 
 
 
 def active(spark: SparkSession) -> AbstractContextManager[None]:
-    """Make it this thread's session while the body lasts: not all of Spark, Iceberg and their clients ask the session they are given."""
+    """Make a session the thread's active one for the body of a `with`: parts of Spark and Iceberg use only that one."""
     return _active_classic(spark) if is_classic(spark) else _active_connected(spark)
 
 
 @contextmanager
 def _active_classic(spark: SparkSession) -> Iterator[None]:
-    """Iceberg's own helpers look a table up in the catalogs of the thread's session."""
+    """For a classic session: Iceberg's helpers look tables up in the catalogs of the thread's active session."""
     machine: Any = spark._jvm  # noqa: SLF001
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
@@ -176,7 +182,7 @@ def _active_classic(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _active_connected(spark: SparkSession) -> Iterator[None]:
-    """Spark Connect's client reads rows that were held by the thread's session, not by the frame's."""
+    """For Spark Connect: its client reads staged rows by the thread's session, not by the frame's."""
     from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
 
     threads: Any = Connected._active_session  # noqa: SLF001
@@ -189,7 +195,7 @@ def _active_connected(spark: SparkSession) -> Iterator[None]:
 
 
 def _catalogs(settings: Mapping[str, str]) -> list[str]:
-    """The Iceberg catalogs of a session that are spoken to by REST."""
+    """Return the session's Iceberg REST catalogs."""
     prefix, suffix = "spark.sql.catalog.", ".type"
     return [
         key.removeprefix(prefix).removesuffix(suffix)

@@ -1,7 +1,7 @@
-"""A step's sources, opened: each under its own name, at the state that the run has read already.
+"""Opening of a step's sources: each under its own name, at the state that the run has already read.
 
-Job: say to a source's reader what this run and the last published one have read of it, and let queries find it by its
-name. May import this room, `names` and PySpark. It must not know kinds of sources.
+Job: pass this run's pin and the last checkpoint to a source's reader, and register the rows under the source's name.
+May import this room, `names` and PySpark. It must not know kinds of sources.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedSource:
-    """A source under its name, which is a temporary view of the session."""
+    """An opened source. Its name is a temporary view of the session."""
 
     name: str
     read: SourceRead
     nothing_new: bool
-    """The last published run read exactly this."""
+    """The last published run read exactly this state."""
 
     def release(self) -> None:
-        """Take the name away, and give back what the reader holds."""
+        """Drop the temporary view and free what the reader holds."""
         self.read.frame.sparkSession.catalog.dropTempView(self.name)
         self.read.release()
 
@@ -60,7 +60,7 @@ class SourceOpener:
         self._known = {source.name: source for source in context.pipeline.sources}
 
     def opened(self, names: Iterable[str], *, new: bool) -> tuple[OpenedSource, ...]:
-        """Open the sources of these names; `new`: only what was not there when the step was last published."""
+        """Open the named sources. `new`: read only what is new since the step was last published."""
         return tuple(self._opened(self._known[name], new=new) for name in names if name in self._known)
 
     def _opened(self, source: DeclaredSource, *, new: bool) -> OpenedSource:
@@ -80,9 +80,9 @@ class SourceOpener:
         return OpenedSource(name=source.name, read=read, nothing_new=new and same)
 
     def _pinned(self, source: DeclaredSource) -> ReadPin | None:
-        """What another step of this run has read of it, or the pin of the table that it is."""
+        """Return the pin of the source in this run: from another step, or of the table that it is."""
         if isinstance(source.kind, Stream):
-            return None  # each step that reads one has a progress of its own
+            return None  # each step that reads a stream has its own progress
         table = getattr(source.kind, "table", None)
         if isinstance(table, tuple):
             full = table if table in self._context.pins else (self._context.pipeline.catalog, *table)
@@ -91,7 +91,7 @@ class SourceOpener:
         return self._context.sources.get(source.name)
 
     def _before(self, name: str) -> ReadPin | None:
-        """What the step's table, as it is published, was made of."""
+        """Return the state of the source in the checkpoint of the step's published table."""
         found = metadata_of(self._spark, self._step.table)
         newest = None if found is None else checkpoint_snapshot(found)
         told = (inputs_of_mark(newest) if newest is not None else None) or {}

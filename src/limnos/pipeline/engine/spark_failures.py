@@ -1,7 +1,7 @@
-"""What Spark, Iceberg and this room's parts raise, as one of the failures that a runner knows.
+"""Conversion of errors of Spark and Iceberg to the runner's errors.
 
-Job: tell code from rights from a server that is away, and say it in a line, without Java's stack. May import `model`,
-this room's failures, and py4j's and PySpark's errors. It must not know which step it was.
+Job: distinguish wrong code, missing rights and an unreachable server, with a message without Java's stack trace. May
+import `model`, this room's failures, and py4j's and PySpark's errors. It must not know which step it was.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _AWAY = re.compile(
     r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
 )
 _NO_SPACE = re.compile(r"No space left on device|[Dd]isk quota exceeded|has no room left")
-"""What a server, or a file system, says that is full: it comes wrapped as if the server were away, and is no absence."""
+"""Messages of a full server or disk. Spark wraps them like an unreachable server, but waiting does not help."""
 _HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
-"""Staged rows went with the executors that held them."""
+"""Messages that staged rows were lost with their executors."""
 _MESSAGE_MAX = 2000
 _STACK = re.compile(r"\n\s*(at |== |\tat )|\nJVM stacktrace|\nDriver stacktrace", re.MULTILINE)
 _FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Error)?: ")
 
 
 def failure_of(error: BaseException) -> StepError:
-    """The failure that an exception means."""
+    """Return the StepError that an exception stands for."""
     if isinstance(error, StepError):
         return error
     if isinstance(error, (PermissionDenied, AuthenticationFailed)):
@@ -66,7 +66,7 @@ def _text(error: BaseException) -> str:
 
 
 def _causes(error: Py4JJavaError) -> str:
-    """The messages of a Java exception and of what caused it, the innermost first."""
+    """Return the messages of a Java exception and its causes, the innermost first."""
     found: list[str] = []
     cause = error.java_exception
     while cause is not None and len(found) < 10:
@@ -76,7 +76,7 @@ def _causes(error: Py4JJavaError) -> str:
 
 
 def _shorten_text(text: str) -> str:
-    """The first lines, up to the stack or the plan."""
+    """Return the text before the stack trace or the plan, at most `_MESSAGE_MAX` characters."""
     cut = _STACK.search(text)
     head = (text[: cut.start()] if cut else text).strip()
     return _FRAME.sub("", head)[:_MESSAGE_MAX]

@@ -1,10 +1,10 @@
-"""Rows that are held once they are computed, so that several readers see the same ones.
+"""Staging of rows: computed once and held, so that several readers see the same rows.
 
-Job: `stage` carries a DataFrame out and gives one that reads what came of it; `release` gives the room back. What needs it:
-rows that are parted in two writes, keys that are checked before a merge, and sources that would give other rows when
-they are asked again. Uses Spark's local checkpoint: the executors hold the rows, so no directory need be shared between
-machines, and nothing stays behind when Spark ends. On several executors each block has a second copy, because a lost
-executor would otherwise take the rows with it. May import PySpark; it must not know what the rows are for.
+Job: `stage` computes a DataFrame and returns one that reads the result; `release` frees it. Uses: rows that two writes
+divide, keys that are checked before a merge, and sources that return other rows on a second read. It uses Spark's local
+checkpoint: executors hold the rows, so no shared directory is needed and nothing remains when Spark ends. On several
+executors each block has a second copy, because a lost executor would lose its rows. May import PySpark; it must not
+know what the rows are for.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def stage(frame: DataFrame) -> DataFrame:
-    """Carry `frame` out and return a DataFrame of its rows, the same ones at each reading."""
+    """Compute `frame` and return a DataFrame of its rows, which are the same on each read."""
     return frame.localCheckpoint(eager=True, storageLevel=_level(frame))
 
 
 @contextmanager
 def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
-    """The rows of `frame`, held as long as the block lasts."""
+    """Stage the rows of `frame` for the body of a `with`."""
     held = stage(frame)
     try:
         yield held
@@ -35,9 +35,9 @@ def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def release(frame: DataFrame) -> None:
-    """Give back what `stage` holds for `frame`; a frame that was not staged, or was released, is left alone.
+    """Free the rows that `stage` holds for `frame`. Does nothing for a frame that is not staged.
 
-    Over Spark Connect the server does so by itself when the client lets the frame go.
+    Over Spark Connect the server frees them itself when the client drops the frame.
     """
     analysed = _analysed(frame)
     if analysed is not None and analysed.getClass().getSimpleName() == "LogicalRDD":
@@ -45,9 +45,9 @@ def release(frame: DataFrame) -> None:
 
 
 def _level(frame: DataFrame) -> StorageLevel:
-    """Two copies where the rows lie outside the driver; one copy where there is but one machine, in memory as they are.
+    """Two copies on several machines; one deserialised copy on a single machine.
 
-    What Python calls MEMORY_AND_DISK holds rows written out: writing and reading them costs more than all that is done with them.
+    PySpark's MEMORY_AND_DISK stores rows serialised, which costs more than the processing itself.
     """
     master = frame.sparkSession.conf.get("spark.master", "") or ""
     return StorageLevel.MEMORY_AND_DISK_DESER if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2

@@ -1,7 +1,8 @@
-"""One step, from what it reads to what its expectations found, on a branch of its table.
+"""Execution of one step on a branch of its table, from inputs to findings.
 
-Job: put the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import this
-room, `model`, `names` and PySpark. It must not know of servers nor of other steps; nothing it does is seen on `main`.
+Job: call the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import
+this room, `model`, `names` and PySpark. It must not know of servers nor of other steps; nothing it does is visible on
+`main`.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ _ASIDE = {
 
 
 def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-    """Carry the step out. Raises DataBroken with the whole outcome, and what the parts raise."""
+    """Execute the step. Raises DataBroken with the complete outcome, and the errors of the parts."""
     return _StepExecution(spark, step, context=context).done()
 
 
 def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin], *, context: StepContext) -> dict[str, str]:
-    """What the snapshots of the step say of themselves: a restored table tells from where its pipeline goes on."""
+    """Return the summary entries of the step's snapshots: run, step and checkpoint."""
     return {RUN_MARK: context.run, STEP_MARK: step.name, **inputs_told(step, pins)}
 
 
 class _StepExecution:
-    """A step under way: what it has come to so far."""
+    """A running step and its results so far."""
 
     def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> None:
         self.spark = spark
@@ -74,7 +75,7 @@ class _StepExecution:
         self.lineage: QueryLineage | None = None
 
     def done(self) -> StepOutcome:
-        """Do all of it."""
+        """Execute the whole step."""
         rules = RowRules(self.step, parameters=self.values)
         with self._phase("reading"):
             inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))
@@ -96,7 +97,7 @@ class _StepExecution:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Count the time of the body to a phase; no phase has another one in it."""
+        """Add the duration of the body to a phase. Phases are never nested."""
         began = time.monotonic()
         try:
             yield
@@ -104,7 +105,7 @@ class _StepExecution:
             self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - began
 
     def _is_watched(self, rules: RowRules) -> bool:
-        """Whether the rows of a source go into the table as they are, in one reading."""
+        """Return whether the rows of a source go into the table unchanged and in one read."""
         plain = self.step.write.mode in (WriteMode.REPLACE, WriteMode.APPEND)
         return isinstance(self.step.body, Load) and plain and not rules.need_stage
 
@@ -122,12 +123,12 @@ class _StepExecution:
         for malformed in inputs.malformed:
             with self._phase("expectations"):
                 self.findings += malformed.findings()
-        # In one write, as a step may read several such sources and has one branch of a table.
+        # In one write, because a step may read several such sources and has one branch per table.
         if kept := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
             self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), kept))
 
     def _judged(self) -> StepOutcome:
-        """The outcome. Raises DataBroken when an expectation forbids to publish it."""
+        """Return the outcome. Raises DataBroken if a finding forbids publishing."""
         outcome = self._outcome()
         bad = [finding for finding in outcome.findings if broken_sentence([finding])]
         if bad:
@@ -142,7 +143,7 @@ class _StepExecution:
             self.findings += counted.findings(lambda: self._added(written), rows=written.rows if exact else None)
 
     def _write_staged(self, rules: RowRules, inputs: StepInputs) -> None:
-        with self._phase("writing"):  # the rows are computed here, and written twice from what they came to
+        with self._phase("writing"):  # the rows are computed here, and both writes use the result
             staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
         try:
             self.findings += staged.findings
@@ -153,7 +154,7 @@ class _StepExecution:
             staged.release()
 
     def _write(self, step: StepDeclaration, frame: DataFrame) -> WriteResult:
-        """Make the table fit, begin its branch, write; the branch is kept in mind also when the write fails."""
+        """Prepare the table, begin its branch, write. The branch is recorded even if the write fails."""
         branch, schema = self._begin(step, frame)
         marks = marks_of(self.step, self.pins, context=self.context)
         whole = self.whole and step is self.step
@@ -175,7 +176,7 @@ class _StepExecution:
         return written
 
     def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
-        """Make the table fit and begin its branch; its columns, where they are known."""
+        """Prepare the table and begin its branch. Returns the branch, and the table's columns if known."""
         context = self.context
         with self._phase("planning"):
             preparation = prepare(self.spark, step, frame=frame, branch=context.branch, there=context.there)
@@ -186,7 +187,7 @@ class _StepExecution:
         return self.branches[-1], None if known is None else known.schema
 
     def _added(self, written: WriteResult) -> DataFrame | None:
-        """The rows that the write added, where they can be told from those that were there."""
+        """Return the rows that the write added, if they can be told from older rows; else None."""
         branch = self.branches[0]
         name = engine.render_spark(branch.table)
         mode = self.step.write.mode
@@ -210,7 +211,7 @@ class _StepExecution:
         )
 
     def _rows_before(self) -> int | None:
-        """Rows that are published, counted only where a rule asks."""
+        """Count the published rows, if a rule needs the number."""
         base = self.branches[0].base
         if base is None or all(rule.kind is not RuleKind.NO_FEWER_ROWS for rule in self.step.expectations):
             return None
@@ -231,7 +232,7 @@ class _StepExecution:
 
 
 def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
-    """The table beside the step's that takes rows which are kept aside."""
+    """Return the declaration of the side table for rejected rows."""
     table = side_table(step.table, suffix)
     return StepDeclaration(
         table=table,

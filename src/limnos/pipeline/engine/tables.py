@@ -1,8 +1,9 @@
-"""A step's table before the step runs: made empty if it is new, its columns added and widened, its layout as declared.
+"""Preparation of a step's table: create it, add and widen columns, set its layout.
 
-Job: compare what a step will write with the table that is there, refuse what would lose something, carry out the rest. May
-import this room, `model`, `names` and PySpark. It must not know how rows are written nor how a run is published. Columns belong to
-the table and not to a branch, so readers see an added one at once (empty); what is dropped waits for the publishing commit.
+Job: compare the step's rows with the existing table, refuse changes that lose data, execute the others. May import this
+room, `model`, `names` and PySpark. It must not know how rows are written nor how a run is published. Columns belong to
+the table and not to a branch, so readers see an added column at once (empty). Columns are dropped by the publishing
+commit.
 """
 
 from __future__ import annotations
@@ -47,23 +48,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePreparation:
-    """What has to be done to a table before a step's rows fit it. Nothing was done yet."""
+    """The changes that a table needs before a step's rows fit. Nothing is executed yet."""
 
     is_new: bool
     columns: StructType
-    """What the step's rows have."""
+    """Columns of the step's rows."""
     changes: ColumnChanges = field(default_factory=ColumnChanges)
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
-    """Allowed by the step; they are written as NULL, and dropped when the run is published."""
+    """Columns that the step allows to drop. They are written as NULL, and dropped when the run is published."""
     found: TableMetadata | None = None
-    """The table as it was; None: there is none."""
+    """Metadata of the existing table; None if there is none."""
     schema: StructType | None = None
-    """The columns it had."""
+    """Columns of the existing table."""
 
     @property
     def is_ready(self) -> bool:
-        """Nothing has to be done: the table is as it was found."""
+        """Whether the existing table needs no change."""
         return self.found is not None and not self.statements
 
 
@@ -75,11 +76,19 @@ def preparation(
     branch: str = "",
     there: frozenset[Parts] = frozenset(),
 ) -> TablePreparation:
-    """What the step's table needs for the rows of `frame`; touches nothing.
+    """Return the changes that the step's table needs for the rows of `frame`. Executes nothing.
 
-    `branch` is the name of the branch that will be written: a new table bears the run's name. Of the tables and namespaces
-    in `there` none is made. Raises OutputGone for such a table that is missing, and BadRequest for what
-    the step does not allow: a column lost or narrowed, keys or partition columns that are not there.
+    Args:
+        spark: The session.
+        step: The step.
+        frame: The step's rows.
+        branch: Name of the branch that will be written. A new table gets the run's name from it as a property.
+        there: Tables and namespaces that existed when the run began. They are never created.
+
+    Raises:
+        OutputGone: A table in `there` is missing.
+        BadRequest: A change that the step does not allow: a dropped or narrowed column, or missing keys or partition
+            columns.
     """
     wanted = columns_of(step, frame)
     require_single_names(wanted)
@@ -112,7 +121,7 @@ def preparation(
 def prepare(
     spark: SparkSession, step: StepDeclaration, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
 ) -> TablePreparation:
-    """Do to the step's table what its rows need, and tell what was done. Raises as `preparation` does."""
+    """Execute the changes that the step's table needs, and return them. Raises as `preparation` does."""
     found = preparation(spark, step, frame=frame, branch=branch, there=there)
     for statement in found.statements:
         spark.sql(statement)
@@ -120,7 +129,7 @@ def prepare(
 
 
 def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
-    """The columns that the step's table has for rows of `frame`: those of the query, and a history's own three."""
+    """Return the columns of the step's table: those of the query, and the three columns of a history."""
     if step.write.mode is not WriteMode.HISTORY:
         return frame.schema
     write = step.write
@@ -142,7 +151,7 @@ def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
 
 
 def literal(text: str) -> str:
-    """A string as SQL writes it; `${` would be replaced by Spark, in literals also."""
+    """Quote a string for SQL. `${` is escaped, because Spark would substitute it even in literals."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"
 
@@ -220,7 +229,7 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges) -> None:
 def _making(step: StepDeclaration, wanted: StructType, *, branch: str, there: frozenset[Parts]) -> Iterator[str]:
     for length in range(2, len(step.table)):
         if step.table[:length] in there:
-            continue  # it was there: somebody has renamed or dropped it since, if the table cannot be made now
+            continue  # it existed when the run began: if it is missing now, CREATE TABLE must fail
         yield f"CREATE NAMESPACE IF NOT EXISTS {engine.render_spark(step.table[:length])}"
     comments = _comments(step)
     columns = [_column(each, comments.get((each.name.lower(),))) for each in wanted.fields]
@@ -263,7 +272,7 @@ def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType
 
 
 def _dressing(step: StepDeclaration, found: TableMetadata) -> Iterator[str]:
-    """Layout, properties and comments, as far as they are not as declared."""
+    """Yield the statements for layout, properties and comments that differ from the declaration."""
     name = engine.render_spark(step.table)
     properties = {key: value for key, value in step.properties.items() if _property(found, key) != value}
     if step.comment is not None and found.properties.get("comment") != step.comment:
@@ -282,7 +291,7 @@ def _dressing(step: StepDeclaration, found: TableMetadata) -> Iterator[str]:
 
 
 def _partition_changes(step: StepDeclaration, found: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Fields to add and to drop; a step that declares none leaves the table's."""
+    """Return the partition fields to add and to drop. Without a declared partition the table's stays."""
     if not step.partition:
         return (), ()
     wanted, have = tuple(map(partition_term, step.partition)), partition_of(found)

@@ -1,8 +1,8 @@
-"""Definitions of views: the query, and what its names are relative to.
+"""Definitions of views: the query, and the catalog and namespace of its unqualified names.
 
-Job: ask the session's catalogs for a view. May import `names`, this room and PySpark. It must not know what the query is used
-for. Over Spark Connect there is only the statement that would make the view again. It does not say where names without a catalog
-are looked up, and has odd names of columns unquoted: such views can't be read there, and their readers are told.
+Job: ask the session's catalogs for a view. May import `names`, this room and PySpark. It must not know what the query
+is used for. Over Spark Connect only the CREATE VIEW statement is available. It lacks the default catalog, and leaves
+special column names unquoted; such views raise an error there.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PLACE = "View Catalog and Namespace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDefinition:
-    """A view: its query, the names of its columns, and where names without a catalog or namespace are looked up."""
+    """A view: its query, its column names, and the default catalog and namespace of names in the query."""
 
     sql: str
     columns: tuple[str, ...]
     taken: tuple[str, ...]
-    """The query's columns that they are, in the same order; empty: all of them."""
+    """The query's columns that the view takes, in order; empty: all."""
     catalog: str | None
-    """None: it is not known where names without a catalog are looked up."""
+    """Default catalog of unqualified names; None: unknown."""
     namespace: Parts = ()
 
 
 def view_of(spark: SparkSession, name: Parts) -> ViewDefinition | None:
-    """The view of that name; None: there is none, or it is no view."""
+    """Return the view of that name; None if it does not exist or is no view."""
     return _from_catalog(spark, name) if is_classic(spark) else _from_statement(spark, name)
 
 
@@ -82,6 +82,6 @@ def _from_statement(spark: SparkSession, name: Parts) -> ViewDefinition | None:
 
 
 def _query(spark: SparkSession, statement: str) -> str:
-    """The query within CREATE VIEW, found by the grammar: comments may hold anything."""
+    """Return the query in a CREATE VIEW statement. The grammar finds it, because comments may contain anything."""
     query = grammar_of(spark).tree(statement).root.statement().query()
     return statement[query.getStart().getStartIndex() : query.getStop().getStopIndex() + 1]

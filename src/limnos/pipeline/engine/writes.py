@@ -1,6 +1,6 @@
-"""How a step's rows come into its branch: all of them anew, added, merged by keys, partition by partition, or as history.
+"""Writes of a step's rows to its branch: replace, append, merge, partitions or history.
 
-Job: one statement and one snapshot for each write, on the branch and nowhere else, marked with the run and step. May import
+Job: one statement and one snapshot for each write, only on the branch, with run and step in the summary. May import
 `model`, `names`, this room and PySpark. It must not know where rows come from nor what is expected of them.
 """
 
@@ -45,7 +45,7 @@ _INSERTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """What a write came to: the branch's head after it, rows and bytes written. No snapshot of its own: nothing to do."""
+    """The result of a write: the branch's head, and the numbers of rows and bytes written; zero if nothing changed."""
 
     head: int
     rows: int
@@ -63,12 +63,23 @@ def write(
     run_at: dt.datetime | None = None,
     schema: StructType | None = None,
 ) -> WriteResult:
-    """Write the step's rows to `branch` in the step's mode, its snapshot bearing `marks` in the summary.
+    """Write the step's rows to `branch` in the step's mode, with `marks` in the snapshot's summary.
 
-    `whole`: a step that is incremental was given all rows and not the new ones, so what `append` added before is replaced.
-    `run_at` is the run's time; a history needs it. `schema` is the table's, where that is known; `branch` has just begun, or is as its
-    last write left it. Raises KeysBroken and BadRequest (a plan that would write elsewhere) before anything is
-    written. When the commit's answer is lost, the branch is looked at: what has landed is not an error.
+    If the commit's answer is lost, the branch is read: a commit that arrived is not an error.
+
+    Args:
+        spark: The session.
+        step: The step, with its write mode.
+        frame: The rows.
+        branch: The branch, which has just begun or is as its last write left it.
+        marks: Entries for the snapshot's summary.
+        whole: An incremental step got all rows, so in mode `append` they replace the earlier ones.
+        run_at: The run's time, required for a history without `as_of`.
+        schema: The table's columns, if they are known.
+
+    Raises:
+        KeyViolation: Before anything is written.
+        BadRequest: The plan would write elsewhere. Nothing is written.
     """
     told = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
     before = branch.head

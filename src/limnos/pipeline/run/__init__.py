@@ -1,7 +1,7 @@
-"""How a pipeline runs: which steps when, under which attempt, and that all of it is published or nothing.
+"""Execution of a pipeline's run: order of steps, attempts, and a single publishing commit.
 
-Job: speaks to the server's record of the run through `client`, has steps carried out by an engine it is given, and
-publishes by one commit. May import `client`, `model` and this room; it must not know Spark.
+Job: keep the server's record of the run through `client`, let an engine execute the steps, and publish by one commit.
+May import `client`, `model` and this room; it must not know Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an attempt of a run is to do, fixed before its first step begins.
+"""The work of one attempt of a run, fixed before its first step begins.
 
 Job: values, and the engine's interface as the runner uses it. May import `client`, `model` and this room's values.
 """
@@ -28,45 +28,45 @@ T = TypeVar("T")
 
 
 class StepEngine(Protocol):
-    """What carries steps out. Calls may come from several threads at once, one per step."""
+    """An engine that executes steps. Several threads may call it at once, one per step."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
-        """The tables that each step reads, by the step's name."""
+        """Return the tables that each step reads, by the step's name."""
         ...
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-        """The snapshot of each table as it is now, and of those that views among them name. Raises LimnosError."""
+        """Return pins of the tables' current snapshots, and of those that views among them read. Raises LimnosError."""
         ...
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """Those whose pinned snapshot cannot be had any longer."""
+        """Return the tables whose pinned snapshot is no longer available."""
         ...
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """For each pinned source by its name: whether it has other content by now; None where only reading it tells."""
+        """Return for each pinned source whether its content has changed; None if only reading it would tell."""
         ...
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """One step, on its branch. Raises StepError, and what the context's check raises."""
+        """Execute one step on its branch. Raises StepError, and whatever `context.check` raises."""
         ...
 
     def tasks(self, step: str) -> TaskProgress:
-        """How far Spark is with a step that is under way."""
+        """Return the task counts of a running step."""
         ...
 
     def halt(self) -> None:
-        """Bring what is under way to an early end."""
+        """Cancel running steps."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptWork:
-    """One attempt."""
+    """One attempt of a run."""
 
     pipeline: Pipeline
     directory: Path
     needs: Mapping[str, frozenset[str]]
-    """Of each step to run: names of the steps it needs."""
+    """For each step to run, the names of the steps that it needs."""
     run: str
     attempt: int
     at: datetime
@@ -74,22 +74,25 @@ class AttemptWork:
     pins: Mapping[Parts, ReadPin]
     options: RunOptions
     new: frozenset[Parts]
-    """Tables that were not there when the run began."""
+    """Tables that did not exist when the run began."""
     outputs: RunOutputs = field(default_factory=RunOutputs)
-    """As they were when the run began."""
+    """The outputs as they were when the run began."""
     done: Mapping[str, StepOutcome] = field(default_factory=dict)
-    """Of an earlier attempt, on branches of this one."""
+    """Outcomes of an earlier attempt, on branches of this attempt."""
     planning_s: float = 0.0
-    """How long it took to come to this."""
+    """Seconds spent on preparing this attempt."""
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
-        """Those to run, done ones included, in the order they are written."""
+        """The attempt's steps, including those already done, in the order of the file."""
         return tuple(step for step in self.pipeline.steps if step.name in self.needs)
 
 
 def found_by_engine(ask: Callable[[], T], *, patience: RetryPolicy) -> T:
-    """What an engine finds before a run's first step, as soon as the server is there. Raises LimnosError."""
+    """Call the engine before a run's first step; retry while the server is away.
+
+    Raises LimnosError: ServiceUnavailable, PermissionDenied or BadRequest for the engine's StepError.
+    """
     try:
         return patience.on(ask)
     except StepAway as error:
@@ -101,7 +104,7 @@ def found_by_engine(ask: Callable[[], T], *, patience: RetryPolicy) -> T:
 
 
 def needs_of(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> dict[str, frozenset[str]]:
-    """The steps that each step needs, by name. Raises InvalidPipeline where they have no order."""
+    """Return the steps that each step needs, by name. Raises InvalidPipeline if the steps have no valid order."""
     order_steps(pipeline, reads)
     names = {step.table: step.name for step in pipeline.steps}
     return {names[table]: frozenset(names[each] for each in needed) for table, needed in needs(pipeline, reads).items()}

@@ -1,7 +1,7 @@
-"""A pipeline run once for each value of a parameter, one after the other.
+"""Backfill: one run per value of a parameter, one after the other.
 
-Job: the values between two ends, and the order to go through them until a run does not end as it was asked to. May import `model` and this
-room's values; it must not know how a run is carried out.
+Job: compute the values of a range, and run them in order until a run does not end as requested. May import `model` and
+this room's values; it must not know how a run is executed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORM = "write NAME=FIRST..LAST, or NAME=FIRST..LAST/STEP, for example --backfil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRange:
-    """A parameter's values, in the order of their runs."""
+    """The values of a parameter, in the order of their runs."""
 
     name: str
     values: tuple[Scalar, ...]
@@ -34,7 +34,7 @@ class ParameterRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """How the last run ended, and the part of the range that was not gone through, as it would be written; None: all was."""
+    """The last run's result, and the rest of the range as text for `--backfill`; None if the range is complete."""
 
     ended: RunResult
     done: int
@@ -42,7 +42,7 @@ class BackfillResult:
 
 
 def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
-    """The values that `day=2026-01-01..2026-01-31/7` names. Raises BadRequest, which says how it is written."""
+    """Parse `day=2026-01-01..2026-01-31/7` into its values. Raises BadRequest with the expected form."""
     name, sign, span = text.partition("=")
     ends, _, width = span.partition("/")
     first, dots, last = ends.partition("..")
@@ -60,7 +60,10 @@ def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
 
 
 def run_range(values: ParameterRange, run: Callable[[Scalar], RunResult]) -> BackfillResult:
-    """Run for each value in order; the first run that is not published ends it, so that later ones do not build on what lacks."""
+    """Run once for each value in order.
+
+    The first run that is not published ends it, because later runs may depend on it.
+    """
     for number, value in enumerate(values.values):
         ended = run(value)
         if ended.why is not EndReason.DONE:
@@ -82,7 +85,7 @@ def _step(width: str, *, text: str) -> int:
 
 
 def _number(parameter: Parameter, text: str) -> int:
-    """A value as a number: of a day the days since the first one there is."""
+    """Convert a value to a number. A date becomes its ordinal day."""
     if parameter.type not in (ParameterType.DATE, ParameterType.INT):
         raise BadRequest(
             f"parameter {parameter.name} is {parameter.type.value}, and only those of type date and int have values between two others: "

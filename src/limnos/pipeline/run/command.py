@@ -1,7 +1,7 @@
-"""Runs as the command line asks for them: a file or a run's id in, an end out.
+"""Runs for the command line: from a file or a run's id to a result.
 
-Job: bring file, Spark, server and listener together, and stop in order on Ctrl-C. May import `client`, `model` and this
-room. It must not print: listeners do.
+Job: combine the file, Spark, the server and a listener, and stop cleanly on Ctrl-C. May import `client`, `model` and
+this room. It must not print; listeners do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Which Spark to use."""
+    """Options that choose Spark: a master to start, or the address of a Spark Connect server."""
 
     master: str = "local[*]"
     connect: str | None = None
@@ -75,7 +75,7 @@ def backfill(
     options: RunOptions,
     listener: Listener,
 ) -> BackfillResult:
-    """Run the pipeline of a file once for each value of a parameter, on one Spark."""
+    """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
     project = load(file)
     values = parse_range(project.declaration, over)
     with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
@@ -95,7 +95,7 @@ def backfill(
 def dry_run(
     file: Path, *, door: ServerConnection, spark: SparkOptions, parameters: Mapping[str, str], options: RunOptions
 ) -> tuple[StepIntent, ...]:
-    """What a run of the file would do, step by step in the order of their needs; nothing is written, nor registered."""
+    """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
     project = load(file)
     with _run_means(project, door=door, spark=spark, listener=ignore_event, away_s=options.away_s) as means:
         return intents(project.bound(), means, parameters=parameters, options=options)
@@ -104,7 +104,7 @@ def dry_run(
 def resume_run(
     run: str, *, file: Path | None, door: ServerConnection, spark: SparkOptions, options: RunOptions, listener: Listener
 ) -> RunResult:
-    """Go on with a run, by the file it was started from unless another is given."""
+    """Resume a run from the file that it was started from, or from `file`."""
     with door.client() as client:
         seen = RetryPolicy(options.away_s, stop=StopSignal()).on(lambda: client.runs.load(run))
     project = _project(seen, file)
@@ -113,7 +113,7 @@ def resume_run(
 
 
 def diff_run(run: str, *, door: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
-    """What publishing a run would change, table by table."""
+    """Return what publishing a run would change, table by table."""
     with door.client() as client:
         seen = client.runs.load(run)
         keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})
@@ -140,7 +140,7 @@ def _project(seen: Run, file: Path | None) -> Project:
 
 
 def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """The keys by which steps write, by table."""
+    """Return the key columns of each table's write declaration."""
     steps = declaration.get("steps")
     found: dict[str, tuple[str, ...]] = {}
     for step in steps if isinstance(steps, list) else ():
@@ -167,7 +167,10 @@ def _run_means(
 
 @contextmanager
 def stop_on_signals(stop: StopSignal) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the run in order: what is under way is halted, its branches dropped. A second one ends at once."""
+    """Let the first SIGINT or SIGTERM stop the run: steps are cancelled and branches dropped.
+
+    A second signal ends at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

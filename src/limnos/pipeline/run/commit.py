@@ -1,7 +1,8 @@
-"""Publishing: one transaction moves `main` of every output and marks the run, or does nothing.
+"""Publishing of a run: one transaction moves `main` of all outputs and marks the run as published.
 
-Job: send it, find out what became of it when no answer came, say who moved an output when it was refused, and what came from what when it was not. May
-import `client` and this room. An assertion is never refreshed here: whose `main` has moved runs its step again.
+Job: send the transaction, find its result if the answer was lost, explain a refusal, and report lineage after success.
+May import `client` and this room. Assertions are never refreshed here: if `main` of a table has moved, its step runs
+again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class MovedOutput:
-    """An output that is not what the run began from. `gone`: there is no such table any longer."""
+    """An output that changed since the run began. `gone`: the table no longer exists."""
 
     branch: StepBranch
     who: str
@@ -40,7 +41,7 @@ class MovedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """All outputs are published, as of this revision of their catalog; None where only the record told of it."""
+    """All outputs are published. `revision` is their catalog's; None if only the run's record says so."""
 
     revision: int | None
 
@@ -48,10 +49,15 @@ class PublishResult:
 def publish(
     client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, again: int, patience: RetryPolicy
 ) -> PublishResult | tuple[MovedOutput, ...]:
-    """Move `main` of all tables to the heads of their branches, or tell which have moved. `again` counts the tries.
+    """Move `main` of all tables to their branches' heads, or return the outputs that have moved.
 
-    Raises Stopped when another attempt acts, DeniedError and RefusedError as the server says, UnavailableError when it
-    was away for too long: whether it was published then stands in the run's record.
+    `again` counts the tries of this attempt.
+
+    Raises:
+        RunStopped: Another attempt has taken over, or the run was cancelled.
+        DeniedError: The caller lacks a right.
+        RefusedError: The server refuses the transaction for another reason.
+        UnavailableError: The server was away for too long. The run's record then says whether the run was published.
     """
     metadata = {
         branch.table: heads.metadata
@@ -61,7 +67,7 @@ def publish(
     try:
         moves = publish_operations(branches, metadata=metadata)
     except ValueError as error:
-        # Its columns are not those that the step saw: nothing was sent.
+        # The table's columns are not those that the step saw. Nothing was sent.
         return tuple(_moved_outputs(client, branches, patience=patience)) or _reraise(error)
     operations = [*moves, {"do": "publish-run", "run": run, "attempt": attempt}]
     key = key_of(run, attempt, again=again)
@@ -74,7 +80,7 @@ def publish(
 
 
 def tell_lineage(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:
-    """Say what the tables of each published step come from; where its query told nothing, the tables that it read."""
+    """Report the lineage of each published step. If its query gave none, report the tables that it read."""
     for name, outcome in outcomes.items():
         lineage = outcome.lineage or lineage_of_tables(pin.table for pin in outcome.pins if pin.table is not None)
         targets = [branch.table for branch in outcome.branches]
@@ -82,7 +88,10 @@ def tell_lineage(client: Client, outcomes: Mapping[str, StepOutcome], *, pipelin
 
 
 def key_of(run: str, attempt: int, *, again: int) -> str:
-    """The transaction's idempotency key: a UUID of version 7 in form, the same whenever the same try is sent."""
+    """Return the idempotency key of a publishing transaction, in the form of a UUID version 7.
+
+    The same run, attempt and try always give the same key.
+    """
     digest = hashlib.sha256(f"{run}/{attempt}/{again}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-7{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
 
@@ -90,7 +99,7 @@ def key_of(run: str, attempt: int, *, again: int) -> str:
 def _explain_refusal(
     client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, error: ClientError, patience: RetryPolicy
 ) -> PublishResult | tuple[MovedOutput, ...]:
-    """Look at the run and at the tables, and say which of them was in the way."""
+    """Find out from the run's record and the tables why the transaction was refused."""
     seen = patience.on(lambda: client.runs.load(run))
     if seen.attempt != attempt:
         raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error
@@ -116,7 +125,7 @@ def _load_heads(client: Client, table: Parts, *, patience: RetryPolicy) -> Table
 
 
 def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | None:
-    """What became of an output, when it is not what the run began from."""
+    """Describe how an output differs from its state when the run began; None if it does not."""
     path = ".".join(branch.table)
     if heads is None:
         return MovedOutput(branch, f"{path} was dropped or renamed during the run", gone=True)
@@ -141,7 +150,7 @@ def _schema(heads: TableHeads) -> int | None:
 
 
 def _writer(heads: TableHeads) -> str:
-    """Who wrote the head of `main`, and when, as its snapshot tells."""
+    """Describe who wrote the head of `main`, and when, from its snapshot."""
     snapshot = heads.snapshot(heads.main)
     summary = snapshot.get("summary") or {}
     words = []

@@ -1,4 +1,4 @@
-"""Events as lines: for people, for logs, or one JSON object a line for programs.
+"""Events of a run as text: lines for people and logs, or one JSON object per line for programs.
 
 Job: turn events into text. May import this package, msgspec and rich. It must not know who runs what.
 """
@@ -21,7 +21,7 @@ _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def json_lines(write: LineWriter) -> Listener:
-    """Tell each event as one line of JSON; what is not known is left out."""
+    """Return a listener that writes each event as a line of JSON, without unknown fields."""
 
     def hear(event: RunEvent) -> None:
         fields = {name: getattr(event, name) for name in event.__slots__}
@@ -33,7 +33,7 @@ def json_lines(write: LineWriter) -> Listener:
 
 
 def plain_lines(write: LineWriter) -> Listener:
-    """Tell each change in a line of words; how far Spark's tasks are is left out."""
+    """Return a listener that writes each change as a line of text, without task counts."""
 
     def hear(event: RunEvent) -> None:
         if event.state == "running" and event.tasks is not None:
@@ -44,7 +44,7 @@ def plain_lines(write: LineWriter) -> Listener:
 
 
 def terminal(console: Console) -> Listener:
-    """The same lines, with colour, and below them what is under way."""
+    """Return a listener that writes coloured lines to a terminal, and task counts of running steps."""
     colours = {"done": "green", "published": "green", "failed": "red", "moved": "yellow", "held": "yellow"}
 
     def hear(event: RunEvent) -> None:
@@ -60,7 +60,7 @@ def terminal(console: Console) -> Listener:
 
 
 def line_of(event: RunEvent) -> str:
-    """One event in words."""
+    """Format one event as text."""
     if event.step is None:
         return _of_run(event)
     mark = _MARKS.get(event.state, event.state)
@@ -90,13 +90,13 @@ def _of_run(event: RunEvent) -> str:
 
 
 def tasks_of(event: RunEvent) -> str:
-    """How far Spark is."""
+    """Format the task counts of an event."""
     left = "" if event.left_s is None else f", {event.left_s:.0f} s left"
     return f"{event.tasks_done} of {event.tasks} tasks{left}"
 
 
 def size_of(number: int) -> str:
-    """Bytes for people."""
+    """Format bytes with a unit: `1.5 MiB`."""
     for unit, word in _UNITS:
         if number >= unit:
             return f"{number / unit:.1f} {word}"

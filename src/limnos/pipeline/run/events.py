@@ -1,7 +1,7 @@
-"""What a run tells while it goes on, as values; and who listens.
+"""Events of a run, and their listeners.
 
-Job: one event per change of a step or of the run, for terminals, logs and programs alike. May import this package
-only. It must not know how events are shown.
+Job: one event per change of a step or of the run, for terminals, logs and programs. May import this package only. It
+must not know how events are shown.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """Something that happened. `step` is None for the run itself; numbers that are not known are None.
+    """An event of a run, or of one step of it. Unknown numbers are None.
 
-    `state` of a step: waiting, running, done, failed, skipped; of a run: began, resumed, publishing, moved, and the
-    word of its end.
+    `state` of a step: waiting, running, done, failed, skipped. `state` of a run: began, resumed, publishing, moved, or
+    its final state.
     """
 
     run: str
@@ -38,11 +38,11 @@ Listener = Callable[[RunEvent], None]
 
 
 def ignore_event(event: RunEvent) -> None:
-    """Listen to nothing."""
+    """A listener that ignores all events."""
 
 
 class TaskProgress(Protocol):
-    """Counts of a step's tasks: done, of how many known so far."""
+    """Task counts of a step: done, and known so far."""
 
     @property
     def done(self) -> int: ...
@@ -51,7 +51,7 @@ class TaskProgress(Protocol):
 
 
 class ProgressBoard:
-    """How far each step is: written by the steps' threads, read by the heart and by what is shown."""
+    """The latest event of each step. Threads of steps write it; the heartbeat and listeners read it."""
 
     def __init__(self, run: str, *, listener: Listener) -> None:
         self.run = run
@@ -60,14 +60,14 @@ class ProgressBoard:
         self._latest: dict[str, RunEvent] = {}
 
     def tell(self, event: RunEvent) -> None:
-        """Note an event, and hand it on, one at a time."""
+        """Record an event and pass it to the listener, one event at a time."""
         with self._lock:
             if event.step is not None:
                 self._latest[event.step] = event
             self._listener(event)
 
     def progress(self) -> dict[str, dict[str, object]]:
-        """How far the steps are that are under way, as a beat tells the server."""
+        """Return the progress of running steps, in the form that a heartbeat sends."""
         with self._lock:
             latest = [event for event in self._latest.values() if event.state == "running"]
         return {event.step or "": {"done": event.tasks_done, "tasks": event.tasks} for event in latest}

@@ -1,8 +1,8 @@
-"""Signs of life: tells the server every third of the lease that the run goes on, and hears whether it shall.
+"""Heartbeats of a run: they renew its lease and receive requests to stop.
 
-Job: one thread with a connection of its own, so that neither a long Spark job nor a slow answer to another request
-keeps it. May import `client` and this package. A server that cannot be reached does not stop a run: only who is told
-that another attempt acts, or that the run is to be cancelled, stops.
+Job: one thread with its own connection, so that neither a long Spark job nor a slow answer to another request delays a
+heartbeat. May import `client` and this package. An unreachable server does not stop a run. It stops if another attempt
+has taken over or the run was cancelled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Progress = Callable[[], Mapping[str, Mapping[str, object]]]
 
 
 class HeartbeatThread:
-    """Beats while it is entered."""
+    """A context manager whose thread sends a heartbeat every third of the lease."""
 
     def __init__(
         self, client: Client, *, run: str, attempt: int, lease_s: float, stop: StopSignal, progress: Progress
@@ -55,7 +55,7 @@ class HeartbeatThread:
                 logger.debug("a beat of run %s was not taken: %s", self._run, error)
 
     def beat(self) -> None:
-        """Give one sign of life; asks to stop when the server says so. Raises ClientError."""
+        """Send one heartbeat, and ask the run to stop if the server says so. Raises ClientError."""
         try:
             heard = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
         except (ConflictError, NotFoundError) as error:
@@ -67,7 +67,7 @@ class HeartbeatThread:
 
 
 def superseded_message(run: str, error: ClientError) -> str:
-    """Say that this process may not act any longer."""
+    """Return the message that another attempt holds the run."""
     return (
         f"this process does not hold the run any longer ({error.message}); it stopped and published nothing. "
         f"`limnos pipeline show {run}` says who does"

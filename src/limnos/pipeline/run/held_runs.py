@@ -1,6 +1,6 @@
-"""What can be done with a run that no process is at work on: published when it was held, or thrown away.
+"""Publishing and discarding of runs that no process works on.
 
-Job: both by what the record and the tables say, without Spark. May import `client`, `model` and this room.
+Job: use only the run's record and the tables, without Spark. May import `client`, `model` and this room.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNDER_WAY = ("running", "cancelling")
 
 
 def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResult:
-    """Publish a run that was held. Raises CommitConflict when it is in another state, ClientError as the server says."""
+    """Publish a held run. Raises CommitConflict if it is in another state, and the server's errors as ClientError."""
     patience = RetryPolicy(away_s, stop=StopSignal())
     seen = patience.on(lambda: client.runs.load(run_id))
     if seen.state == "published":
@@ -48,9 +48,9 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
 
 
 def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResult, RemovedOutputs]:
-    """Throw away what a run has made: its branches, and tables that it made and nobody else wrote.
+    """Discard a run: drop its branches, and the tables that it created and nobody else wrote.
 
-    Raises CommitConflict while a process is at work on it, or when it was published.
+    Raises CommitConflict while a process works on the run, or if it was published.
     """
     patience = RetryPolicy(away_s, stop=StopSignal())
     seen = patience.on(lambda: client.runs.load(run_id))
@@ -68,9 +68,10 @@ def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResu
 
 
 def _tell_lineage(client: Client, seen: Run) -> str:
-    """Tell what the published tables come from, as the record says; returns what is to be added to the end's message.
+    """Report the lineage of published tables from the run's record. Returns a clause for the result's message.
 
-    The record is the word of the run's user: told in another one's name, and with their rights, it would show which tables there are.
+    The run's user wrote the record. Lineage is reported only if the caller is that user: under another user's rights it
+    could reveal tables that the run's user may not see.
     """
     try:
         if client.whoami() != seen.user:
@@ -86,15 +87,16 @@ def _tell_lineage(client: Client, seen: Run) -> str:
 
 
 def branches_of(seen: Run) -> list[StepBranch]:
-    """The branches that the record names, step after step."""
+    """Return the branches in the record, in the order of the steps."""
     return [record_json.branch_of(each) for step in seen.steps for each in step.outputs]
 
 
 def _own_branches(seen: Run) -> list[StepBranch]:
-    """The branches that the record names, where they are the run's own.
+    """Return the branches in the record, checked to be the run's own.
 
-    The record is the word of its user, and it is published with the rights of whoever asks for it. Only who may write a table
-    can give it a branch of the run's; another ref, or columns to drop beside none, could be named of any table. Raises CommitConflict.
+    The run's user wrote the record, but publishing uses the caller's rights. Only someone who may write a table can
+    create a branch of the run on it. Other refs, or dropped columns without a branch, could name any table. Raises
+    CommitConflict for those.
     """
     branches = branches_of(seen)
     if not branches:
@@ -111,7 +113,7 @@ def _own_branches(seen: Run) -> list[StepBranch]:
 
 
 def tables_of_run(seen: Run) -> dict[Parts, bool]:
-    """Every table that the run may have branches of, and whether it was not there when the run began."""
+    """Return all tables that may have branches of the run, with whether each was missing when the run began."""
     new = set(_tables(seen, "new"))
     found = {branch.table: branch.table in new or branch.is_new for branch in branches_of(seen)}
     return {table: table in new for table in _tables(seen, "tables")} | found

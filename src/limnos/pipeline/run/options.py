@@ -1,6 +1,7 @@
-"""What a run is told beside the file: which steps, from the whole or not, published or held.
+"""Options of a run: selected steps, full reads, publishing or holding.
 
-Job: values, their check against the declaration, and their form in the run's record. May import `model` and this room's values.
+Job: the values, their check against the declaration, and their form in the run's record. May import `model` and this
+room's values.
 """
 
 from __future__ import annotations
@@ -16,32 +17,32 @@ from limnos.pipeline.run.schedule import steps_after
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to run. `only` and `since` name steps as `Step.name` does; both empty: all."""
+    """Options of a run. `only` and `since` are names of steps; if both are empty, all steps run."""
 
     only: tuple[str, ...] = ()
     since: tuple[str, ...] = ()
-    """`--from`: these and all that need them."""
+    """`--from`: these steps and all that need them."""
     full: bool = False
-    """Incremental steps take the whole."""
+    """Incremental steps read all of their input."""
     hold: bool = False
-    """Don't publish when all is done."""
+    """Hold the run instead of publishing it when all steps are done."""
     at_once: int = 4
-    """Steps at the same time."""
+    """Maximum number of steps that run at the same time."""
     lease_s: int = 30
     wait_s: float = 0
-    """How long to wait for another run of the pipeline to end."""
+    """Seconds to wait until another run of the pipeline ends."""
     away_s: float = 600
-    """How long to wait for a server that cannot be reached."""
+    """Seconds to wait for an unreachable server."""
     tries: int = 3
-    """How often a step is run again because somebody else wrote its table meanwhile."""
+    """How often a step is repeated because somebody else wrote its table during the run."""
 
     def told(self) -> dict[str, object]:
-        """For the run's record: what a resume has to know."""
+        """Return the options that the run's record keeps for a resume."""
         return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
 
 
 def options_of(told: Mapping[str, object], *, like: RunOptions) -> RunOptions:
-    """The options of a recorded run, with what is not recorded taken from `like`."""
+    """Rebuild the options of a recorded run. Those that are not recorded come from `like`."""
     return RunOptions(
         only=_names(told.get("only")),
         since=_names(told.get("from")),
@@ -60,7 +61,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def select_steps(pipeline: Pipeline, options: RunOptions, *, needs: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """The names of the steps to run, in the order they are written. Raises BadRequest for a name that is no step."""
+    """Return the names of the steps to run, in the order of the file. Raises BadRequest for an unknown step."""
     names = [step.name for step in pipeline.steps]
     only = frozenset(_require_step_name(each, names, flag="--only") for each in options.only)
     since = steps_after(frozenset(_require_step_name(each, names, flag="--from") for each in options.since), needs)

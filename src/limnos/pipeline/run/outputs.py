@@ -1,6 +1,6 @@
-"""Output tables and namespaces as they were when the run began, so that one that goes meanwhile is told and not made anew.
+"""Output tables and namespaces at the start of a run, to detect ones that are dropped or replaced during it.
 
-Job: look at outputs over the wire at the beginning, and compare with them when a step has failed. May import `client` and
+Job: look up outputs through the server at the start, and compare them after a step has failed. May import `client` and
 this room's values. It must not know Spark.
 """
 
@@ -25,18 +25,18 @@ _NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutputs:
-    """Output tables with their UUIDs, and the namespaces of new ones, as far as they were there when the run began."""
+    """Output tables with their UUIDs, and the namespaces of new tables, as far as they existed when the run began."""
 
     uuids: Mapping[Parts, str] = field(default_factory=dict)
     namespaces: frozenset[Parts] = frozenset()
 
     @property
     def there(self) -> frozenset[Parts]:
-        """Tables and namespaces that no step makes, as they are there."""
+        """The tables and namespaces that existed. No step creates one of them again."""
         return self.namespaces.union(self.uuids)
 
     def told(self) -> dict[str, object]:
-        """For the run's record."""
+        """Return the form that the run's record keeps."""
         return {
             "uuids": [[list(table), uuid] for table, uuid in sorted(self.uuids.items())],
             "namespaces": [list(each) for each in sorted(self.namespaces)],
@@ -44,7 +44,7 @@ class RunOutputs:
 
 
 def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolicy) -> RunOutputs:
-    """Look at the output tables, and at the namespaces of those that are not there."""
+    """Look up the output tables, and the namespaces of those that do not exist."""
     uuids: dict[Parts, str] = {}
     namespaces: dict[Parts, bool] = {}
     for table in tables:
@@ -60,7 +60,7 @@ def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolic
 
 
 def outputs_of(told: object) -> RunOutputs:
-    """The outputs in a run's record; none in one of an earlier release."""
+    """Read the outputs from a run's record; empty for records of earlier releases."""
     if not isinstance(told, Mapping):
         return RunOutputs()
     return RunOutputs(
@@ -72,9 +72,10 @@ def outputs_of(told: object) -> RunOutputs:
 def find_gone(
     client: Client, outputs: RunOutputs, *, written: Iterable[Parts], made: Iterable[StepBranch], message: str
 ) -> tuple[str, ...]:
-    """Say which tables of a step that failed with `message` are not those of the run any longer, and what became of them.
+    """Explain which tables of a failed step were dropped, renamed or replaced during the run.
 
-    `written`: the tables that the step writes. `made`: branches of earlier steps that it reads.
+    `message` is the step's error. `written` are the tables that the step writes, `made` the branches of earlier steps
+    that it reads.
     """
     uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in made}}
     found: list[str] = []
@@ -92,14 +93,14 @@ def find_gone(
 
 
 def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:
-    """The namespaces of a table that were there, the outermost first."""
+    """Return the namespaces of a table that existed, the outermost first."""
     were_there = table in outputs.uuids
     paths = [table[:length] for length in range(2, len(table))]
     return [path for path in paths if were_there or path in outputs.namespaces]
 
 
 def _is_there(client: Client, namespace: Parts) -> bool:
-    """Whether a namespace is there; one that may not be seen counts as there."""
+    """Return whether a namespace exists; one that the caller may not see counts as existing."""
     try:
         client.namespaces.load(namespace)
     except NotFoundError:

@@ -1,7 +1,7 @@
-"""The values a run is given for the pipeline's parameters: typed, complete, and in JSON's form.
+"""Values of a pipeline's parameters for a run: typed, complete, and in JSON's types.
 
-Job: text of a command line, or values of a caller, to what the record keeps; and from there to what Spark takes as a
-named parameter. May import `model` and this room's values. Dates and times are kept as ISO text.
+Job: convert text or Python values to the form that the run's record keeps, and that form to Spark's named parameters.
+May import `model` and this room's values. Dates and times are kept as ISO 8601 text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 
 def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]:
-    """The value of each parameter. Raises BadRequest naming what is unknown, missing or of another type."""
+    """Return the value of each parameter. Raises BadRequest for an unknown, missing or wrongly typed one."""
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
         find_parameter(pipeline, name)
@@ -34,7 +34,7 @@ def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[s
 
 
 def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
-    """The parameter of that name. Raises BadRequest, with the nearest one's."""
+    """Return the parameter of that name. Raises BadRequest, which suggests the nearest name."""
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     if name not in known:
         raise BadRequest(_unknown_parameter_message(name, list(known)))
@@ -42,14 +42,14 @@ def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
 
 
 def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at: datetime) -> dict[str, object]:
-    """What Spark is given by name: each value in Python's type for its own, and the run's id and time."""
+    """Return Spark's named parameters: each value in its Python type, and the run's id and time."""
     types = {parameter.name: parameter.type for parameter in pipeline.parameters}
     found = {name: _native(types[name], value) for name, value in values.items()}
     return {RUN_ID: run, RUN_AT: at, **found}
 
 
 def typed_value(parameter: Parameter, value: object) -> Scalar:
-    """One value in JSON's form. Raises BadRequest."""
+    """Convert one value to a JSON type. Raises BadRequest."""
     try:
         return _typed_value(parameter.type, value)
     except (ValueError, TypeError, OverflowError):
@@ -106,7 +106,7 @@ def _finite(number: float) -> float:
 
 
 def _moment(value: object) -> datetime:
-    """A time without a zone is UTC."""
+    """Parse a time. Without a time zone it is UTC."""
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 

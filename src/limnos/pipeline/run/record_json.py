@@ -1,7 +1,7 @@
-"""A declaration, pins, and what came of a step, as the JSON of the run's record; and back.
+"""JSON of a run's record: the declaration, pins, and outcomes of steps.
 
-Job: one spelling in both directions, so that a run can be resumed, published or discarded by another process than the
-one that made it. May import this room's values.
+Job: encode and decode, so that another process than the runner's can resume, publish or discard a run. May import this
+room's values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNTOLD = ("at", "callable")
 
 
 def encode_declaration(pipeline: Pipeline) -> dict[str, object]:
-    """The declaration without the places where it was written; what has its default is left out."""
+    """Encode a declaration without source positions and without fields that have their defaults."""
     return _fields(pipeline)
 
 
@@ -54,11 +54,14 @@ _KINDS = {
     "Files": "files", "TableSource": "table", "Jdbc": "jdbc", "PythonSource": "python", "Stream": "stream",
     "Sql": "sql", "PythonStep": "python", "Load": "load",
 }  # fmt: skip
-"""What tells values apart that stand at the same place."""
+"""Value of the field `kind`, which tells apart the types that a field may have."""
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
-    """What a step does, in short: when it differs, the step has changed. A Python function counts with its source."""
+    """Return a digest of a step and its sources, including the source code of a Python function.
+
+    A different digest means that the step has changed.
+    """
     sources = [_plain(source) for source in pipeline.sources]
     text = json.dumps([_plain(step), _code_of(step), sources], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -75,7 +78,7 @@ def _code_of(step: StepDeclaration) -> str:
 
 
 def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
-    """The pins taken when the run began, for its options."""
+    """Encode the pins taken when the run began, for the run's options."""
     return [
         {"table": list(table), "snapshot": pin.snapshot, "fingerprint": pin.fingerprint}
         for table, pin in sorted(pins.items())
@@ -83,7 +86,7 @@ def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
 
 
 def pins_of(told: object) -> dict[Parts, ReadPin]:
-    """The pins of a recorded run."""
+    """Decode the pins of a recorded run."""
     found: dict[Parts, ReadPin] = {}
     for each in told if isinstance(told, list) else ():
         table = tuple(each["table"])
@@ -94,7 +97,7 @@ def pins_of(told: object) -> dict[Parts, ReadPin]:
 
 
 class OutcomeRecord(TypedDict, total=False):
-    """What the record of a step keeps of its outcome."""
+    """The part of a step's outcome that the record keeps."""
 
     rows: int
     bytes: int
@@ -105,7 +108,7 @@ class OutcomeRecord(TypedDict, total=False):
 
 
 def encode_outcome(outcome: StepOutcome) -> OutcomeRecord:
-    """For the record of a step."""
+    """Encode the outcome of a step."""
     return {
         "rows": outcome.rows,
         "bytes": outcome.bytes,
@@ -117,18 +120,18 @@ def encode_outcome(outcome: StepOutcome) -> OutcomeRecord:
 
 
 def encode_phases(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by phase, to the millisecond."""
+    """Round seconds by phase to milliseconds."""
     return {phase: round(value, 3) for phase, value in seconds.items()}
 
 
 def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, object]]:
-    """Findings in JSON's form; a sample that is not there is left out."""
+    """Encode findings; absent samples are left out."""
     told = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
     return [{name: value for name, value in each.items() if value is not None} for each in told]
 
 
 def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
-    """Its branches; what their rows come from stands with the first, which is the step's own table."""
+    """Encode the branches. The step's lineage is kept with the first, which is the step's own table."""
     found = [_output(branch) for branch in outcome.branches]
     if found and outcome.lineage is not None:
         found[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
@@ -150,7 +153,7 @@ def _output(branch: StepBranch) -> dict[str, object]:
 
 
 def branch_of(told: Mapping[str, Any]) -> StepBranch:
-    """A branch from the record."""
+    """Decode a branch."""
     return StepBranch(
         table=tuple(told["table"]),
         name=told["branch"],
@@ -178,7 +181,7 @@ def _input(pin: ReadPin) -> dict[str, object]:
 def outcome_of(
     *, outputs: Iterable[Mapping[str, Any]], inputs: Iterable[Mapping[str, Any]], rows: int | None, size: int | None
 ) -> StepOutcome:
-    """As much of a recorded outcome as publishing, discarding and going on need: what was written, from what."""
+    """Decode an outcome as far as publishing, discarding and resuming need it: branches, pins and lineage."""
     written = list(outputs)
     record = written[0].get("lineage") if written else None
     return StepOutcome(

@@ -1,7 +1,7 @@
-"""Branches and heads of a run's tables as the server tells them, and changes of them that need no Spark.
+"""Branches of a run's tables: looked up and changed through the server, without Spark.
 
-Job: look at tables over the wire; begin branches where a finished step stood; take away what a run has left. May import
-`client` and this room's values. Snapshots are never changed here, only what points to them.
+Job: look up tables; begin branches at the heads of finished steps; remove the branches and tables of a run. May import
+`client` and this room's values. Only refs and new tables change here, never snapshots.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 MAIN = "main"
 RETAINED_MS = 7 * 24 * 3600 * 1000
 _DROPS_MAX = 200
-"""Operations in one transaction."""
+"""Maximum number of operations in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHeads:
-    """A table as it is now: which one, and where its branches and tags point."""
+    """A table now: its UUID, and the snapshots of its branches and tags."""
 
     table: Parts
     uuid: str
@@ -35,17 +35,17 @@ class TableHeads:
 
     @property
     def main(self) -> int | None:
-        """Snapshot of `main`; None while it has none."""
+        """Snapshot id of `main`; None if the table is empty."""
         return self.refs.get(MAIN)
 
     def snapshot(self, snapshot_id: int | None) -> Mapping[str, Any]:
-        """What the metadata says of a snapshot; nothing where it is not told."""
+        """Return the metadata of a snapshot; empty if it is unknown."""
         known = self.metadata.get("snapshots") or ()
         return next((each for each in known if each.get("snapshot-id") == snapshot_id), {})
 
 
 def heads_of(client: Client, table: Parts) -> TableHeads | None:
-    """Look at a table; None when there is none of the name, as far as the caller may know."""
+    """Look up a table; None if it does not exist or the caller may not see it."""
     try:
         metadata: Mapping[str, Any] = client.tables.load(table, snapshots="refs").metadata
     except NotFoundError:
@@ -60,9 +60,9 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
 
 
 def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
-    """Begin the branch `name` where each branch's head stands; what an earlier process still writes is not seen there.
+    """Begin the branch `name` at the head of each given branch. Later writes of an earlier process are not on it.
 
-    Raises RefusedError or ConflictError when a table or a head is not there any longer.
+    Raises RefusedError or ConflictError if a table or a snapshot no longer exists.
     """
     begun: list[StepBranch] = []
     operations: list[dict[str, object]] = []
@@ -99,16 +99,17 @@ def _rename_branch(branch: StepBranch, name: str) -> StepBranch:
 
 @dataclass(frozen=True, slots=True)
 class RemovedOutputs:
-    """What was taken away: branches as `table@branch`, tables as dotted paths."""
+    """Removed branches as `table@branch`, and dropped tables as dotted paths."""
 
     branches: tuple[str, ...]
     tables: tuple[str, ...]
 
 
 def clear_branches(client: Client, tables: Mapping[Parts, bool], *, run: str) -> RemovedOutputs:
-    """Drop every branch of the run in these tables, and those tables that it made (`True`) and nobody else has written.
+    """Drop all branches of the run in these tables, and new tables that nobody else has written.
 
-    What somebody changes meanwhile is looked at again once; what is still in the way then is raised.
+    `tables` maps each table to whether the run created it. A conflict with a concurrent change is retried once; a
+    second one is raised.
     """
     try:
         return _clear_branches_once(client, tables, run=run)
@@ -140,7 +141,10 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
 
 
 def _is_made_by(heads: TableHeads, run: str) -> bool:
-    """Whether a table itself says that the run made it: a record is its user's word, and whoever discards has other rights."""
+    """Return whether the table's own property names the run as its creator.
+
+    The run's record is not enough: its user wrote it, and the caller who discards may have other rights.
+    """
     properties = heads.metadata.get("properties") or {}
     return f"{properties.get(MADE_BY)}_" == branches_prefix(run)
 

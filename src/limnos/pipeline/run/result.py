@@ -1,7 +1,7 @@
-"""How a run ended, and what a shell is told of it.
+"""The result of a run, and its exit code.
 
-Job: the values a caller gets back. May import the standard library only. The numbers keep clear of those that every
-command has (not found, denied, conflict, unavailable), and agree with them where the reason is the same.
+Job: the values that a caller gets back. May import the standard library only. Exit codes do not collide with those of
+all commands (not found, denied, conflict, unavailable), and equal them if the reason is the same.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from enum import Enum
 
 
 class EndReason(Enum):
-    """Why a run ended as it did; the word is stable and stands in JSON."""
+    """Why a run ended. The values are stable and appear in JSON."""
 
     DONE = "done"
-    """Published, or with `--hold` ready to be."""
+    """Published, or with `--hold` ready to be published."""
     DATA = "data"
     """An expectation was broken."""
     CODE = "code"
     """A step's SQL or Python failed, or a source could not be read."""
     DENIED = "denied"
-    """The caller lacks a right, or lost it meanwhile."""
+    """The caller lacked or lost a right."""
     BUSY = "busy"
-    """Another run of the pipeline is under way."""
+    """Another run of the pipeline was in progress."""
     MOVED = "moved"
-    """Somebody else wrote an output again and again, or dropped it."""
+    """Somebody else wrote an output repeatedly, or dropped it."""
     CANCELLED = "cancelled"
     INTERRUPTED = "interrupted"
-    """By the keyboard or a signal."""
+    """Interrupted by the keyboard or a signal."""
     SUPERSEDED = "superseded"
-    """Another process has resumed the run, and this one may not act any longer."""
+    """Another process resumed the run, so this process stopped."""
     AWAY = "away"
-    """The server could not be reached for longer than a run waits."""
+    """The server was unreachable for longer than a run waits."""
 
 
 EXIT_CODES = {
@@ -46,12 +46,12 @@ EXIT_CODES = {
     EndReason.SUPERSEDED: 13,
     EndReason.INTERRUPTED: 130,
 }
-"""What a shell sees."""
+"""Exit code of the command for each reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """A run's end. `state` is the server's word for it, `message` says what was wrong and what to do."""
+    """The end of a run. `state` is the server's state; `message` says what was wrong and what to do."""
 
     run: str
     pipeline: str
@@ -60,24 +60,24 @@ class RunResult:
     why: EndReason
     message: str
     revision: int | None = None
-    """Of the catalog, when it was published."""
+    """Revision of the catalog at which the run was published."""
     rows: int = 0
     seconds: float = 0.0
 
     def require(self) -> RunResult:
-        """This value, if the run was published or held as it was asked to. Raises RunFailed else."""
+        """Return this value if the run was published or held as requested. Raises RunFailed otherwise."""
         if self.why is not EndReason.DONE:
             raise RunFailed(self)
         return self
 
     @property
     def exit_code(self) -> int:
-        """What a shell is told."""
+        """Exit code of the command."""
         return EXIT_CODES[self.why]
 
 
 class RunFailed(Exception):
-    """A run that did not end as it was asked to; `ended` says how. For schedulers, which know exceptions only."""
+    """The run did not end as requested; `ended` has the result. For schedulers that understand only exceptions."""
 
     def __init__(self, ended: RunResult) -> None:
         super().__init__(f"run {ended.run} of {ended.pipeline} {ended.state}: {ended.message}")

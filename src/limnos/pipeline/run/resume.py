@@ -1,8 +1,8 @@
-"""A run gone on with by its next attempt: finished steps stand, the others run.
+"""Resuming of a run by another attempt: finished steps are kept, the others run.
 
-Job: find out what of the record still holds, begin branches there, carry out the rest. May import `client`, `model` and
-this room; it must not know Spark. Nothing is taken from what an earlier attempt left on branches, but heads that the
-record names: what a killed process writes late is no part of it.
+Job: find out which parts of the record are still valid, begin branches there, execute the rest. May import `client`,
+`model` and this room; it must not know Spark. From an earlier attempt's branches it takes only the heads in the record,
+so late writes of a killed process are ignored.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
 def resume(
     pipeline: Pipeline, means: RunMeans, *, run_id: str, directory: Path, options: RunOptions | None = None
 ) -> RunResult:
-    """Go on with a run, by this declaration of its pipeline; steps that it declares otherwise are run again.
+    """Resume a run with the given declaration of its pipeline. Steps whose declaration changed run again.
 
-    Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's,
-    InvalidPipeline when another pipeline declares one of its tables by now.
+    Raises:
+        ConflictError: Another process holds the run, or the run is over.
+        BadRequest: The run belongs to another pipeline.
+        InvalidPipeline: Another pipeline now declares one of its tables.
     """
     given = options or RunOptions()
     began = time.monotonic()
@@ -69,7 +71,7 @@ def resume(
     )
     redo = steps_after(stale | mended | _changed_steps(seen, pipeline, names=names) | unfinished, among)
     done = _finished_outcomes(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
-    # A step whose branch cannot be begun again runs again, and so does what reads it.
+    # A step whose branch cannot begin again is repeated, together with its downstream steps.
     redo = steps_after(redo | (names - redo - frozenset(done)), among)
     work = AttemptWork(
         pipeline=pipeline,
@@ -90,7 +92,7 @@ def resume(
 
 
 def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
-    """The run's steps. Raises BadRequest when the declaration has not all of them."""
+    """Return the names of the run's steps. Raises BadRequest if the declaration lacks one of them."""
     names = frozenset(step.name for step in seen.steps)
     missing = names - {step.name for step in pipeline.steps}
     if missing:
@@ -106,7 +108,7 @@ def _unfinished_steps(seen: Run, names: frozenset[str]) -> frozenset[str]:
 
 
 def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
-    """Steps that are declared otherwise than when the run began."""
+    """Return the steps whose declaration differs from the one that the run began with."""
     known = seen.options.get("digests")
     digests = known if isinstance(known, Mapping) else {}
     return frozenset(
@@ -119,7 +121,7 @@ def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> f
 def _pins(
     seen: Run, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
 ) -> tuple[dict[Parts, ReadPin], frozenset[str]]:
-    """The run's own pins, new ones for what cannot be had any longer or was not read before, and the steps that read those."""
+    """Return the run's pins and the steps that read renewed ones: snapshots that expired or were not pinned."""
     made = {step.table for step in pipeline.steps if step.name in reads}
     wanted = {table for tables in reads.values() for table in tables} - made
     known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in wanted}
@@ -131,10 +133,10 @@ def _pins(
 def _steps_of_changed_sources(
     seen: Run, means: RunMeans, *, pipeline: Pipeline, needs: Mapping[str, frozenset[str]], directory: Path
 ) -> frozenset[str]:
-    """Finished steps that read a source whose content has changed since.
+    """Return finished steps that read a source whose content has changed.
 
-    What a database or a function gives cannot be compared without reading it. So a step that reads one counts as well if
-    its rows broke an expectation further down: whoever resumes that run may have mended them there.
+    The content of a database or a function cannot be compared without reading it. A step that reads one is included if
+    a downstream step failed by an expectation, because the user may have corrected the data.
     """
     pins = {step.name: _source_pins(step) for step in seen.steps if step.name in needs and step.state == "done"}
     changed: dict[tuple[str, str | None], bool | None] = {}
@@ -160,7 +162,7 @@ def _source_pins(step: RunStep) -> dict[str, ReadPin]:
 
 
 def _finished_outcomes(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, StepOutcome]:
-    """Outcomes on branches of this attempt, of those steps whose tables are as the run left them."""
+    """Return outcomes on new branches of this attempt, for steps whose tables are as the run left them."""
     found: dict[str, StepOutcome] = {}
     for step in seen.steps:
         if step.name not in names:

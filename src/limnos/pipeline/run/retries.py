@@ -1,6 +1,6 @@
-"""Waiting for a server that is away: what can wait is tried again, for as long as a run is told to.
+"""Retries while the server is away, for as long as a run's options allow.
 
-Job: repeat calls that do no harm twice. May import `client` and this package. It must not know what is called.
+Job: repeat idempotent calls. May import `client` and this package. It must not know what is called.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAUSE_MAX_S = 5.0
 
 
 class RetryPolicy:
-    """How long to wait, altogether, each time the server is away; and when to give up because the run stops."""
+    """Retry policy of a run: seconds to wait per call, and the signal that ends waiting early."""
 
     def __init__(self, away_s: float, *, stop: StopSignal) -> None:
         self.away_s = away_s
@@ -33,15 +33,18 @@ class RetryPolicy:
     def on(self, call: Callable[[], T]) -> T:
         """Call until there is an answer.
 
-        Raises what the answer means (NoSpaceError at once), Stopped when the run is to stop meanwhile, and UnavailableError when the server
-        was away for too long; StepAway where Spark was who asked it.
+        Raises:
+            NoSpaceError: At once, because waiting frees no space.
+            RunStopped: The run was asked to stop while waiting.
+            UnavailableError: The server was away for too long. ServerError and StepAway are retried and raised
+                likewise.
         """
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:
             try:
                 return call()
             except NoSpaceError:
-                raise  # the server is there and has said why it cannot: waiting frees no space
+                raise  # the server is there and out of space: waiting frees none
             except (UnavailableError, ServerError, StepAway) as error:
                 if time.monotonic() + pause_s > until:
                     raise
@@ -51,5 +54,5 @@ class RetryPolicy:
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def until_there(self, ask: Callable[[], object]) -> None:
-        """Wait until the server answers anything at all."""
+        """Wait until the server answers `ask`."""
         self.on(ask)

@@ -1,8 +1,8 @@
 """One attempt of a run, from its first step to its end.
 
-Job: has steps carried out in order, records what came of each, publishes all of them by one commit, and runs again those
-whose table somebody else has written meanwhile. May import `client` and this room; it must not know Spark. Whatever
-happens, the run's record says how it ended, or its lease ends by itself.
+Job: execute steps in order, record their outcomes, publish all by one commit, and repeat steps whose table somebody
+else wrote meanwhile. May import `client` and this room; it must not know Spark. In every case the run's record says how
+it ended, or its lease expires.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _AWAY_TRIES = 5
-"""So often is a step run again because an answer was lost though the server is there."""
+"""How often a step is repeated because an answer was lost although the server is reachable."""
 
 
 @dataclass(slots=True)
 class _AttemptTimes:
-    """Seconds per phase of the attempt, for the run's record."""
+    """Seconds by phase of the attempt, for the run's record."""
 
     began: float = field(default_factory=time.monotonic)
     steps: float = 0.0
@@ -51,7 +51,10 @@ class _AttemptTimes:
 
 
 class AttemptRunner:
-    """Runs one attempt; use it once. `heart` is a client of its own, since the first may wait for an answer."""
+    """Runs one attempt; use it once.
+
+    `heart` is a separate client for heartbeats, because `client` may be waiting for an answer.
+    """
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class AttemptRunner:
         self._began: dict[str, float] = {}
 
     def perform(self) -> RunResult:
-        """Run to the end; what goes wrong is in the value that is returned."""
+        """Run the attempt to its end. Errors are in the returned result."""
         with self._heart:
             try:
                 ended = self._through()
@@ -138,7 +141,7 @@ class AttemptRunner:
     # ------------------------------------------------------------------------------------------ steps
 
     def _carry(self, names: frozenset[str]) -> RunResult | None:
-        """Carry out these steps; None when all is well."""
+        """Run these steps. Returns None if all succeeded, else the run's result."""
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
@@ -168,7 +171,7 @@ class AttemptRunner:
             self._tell(name, "failed", outcome=error.outcome, began=began, message=error.message)
             raise
         except StepError as failure:
-            self.stop.check()  # what was halted has not failed
+            self.stop.check()  # a cancelled step has not failed
             explained = self._explained(step, failure)
             self._record(name, "failed", message=explained.message)
             self._tell(name, "failed", began=began, message=explained.message)
@@ -178,7 +181,7 @@ class AttemptRunner:
         self._tell(name, "done", outcome=outcome, began=began)
 
     def _carry_out(self, step: StepDeclaration) -> StepOutcome:
-        """Carry a step out, again on another branch when the server was away meanwhile, or executors were lost."""
+        """Execute a step. Repeats it on another branch if the server was away or executors were lost."""
         lost = 0
         while True:
             again = self._tries.get(step.name, 0)
@@ -194,7 +197,7 @@ class AttemptRunner:
                 self.patience.until_there(self.client.whoami)
 
     def _explained(self, step: StepDeclaration, error: StepError) -> StepError:
-        """Say of a failed step which of its tables somebody has taken away: Spark tells of files that do not exist."""
+        """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
         if not isinstance(error, StepFailed):
             return error
         made = [
@@ -232,7 +235,7 @@ class AttemptRunner:
         )
 
     def _record(self, name: str, state: str, *, outcome: StepOutcome | None = None, message: str | None = None) -> None:
-        """Tell the server of a step. Raises Stopped when another attempt acts."""
+        """Record a step's state at the server. Raises RunStopped if another attempt has taken over."""
         facts: record_json.OutcomeRecord = {} if outcome is None else record_json.encode_outcome(outcome)
         now_ms = time.time_ns() // 1_000_000
         try:
@@ -275,7 +278,7 @@ class AttemptRunner:
         )
 
     def _progress(self) -> Mapping[str, Mapping[str, object]]:
-        """Look how far Spark is with each step under way, and tell it."""
+        """Read the task counts of running steps, pass them to the listener, and return the progress."""
         for name in self.board.progress():
             tasks = self.engine.tasks(name)
             began = self._began.get(name, time.monotonic())
@@ -312,7 +315,7 @@ class AttemptRunner:
         return found
 
     def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
-        """The steps to run again: whose table was moved, and those that read it."""
+        """Return the steps to repeat: those whose tables have moved, and their downstream steps."""
         tables = {each.branch.table for each in moved}
         own = {
             name
@@ -363,7 +366,7 @@ class AttemptRunner:
         if why is EndReason.AWAY:
             return self._away(next(iter(failed.values())))
         if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (grants := self._grants(failed)):
-            # A table that may not be seen any longer is told as one that is not there.
+            # A table that is no longer visible is reported as missing.
             why, words = EndReason.DENIED, words + grants
         if why is EndReason.MOVED:
             return self._end(
@@ -374,7 +377,7 @@ class AttemptRunner:
         return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
 
     def _grants(self, names: Iterable[str]) -> str:
-        """Say what gives the rights that lack for these steps; nothing where none does, or nobody can tell."""
+        """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
         written = [table for name in names for table in tables_of(self.work.pipeline, self._steps[name])]
         read = [pin.table for pin in self.work.pins.values() if pin.table is not None]
         made = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
@@ -391,7 +394,7 @@ class AttemptRunner:
         words = error.message if isinstance(error, RunStopped) else "interrupted"
         if why is EndReason.SUPERSEDED:
             return self._ended("lost", why, message=words)
-        # What was asked to stop may still ask the server.
+        # The stop signal must not end these last requests.
         self.patience = RetryPolicy(self.work.options.lease_s, stop=StopSignal())
         try:
             self._clear(keep_tables=False)
@@ -401,14 +404,14 @@ class AttemptRunner:
         return self._end("cancelled", why, message=words)
 
     def _away(self, error: BaseException) -> RunResult:
-        """The server is away: nobody can be told. The lease ends by itself."""
+        """The server is unreachable, so the end cannot be recorded. The lease expires by itself."""
         message = f"{_error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"
         )
 
     def _end(self, state: str, why: EndReason, *, message: str) -> RunResult:
-        """Record the end, and make its value."""
+        """Record the end of the run and return its result."""
         run, attempt = self.work.run, self.work.attempt
         try:
             self.patience.on(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
@@ -436,7 +439,7 @@ class AttemptRunner:
         )
 
     def _tell_phases(self, ended: RunResult) -> None:
-        """Say what the attempt spent its time on; it has ended whatever becomes of this."""
+        """Record the seconds by phase. An error is only logged, because the attempt has ended."""
         if ended.why in (EndReason.AWAY, EndReason.SUPERSEDED):
             return
         seconds = {
@@ -463,13 +466,13 @@ def _error_text(error: BaseException) -> str:
 
 
 def _left_s(tasks: TaskProgress, *, seconds: float) -> float | None:
-    """By the share of tasks that are done; None while that says little."""
+    """Estimate the seconds left by the share of done tasks; None below 5 %."""
     share = tasks.done / tasks.total if tasks.total else 0.0
     return seconds * (1 - share) / share if share >= 0.05 else None
 
 
 def _why(errors: list[BaseException]) -> EndReason:
-    """The one that is told when several steps failed: code before data, as data may be broken by it."""
+    """Choose the reason to report if several steps failed: code before data, because broken code may break data."""
     if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
         return EndReason.AWAY
     if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):

@@ -1,7 +1,7 @@
-"""Which step begins when: as soon as all that it needs is done, several at the same time.
+"""The schedule of steps: each starts as soon as its needs are done, several at the same time.
 
-Job: order and threads. May import this package only; it must not know what a step does. After the first failure, or
-when the run is stopped, nothing more begins, and what has begun comes to its end.
+Job: order and threads. May import this package only; it must not know what a step does. After the first failure or a
+stop no further step starts, and running steps finish.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 _LOOK_S = 0.2
-"""So often the waiting thread looks whether the run is to stop; Python's signals are handled there, too."""
+"""Seconds between two checks for a stop. Python also handles signals at these moments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """What came of a schedule: names of the steps that are done, failures by name, and those never begun."""
+    """The result of a schedule: done steps, errors by step, and steps that never started."""
 
     done: frozenset[str]
     failed: Mapping[str, BaseException]
@@ -34,9 +34,9 @@ def run_schedule(
     stop: StopSignal,
     halt: Callable[[], None],
 ) -> ScheduleResult:
-    """Do each step of `needs` after those that it needs; needs outside the mapping are there already.
+    """Run each step of `needs` after the steps that it needs. Needs that are not keys of the mapping count as done.
 
-    `halt` is called, perhaps more than once, while begun steps shall come to an early end: after `stop` was asked for.
+    After a stop `halt` is called, perhaps more than once, to cancel running steps.
     """
     waiting = dict(needs)
     done: set[str] = set()
@@ -58,7 +58,7 @@ def run_schedule(
 
 
 def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Collection[Future[None]]:
-    """Those that have ended meanwhile. Ctrl-C stops the run here, so that what has begun is brought to its end."""
+    """Wait for steps to end. Ctrl-C here stops the run, so that running steps are cancelled in order."""
     try:
         return wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
     except KeyboardInterrupt:
@@ -69,7 +69,7 @@ def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Co
 def _ready(
     waiting: Mapping[str, frozenset[str]], done: set[str], *, among: Mapping[str, frozenset[str]]
 ) -> tuple[str, ...]:
-    """In the order they are written."""
+    """Return the steps whose needs are done, in the order of the file."""
     return tuple(name for name, needed in waiting.items() if all(each in done or each not in among for each in needed))
 
 
@@ -82,7 +82,7 @@ def _note(name: str, future: Future[None], *, done: set[str], failed: dict[str, 
 
 
 def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The steps named and all that need them, directly or not."""
+    """Return the given steps and all that need them, directly or indirectly."""
     found = set(names)
     grown = True
     while grown:
@@ -93,7 +93,10 @@ def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> f
 
 
 def steps_before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """All steps that the named ones need, directly or not, without those themselves unless another needs them."""
+    """Return all steps that the given ones need, directly or indirectly.
+
+    A given step is included only if another needs it.
+    """
     found: set[str] = set()
     todo = list(names)
     while todo:

@@ -1,4 +1,4 @@
-"""A run from the beginning: registered, started under a lease, carried out.
+"""Start of a run: register the pipeline, take the lease, execute.
 
 Job: everything between a declaration and the first step: order, parameters, pins, the record. May import `client`,
 `model` and this room; it must not know Spark.
@@ -44,7 +44,7 @@ _BUSY_PAUSE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeans:
-    """What runs are carried out with: two clients of the same server and caller, an engine, and who listens."""
+    """What a run needs: two clients of the same server and caller, an engine, a stop signal, and a listener."""
 
     client: Client
     heart: Client
@@ -62,9 +62,14 @@ def start(
     parameters: Mapping[str, object] | None = None,
     options: RunOptions | None = None,
 ) -> RunResult:
-    """Run the pipeline once, to its end.
+    """Run the pipeline once, to its end. Errors after the start of the run are in the returned result.
 
-    Raises BadRequest (options, parameters), InvalidPipeline (its order, a table of another pipeline), NotFound (a table that is read), Unavailable, and ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
+    Raises:
+        BadRequest: Wrong options or parameters.
+        InvalidPipeline: The steps have no valid order, or another pipeline declares one of its tables.
+        NotFound: A table that a step reads does not exist.
+        ServiceUnavailable: Spark does not reach the server.
+        ClientError: The server refuses a request before the run begins.
     """
     began = time.monotonic()
     options = options or RunOptions()
@@ -112,7 +117,7 @@ def start(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunRequest:
-    """What a run is asked for with, apart from what the tables are at that moment."""
+    """The request for a run, without the state of the tables."""
 
     pipeline: Pipeline
     names: tuple[str, ...]
@@ -124,25 +129,25 @@ class _RunRequest:
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
-        """Those to run."""
+        """The steps to run."""
         return tuple(step for step in self.pipeline.steps if step.name in self.names)
 
     @property
     def written(self) -> tuple[Parts, ...]:
-        """The tables that it surely writes; whether a query reads a source that keeps texts apart is not known here."""
+        """Tables that the run certainly writes: tables of malformed rows depend on the query and are not included."""
         return tuple(table for step in self.steps for table in tables_of(self.pipeline, step, sources=()))
 
     @property
     def tables(self) -> tuple[Parts, ...]:
-        """The tables that it may write, those that rows are kept aside in among them."""
+        """Tables that the run may write, including quarantine tables and tables of malformed rows."""
         return tuple(table for step in self.steps for table in tables_of(self.pipeline, step))
 
     def new(self, outputs: RunOutputs) -> frozenset[Parts]:
-        """Those of its tables that were not there."""
+        """Tables of the run that do not exist yet."""
         return frozenset(self.tables) - frozenset(outputs.uuids)
 
     def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
-        """What a resume, a publish or a discard by another process has to know."""
+        """Return the options for the run's record, which a resume, a publish or a discard needs."""
         return self.options.told() | {
             "pins": record_json.encode_pins(pins),
             "tables": [list(table) for table in self.tables],
@@ -153,7 +158,7 @@ class _RunRequest:
         }
 
     def steps_told(self) -> list[dict[str, object]]:
-        """What each step reads and makes."""
+        """Return the reads and the output of each step, for the run's record."""
         return [
             {
                 "name": step.name,
@@ -167,7 +172,7 @@ class _RunRequest:
 def _begin_run(
     request: _RunRequest, means: RunMeans, *, patience: RetryPolicy
 ) -> tuple[Run, dict[Parts, ReadPin], RunOutputs]:
-    """Start the run as soon as no other one is under way, with pins of that moment. Raises ConflictError when it stays so."""
+    """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after `wait_s`."""
     made = {step.table for step in request.steps}
     outside = {table for name in request.names for table in request.reads[name]} - made
     until = time.monotonic() + request.options.wait_s
@@ -187,7 +192,7 @@ def _begin_run(
 def _start_at_server(
     request: _RunRequest, client: Client, *, record: Mapping[str, object], patience: RetryPolicy
 ) -> Run:
-    """Start it at the server; a lost answer is asked for again under the same id."""
+    """Start the run at the server. A lost answer is retried with the same id."""
     return patience.on(
         lambda: client.runs.start(
             request.pipeline.name,
@@ -203,7 +208,7 @@ def _start_at_server(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepIntent:
-    """What a run would do with one step: which steps come before, what it reads as of when, what it writes and how."""
+    """One step of a dry run: earlier steps, pinned inputs, output and write mode."""
 
     step: str
     after: tuple[str, ...]
@@ -214,7 +219,7 @@ class StepIntent:
 def intents(
     pipeline: Pipeline, means: RunMeans, *, parameters: Mapping[str, object], options: RunOptions
 ) -> tuple[StepIntent, ...]:
-    """What a run would do, without doing it. Raises as `start` does."""
+    """Return what a run would do, without running it. Raises as `start` does."""
     parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
@@ -244,7 +249,7 @@ def _read(table: Parts, pin: ReadPin | None) -> str:
 
 
 def perform(work: AttemptWork, means: RunMeans, *, state: str) -> RunResult:
-    """Carry out an attempt that the server knows of."""
+    """Execute an attempt that the server has registered."""
     means.listener(
         RunEvent(
             run=work.run,
@@ -260,17 +265,17 @@ def perform(work: AttemptWork, means: RunMeans, *, state: str) -> RunResult:
 
 
 def lease_holder() -> str:
-    """Who holds the lease: machine, process, and which of the process's runs."""
+    """Return the holder of a lease: `host:process id`."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def began_at(run: Run) -> datetime:
-    """When the run began, by the store's clock; a resumed one keeps it."""
+    """Return when the run began, by the store's clock. A resumed run keeps it."""
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 
 def _refused_result(request: _RunRequest, why: EndReason, *, message: str) -> RunResult:
-    """The end of a run that never began."""
+    """Return the result of a run that never began."""
     return RunResult(
         run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message
     )

@@ -1,7 +1,7 @@
-"""That a run is to stop, and why; asked for by one thread and seen by the others.
+"""The stop signal of a run, with its reason.
 
-Job: one flag with a reason. May import this package only. The first reason stands: a run that lost its lease is not
-cancelled afterwards.
+Job: one flag that a thread sets and others see. May import this package only. The first reason wins: a run that lost
+its lease cannot be cancelled later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from limnos.pipeline.run.result import EndReason
 
 
 class RunStopped(Exception):
-    """Raised where work would go on after the run was stopped."""
+    """Raised at a checkpoint of the work after the run was stopped."""
 
     def __init__(self, why: EndReason, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class RunStopped(Exception):
 
 
 class StopSignal:
-    """Whether to stop. Safe to use from any thread."""
+    """A thread-safe signal to stop."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -29,7 +29,7 @@ class StopSignal:
         self._reason: RunStopped | None = None
 
     def ask(self, why: EndReason, message: str) -> None:
-        """Stop for a reason, unless there is one already."""
+        """Ask to stop. A reason that was given before is kept."""
         with self._lock:
             if self._reason is None:
                 self._reason = RunStopped(why, message)
@@ -37,14 +37,14 @@ class StopSignal:
 
     @property
     def reason(self) -> RunStopped | None:
-        """Why, if it was asked for."""
+        """The reason to stop, or None."""
         return self._reason
 
     def check(self) -> None:
-        """Go on, or raise Stopped."""
+        """Raise RunStopped if a stop was asked for."""
         if self._reason is not None:
             raise RunStopped(self._reason.why, self._reason.message)
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until it is asked for; tells whether it was."""
+        """Wait for the given seconds or until a stop. Returns whether a stop was asked for."""
         return self._asked.wait(seconds)

@@ -1,7 +1,7 @@
-"""Expectations of a step: rules of rows counted while they are written, rules of the table asked of its branch.
+"""Expectations of a step: row rules, counted during the write, and table rules, queried on the branch.
 
-Job: what a runner needs to hold a step to what is declared of it. `RowRules` watches a write, or parts rows from a stage;
-`table_findings` asks the written branch; `broken_sentence` says whether the step may be published.
+Job: the runner's interface to expectations. `RowRules` observes a write, or divides staged rows. `table_findings`
+queries the written branch. `broken_sentence` decides whether the findings forbid publishing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Conditions of row rules as columns: one flag for each rule, true where the row keeps it.
+"""Conditions of row rules as boolean columns: true if the row satisfies the rule.
 
-Job: put the declared conditions beside the rows, each refused with its place when Spark does not take it, and turn flags
-into counts, samples and the names of the broken rules. A condition that is NULL is broken: what is unknown is no evidence. May import
-`declaration`, `model` and PySpark; it must not know what becomes of the rows.
+Job: evaluate the declared conditions beside the rows, and derive counts, samples and names of broken rules from them. A
+condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `declaration`,
+`model` and PySpark; it must not know what happens to the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PREFIX = "_limnos_rule_"
 
 
 class RuleFlags:
-    """The row rules of one step, and the columns that stand for them."""
+    """The row rules of one step, and the columns with their results."""
 
     def __init__(self, step: StepDeclaration, parameters: Mapping[str, Scalar] | None = None) -> None:
         self.rules = tuple(rule for rule in step.expectations if rule.kind is RuleKind.ROW)
@@ -44,13 +44,13 @@ class RuleFlags:
         self._step = step
 
     def of(self, *actions: ExpectationAction) -> tuple[str, ...]:
-        """Flags of the rules with one of these actions."""
+        """Return the flag columns of the rules with one of these actions."""
         return tuple(flag for flag, rule in zip(self.names, self.rules, strict=True) if rule.action in actions)
 
     def flagged(self, frame: DataFrame) -> DataFrame:
-        """Return `frame` with a boolean column for each rule, never NULL.
+        """Return `frame` with a boolean column, never NULL, for each rule. Nothing is run.
 
-        Raises BadRequest with the place of the first rule that Spark does not take. Nothing is run.
+        Raises BadRequest with the position of the first rule that Spark rejects.
         """
         self._refuse_taken_names(frame)
         self._refuse_tables(frame, self.rules)
@@ -65,9 +65,10 @@ class RuleFlags:
         return flagged.withColumns({flag: F.coalesce(F.col(flag), F.lit(False)) for flag in self.names})
 
     def counts(self) -> list[Column]:
-        """Aggregates over flagged rows: all of them, and for each rule those that break it.
+        """Return aggregates over flagged rows: the number of rows, and of rows that break each rule.
 
-        Rules that let rows pass (fail, warn) are judged by the rows that stay: what is dropped or kept aside is not in the table.
+        Rules with the actions fail and warn count only rows that stay in the table, without dropped and quarantined
+        rows.
         """
         stays = self.kept()
         counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(f"{ROWS}_kept")]
@@ -82,21 +83,21 @@ class RuleFlags:
         return counts
 
     def kept(self) -> Column:
-        """Whether a flagged row goes into the table."""
+        """Return the condition that a flagged row goes into the table."""
         return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     def set_aside(self) -> Column:
-        """Whether a flagged row goes into quarantine: it breaks a rule that says so, whatever else it breaks."""
+        """Return the condition that a flagged row goes into quarantine: it breaks a rule with that action."""
         return ~_all(self.of(ExpectationAction.QUARANTINE))
 
     def broken_names(self) -> Column:
-        """The names of the broken rules that keep a row out of the table, as an array of strings."""
+        """Return an array of the names of the broken rules that keep a row out of the table."""
         out = (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
         pairs = [pair for pair in zip(self.names, self.rules, strict=True) if pair[1].action in out]
         return F.array_compact(F.array(*(F.when(~F.col(flag), F.lit(rule.name)) for flag, rule in pairs)))
 
     def sample(self, flagged: DataFrame, rule: Expectation) -> str | None:
-        """A few rows that break the rule, as JSON, long values cut."""
+        """Return some rows that break the rule, as JSON with shortened values; None if there are none."""
         flag = self.names[self.rules.index(rule)]
         among = (
             flagged
@@ -106,13 +107,16 @@ class RuleFlags:
         return sample(among.where(~F.col(flag)).drop(*self.names))
 
     def _select(self, frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
-        """Spark reads the condition as it was written, on lines of its own, so that its errors have the right place."""
+        """Add the conditions' results to the rows.
+
+        Each condition is on lines of its own, so that Spark reports correct positions.
+        """
         flags = (f"(\n{_braces(rule.condition or '')}\n) AS `{self.names[self.rules.index(rule)]}`" for rule in rules)
         text = f"SELECT *, {', '.join(flags)} FROM {{limnos_rows}}"
         return frame.sparkSession.sql(text, args=self._parameters or None, limnos_rows=frame)
 
     def _refuse_tables(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
-        """A condition is about one row: tables that it names would be read as they are now, not as the run pinned them."""
+        """Refuse conditions that name tables: they would be read at their current state, not at the run's pins."""
         text = f"SELECT {', '.join(f'({chr(10)}{rule.condition}{chr(10)})' for rule in rules)}"
         try:
             named = query_names(frame.sparkSession, text).relations
@@ -162,7 +166,7 @@ class RuleFlags:
 
 
 def sample(rows: DataFrame) -> str | None:
-    """The first few rows as a JSON list; None when there are none."""
+    """Return the first rows as a JSON list; None if there are none."""
     shown = [
         _sample_text(F.col(quote_identifier((field.name,))), field.dataType).alias(field.name)
         for field in rows.schema.fields
@@ -172,7 +176,7 @@ def sample(rows: DataFrame) -> str | None:
 
 
 def _sample_text(column: Column, kind: object) -> Column:
-    """A value as text, at most so long: a sample is looked at, and goes with the run to the server."""
+    """Convert a value to text of limited length, because samples are sent to the server with the run's record."""
     if isinstance(kind, VariantType):
         column = F.to_json(column)
     text = column if isinstance(kind, StringType) else column.cast("string")
@@ -187,18 +191,18 @@ def _all(flags: Sequence[str]) -> Column:
 
 
 def _braces(text: str) -> str:
-    """PySpark's formatter, which binds the rows, takes braces for names of its own."""
+    """Escape braces, which PySpark's SQL formatter uses for its own parameters."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _error_sentence(error: AnalysisException | ParseException) -> str:
-    """Spark's first sentence, with its line counted in the condition and not in the query around it."""
+    """Return Spark's first sentence and the fragment that it refers to."""
     message = str(error.getMessage() or error).split("\n", 1)[0].split(" SQLSTATE:", 1)[0].strip()
     return f"is not taken by Spark: {message}{_position(error)}"
 
 
 def _position(error: AnalysisException | ParseException) -> str:
-    """Where in the condition, as ` (at «…»)`: the fragment that Spark points at, if it does."""
+    """Return the fragment that Spark points at as ` (at «…»)`, or an empty text."""
     contexts = error.getQueryContext() or []
     fragments = [context.fragment() for context in contexts]
     return f" (at «{fragments[0].strip()}»)" if fragments and fragments[0].strip() else ""

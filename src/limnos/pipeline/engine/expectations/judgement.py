@@ -1,7 +1,7 @@
-"""What a count means: from numbers to findings, in words for people.
+"""Findings from counts: whether a rule holds within its tolerance, with a sentence for people.
 
-Job: say whether so many broken of so many rows hold against the tolerated share, and put it into a sentence. May import
-`declaration` and `outcomes`; pure: it must not know of Spark.
+Job: compare the share of broken rows with the tolerated share. May import `declaration` and `outcomes`; pure: it must
+not know of Spark.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ SAMPLE_CHARACTERS_MAX = 2000
 
 
 def broken_sentence(findings: Iterable[ExpectationFinding]) -> bool:
-    """Whether a finding forbids to publish: one that does not hold, and was not declared as a warning only."""
+    """Return whether the findings forbid publishing: one does not hold and its action is not warn."""
     return any(not finding.held and finding.action != ExpectationAction.WARN.value for finding in findings)
 
 
 def finding(
     rule: Expectation, *, broken: int, checked: int, what: str | None = None, sample: str | None = None
 ) -> ExpectationFinding:
-    """Judge one rule: `broken_sentence` of `checked` rows. `what` replaces the sentence's middle, "… of … rows break it"."""
+    """Build the finding of a rule that `broken` of `checked` rows break.
+
+    `what` replaces the sentence "… of … rows break it".
+    """
     held = is_within_tolerance(rule, broken=broken, checked=checked)
     return ExpectationFinding(
         rule=rule.name,
@@ -44,10 +47,10 @@ def finding(
 
 
 def is_within_tolerance(rule: Expectation, *, broken: int, checked: int) -> bool:
-    """Whether at most the tolerated share is broken.
+    """Return whether at most the tolerated share of the rows is broken.
 
-    Rows that are dropped or kept aside break nothing that is published: a share of zero sets no limit to them. The share
-    is taken as the decimal it was written as: 29 of 100 rows are 0.29 of them, which in binary they are not.
+    Dropped and quarantined rows are not published, so for those actions a share of zero means no limit. The share is
+    compared as the written decimal: 29 of 100 rows are exactly 0.29, which a binary float is not.
     """
     if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE) and not rule.tolerated:
         return True
@@ -55,7 +58,7 @@ def is_within_tolerance(rule: Expectation, *, broken: int, checked: int) -> bool
 
 
 def format_share(part: float) -> str:
-    """A share as percent, without zeros that say nothing: `1%`, `0.25%`."""
+    """Format a share as percent without trailing zeros: `1%`, `0.25%`."""
     return f"{round(100 * part, 4):g}%"
 
 

@@ -1,9 +1,9 @@
-"""Rules of rows: counted while the rows are written, or parted from a stage.
+"""Row rules: counted during the write, or applied to staged rows.
 
-Job: all row rules of a step in one pass. Where rows are only judged (fail, warn), the counts are taken by Spark's
-`observe` inside the write itself: a count beforehand would be of other rows when the source is not deterministic. Where
-rows are dropped or kept aside, they are staged first, so that both writes see the same ones. May import `model` and PySpark; it must
-not know of branches, nor how a step writes.
+Job: evaluate all row rules of a step in one pass. If rows are only counted (fail, warn), Spark's `observe` counts them
+inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
+quarantined, they are staged first, so that both writes see the same rows. May import `model` and PySpark; it must not
+know of branches, nor how a step writes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ if TYPE_CHECKING:
     from limnos.pipeline.outcomes import ExpectationFinding
 
 RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
-"""Columns of a quarantine table beyond the step's own: names of the broken rules, the run, and its time."""
+"""Columns of a quarantine table beyond the step's own: names of the broken rules, the run's id, and its time."""
 _OBSERVED_WITHIN_S = 30.0
-"""Spark tells observed counts after the write, by a queue of events; on an overfull one they are lost."""
+"""Seconds to wait for observed counts.
+
+Spark reports them after the write by an event queue, and drops them if it is full.
+"""
 
 
 class RowRules:
-    """The row rules of one step, with the parameters that its conditions may name."""
+    """The row rules of one step, with the parameters that their conditions may use."""
 
     def __init__(self, step: StepDeclaration, *, parameters: Mapping[str, Scalar] | None = None) -> None:
         self._step = step
@@ -49,7 +52,7 @@ class RowRules:
 
     @property
     def need_stage(self) -> bool:
-        """Whether rows are taken out, so that `staged` must be used and not `watched`."""
+        """Whether rules take rows out, so that `staged` must be used instead of `watched`."""
         return bool(self._flags.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     @property
@@ -58,14 +61,14 @@ class RowRules:
         return bool(self._flags.of(ExpectationAction.QUARANTINE))
 
     def check(self, frame: DataFrame) -> None:
-        """Refuse (BadRequest) a rule that Spark does not take for such rows; nothing is run."""
+        """Raise BadRequest for a rule that Spark rejects for these rows. Nothing is run."""
         if self._flags.rules:
             self._flags.flagged(frame)
 
     def watched(self, frame: DataFrame) -> tuple[DataFrame, RuleCounts]:
-        """Return `frame` as it is to be written, once, and the counts that this write will fill.
+        """Return `frame` to be written exactly once, and the counts that this write fills.
 
-        Raises BadRequest before anything is written when a rule is not usable, or takes rows out.
+        Raises BadRequest, before anything is written, if a rule is rejected or takes rows out.
         """
         if self.need_stage:
             raise BadRequest(f"Step {self._step.name} takes rows out: its rows must be staged before they are written.")
@@ -76,9 +79,10 @@ class RowRules:
         return observed.drop(*self._flags.names), RuleCounts(self._flags, observation)
 
     def staged(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
-        """Carry `frame` out once, and return the rows for the table and those for its quarantine.
+        """Compute `frame` once, and return the rows for the table and those for its quarantine table.
 
-        `run` and `at` are the run's id and time, written beside each row in quarantine. The caller releases what it gets.
+        `run` and `at` are the run's id and time, which are written beside each quarantined row. The caller must release
+        the result.
         """
         if self.quarantine:
             self._refuse_taken_names(frame)
@@ -112,7 +116,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """Rows of a step that were carried out once: those for the table, those for its quarantine, and the findings."""
+    """Staged rows of a step: those for the table, those for quarantine, and the findings."""
 
     rows: DataFrame
     quarantined: DataFrame | None
@@ -120,12 +124,12 @@ class StagedRows:
     held: DataFrame
 
     def release(self) -> None:
-        """Give back the room, when both are written."""
+        """Free the staged rows. Call it after both writes."""
         release(self.held)
 
 
 class RuleCounts:
-    """Counts that a write fills: ask for the findings when it is done."""
+    """Counts that a write fills. Read the findings after the write."""
 
     def __init__(self, flags: RuleFlags, observation: Observation | None) -> None:
         self._flags = flags
@@ -136,9 +140,9 @@ class RuleCounts:
     ) -> tuple[ExpectationFinding, ...]:
         """Return a finding for each rule.
 
-        `written` reads what the write added, where that can be told. It is asked for only when it is needed: for samples of broken rows, and
-        to be counted again where the observed counts were lost or (executors that died may be counted twice) don't come to
-        `rows`, the number that the write added.
+        `written` returns the rows that the write added, or None if they are unknown. It is called only for samples, or
+        to repeat a count: if the observed counts were lost, or differ from `rows`, the number of rows that the write
+        added. Executors that died may be counted twice.
         """
         if self._observation is None:
             return ()
@@ -157,7 +161,7 @@ class RuleCounts:
         return self._judged(counts, flagged)
 
     def of_flagged(self, held: DataFrame) -> tuple[ExpectationFinding, ...]:
-        """Return the findings of a stage, whose rows still have their flags."""
+        """Return the findings of staged rows, which still have their flag columns."""
         counts = read_observation(self._observation) if self._observation is not None else None
         whole = held.count()
         if counts is None or counts[ROWS] != whole:
@@ -178,11 +182,14 @@ class RuleCounts:
 
 
 def read_observation(observation: Observation) -> Mapping[str, int] | None:
-    """The counts that a write filled; None when Spark does not tell them in time. Its own way to ask waits for ever."""
+    """Return the counts that a write filled; None if Spark does not report them in time.
+
+    Spark's own getter waits forever.
+    """
     told: list[Mapping[str, int]] = []
 
     def ask() -> None:
-        with suppress(PySparkException, Py4JError):  # nothing was observed: the write had no such rows, or failed
+        with suppress(PySparkException, Py4JError):  # nothing was observed: no rows, or the write failed
             told.append(observation.get)
 
     asking = threading.Thread(target=ask, daemon=True)

@@ -1,8 +1,9 @@
-"""Rules of a table: asked of the branch that a step has written.
+"""Table rules: queries on the branch that a step has written.
 
-Job: unique, not null, references, rows between, fresh, no fewer rows than before, queries that must return nothing. Those that one look at
-the table can answer share it; the others need a count by keys, a join or a query each. May import `declaration`, `model` and PySpark; it must not know which branch or snapshot a
-name stands for: `reads` says so.
+Job: the rules unique, not null, references, rows between, fresh, no fewer rows than before, and queries that must
+return nothing. Rules that one aggregation can answer share it; others need a count by keys, a join or a query each. May
+import `declaration`, `model` and PySpark. It must not know which branch or snapshot a name stands for: `reads` returns
+it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RuleContext:
-    """Everything that judging a rule needs beside the rule."""
+    """The inputs of a rule's evaluation other than the rule itself."""
 
     spark: SparkSession
     step: StepDeclaration
@@ -60,10 +61,18 @@ def table_findings(
     rows_before: int | None = None,
     parameters: Mapping[str, Scalar] | None = None,
 ) -> tuple[ExpectationFinding, ...]:
-    """Return the findings of the step's table rules, in the order declared.
+    """Return the findings of the step's table rules, in the order of the declaration.
 
-    `reads(parts)` is the SQL that stands for a table, the step's own included (its branch). `rows_before`: rows of the
-    table as it is published; None when it is new. Raises BadRequest for a rule that cannot be asked, with its place.
+    Args:
+        spark: The session.
+        step: The step, with its expectations.
+        reads: Returns the SQL that stands for a table, including the step's own (its branch).
+        run_at: The run's time.
+        rows_before: Number of rows of the published table; None if it is new.
+        parameters: The run's parameters, for queries.
+
+    Raises:
+        BadRequest: A rule that cannot be evaluated, with its position.
     """
     rules = [rule for rule in step.expectations if rule.kind in _JUDGES]
     if not rules:
@@ -81,7 +90,7 @@ def table_findings(
 
 
 def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
-    """Refuse (BadRequest) a table rule that names a column which `columns` lack. Case does not matter, as in SQL."""
+    """Raise BadRequest for a table rule that names a column not among `columns`. Case does not matter, as in SQL."""
     known = {column.lower() for column in columns}
     for rule in step.expectations:
         unknown = [column for column in rule.columns if column.lower() not in known and rule.kind in _JUDGES]
@@ -91,7 +100,7 @@ def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SharedCounts:
-    """The shared look's answer, and under which name this rule's part of it stands."""
+    """The shared aggregation's row, and the column of one rule in it."""
 
     row: Row
     name: str
@@ -102,13 +111,13 @@ class _SharedCounts:
 
     @property
     def own(self) -> float | None:
-        """What was asked for this rule; None where it is NULL."""
+        """The value of this rule's column; None if it is NULL."""
         found: float | None = self.row[self.name]
         return found
 
 
 class _RuleJudge(Protocol):
-    """Asks what one kind of rule needs beyond the shared look, and judges."""
+    """Evaluates one kind of rule, with the shared counts and further queries."""
 
     def __call__(self, asked: _RuleContext, rule: Expectation, /, *, counts: _SharedCounts) -> ExpectationFinding: ...
 
@@ -120,7 +129,7 @@ def _shared_counts(asked: _RuleContext, rules: Sequence[Expectation]) -> Row:
 
 
 def _shared_column(rule: Expectation) -> Column:
-    """What the shared look must say for this rule."""
+    """Return the aggregate that the shared aggregation needs for this rule."""
     columns = [F.col(quote_identifier((column,))) for column in rule.columns]
     if rule.kind is RuleKind.NOT_NULL:
         return F.count_if(~_are_all_known(columns))
@@ -130,7 +139,7 @@ def _shared_column(rule: Expectation) -> Column:
 
 
 def _unique(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
-    """What is NULL equals nothing, so it is nobody's double."""
+    """Rows with NULL in a column are never duplicates, because NULL equals nothing."""
     found = key_counts(asked.table, rule.columns)
     again = found.known - found.distinct
     return finding(
@@ -212,7 +221,7 @@ def _references(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts
 
 
 def _dangling_references(asked: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
-    """Rows whose reference is whole (as in SQL, one with a NULL in it refers to nothing) and is not there."""
+    """Return rows whose complete reference has no match. As in SQL, a reference with a NULL refers to nothing."""
     other = asked.spark.sql(f"SELECT * FROM {asked.reads(rule.table or ())}")
     mine = asked.table.where(_are_all_known([F.col(quote_identifier((column,))) for column in rule.columns])).alias(
         "mine"
@@ -245,7 +254,7 @@ def _empty(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> 
 
 
 def _pin_query(asked: _RuleContext, query: str) -> str:
-    """The query, reading what the run reads: the step's own branch, its other branches, and pinned snapshots."""
+    """Replace the query's tables by the run's branches and pinned snapshots."""
     named = relations(asked.spark, query)
     return splice_names(query, named, texts={one.parts: asked.reads(one.parts) for one in named})
 
@@ -267,7 +276,7 @@ def _first_line(error: AnalysisException | ParseException) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the greatest unit of which there is at least one: `2.5 days`, `40 s`."""
+    """Format seconds in the largest unit that gives at least one: `2.5 days`, `40 s`."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if abs(seconds) >= size:
             return f"{seconds / size:.1f} {unit}"

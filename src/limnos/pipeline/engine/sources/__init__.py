@@ -1,7 +1,6 @@
 """Sources of a pipeline as DataFrames: files, tables, databases, Python functions, streams.
 
-Job: `frame_of` turns what is declared of a source into rows, a pin that says exactly what was read, and the rows that the
-source's format did not take.
+Job: `frame_of` turns a declared source into rows, a pin of exactly what was read, and malformed rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Tables and queries of databases, by JDBC.
 
-Job: open what is declared with its driver, in one piece or in parts by a column. The password comes from the environment and is
-given to Spark as an option: it stands in no file, plan, log or list of processes. May import this room, `spark`, `model` and PySpark; it
-must not know of tables of ours.
+Job: open a declared source with its driver, in one piece or in partitions by a column. The password comes from the
+environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import this room,
+`spark`, `model` and PySpark; it must not know of Limnos tables.
 
-Nothing pins a database: it is read as it is, and partitions are read by several connections, each in a transaction of its own.
+Nothing pins a database: it is read at its current state. Several connections read the partitions, each in its own
+transaction.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _FETCH_ROWS = "10000"
 _WHOLE_BECAUSE = "a database is read as it is"
 _ADDED: set[tuple[str, str]] = set()
-"""Archives that a Spark was given, by its id."""
+"""Archives already given to a Spark application, by its id."""
 
 
 def database_frame(asked: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
-    """Open a table or query of a database. Raises SourceFailed, and what fetching the driver raises."""
+    """Open a table or query of a database. Raises SourceFailed, and the errors of downloading the driver."""
     _check(asked, jdbc)
     options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(asked, jdbc)}
     _add_driver(asked, options)
@@ -70,7 +71,7 @@ def _check(asked: SourceReadRequest, jdbc: Jdbc) -> None:
 
 
 def _query(jdbc: Jdbc) -> str:
-    """The query without the semicolon at its end, which a query within one may not have."""
+    """Return the query without a final semicolon, which a subquery must not have."""
     return (jdbc.query or "").rstrip().rstrip(";")
 
 
@@ -87,7 +88,7 @@ def _access(asked: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
 
 
 def _add_driver(asked: SourceReadRequest, options: dict[str, str]) -> None:
-    """Give Spark the driver of a database that we know; of another one, who starts Spark brings it (`spark.jars`)."""
+    """Add a known database's driver to Spark. Other drivers must be on Spark's class path (`spark.jars`)."""
     found = _URL.fullmatch(options["url"])
     known = JDBC_DRIVERS.get(found[1]) if found else None
     if known is None or "driver" in {name.lower() for name in options}:
@@ -97,7 +98,7 @@ def _add_driver(asked: SourceReadRequest, options: dict[str, str]) -> None:
 
 
 def add_archive(spark: SparkSession, archive: Path) -> None:
-    """Put an archive on the class path of a running Spark, once."""
+    """Add an archive to the class path of a running Spark, once per application."""
     context = getattr(spark, "_jsparkSession", None)
     key = (str(spark.sparkContext.applicationId) if context is not None else str(id(spark)), archive.name)
     if key in _ADDED:
@@ -110,9 +111,9 @@ def add_archive(spark: SparkSession, archive: Path) -> None:
 
 
 def _keep_from_log(spark: SparkSession) -> None:
-    """Where Spark's log is set to DEBUG, it would write each connection with its password: that logger stops at INFO.
+    """Limit a logger to INFO, because at DEBUG it would log each connection with its password.
 
-    An executor in a machine of its own has its own setting of logs, which is not ours to change.
+    Executors in other machines have log settings of their own, which this does not change.
     """
     if getattr(spark, "_jsparkSession", None) is None:
         return
@@ -133,7 +134,7 @@ def _load_frame(asked: SourceReadRequest, options: Mapping[str, str]) -> DataFra
 def _partitions(
     asked: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Bounds of the partition column, asked from the database. Rows in which it is NULL are in the first part."""
+    """Read the bounds of the partition column from the database. The first partition includes rows with NULL."""
     column = jdbc.partition_column or ""
     field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
     if field is None:
@@ -143,7 +144,7 @@ def _partitions(
         raise asked.failed(f"it cannot be parted by {column}, which is {kind}: choose a number, a date or a time.")
     name = '"' + field.name.replace('"', '""') + '"' if "mysql" not in jdbc.url[:11] else f"`{field.name}`"
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
-    # Spark takes bounds of numbers without a fraction only.
+    # Spark accepts numeric bounds only without a fraction.
     ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")
     asked_for = _load_frame(asked, {**options, "dbtable": bounds})
     row = asked_for.selectExpr(f"CAST({ends[0]} AS STRING) AS low", f"CAST({ends[1]} AS STRING) AS high").collect()[0]
@@ -158,7 +159,7 @@ def _partitions(
 
 
 def _driver_error_line(error: PySparkException | Py4JJavaError, options: Mapping[str, str]) -> str:
-    """The first line of what went wrong, without the password if a driver should repeat it."""
+    """Return the error's first line, with the password masked in case the driver repeats it."""
     first = first_line(error)
     password = options.get("password")
     return first.replace(password, "***") if password else first

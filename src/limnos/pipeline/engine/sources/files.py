@@ -1,9 +1,9 @@
-"""Files as rows: CSV, JSON, Parquet, ORC and text, with the rows that the format or the schema does not take told apart.
+"""Sources of files: CSV, JSON, Parquet, ORC and text, with malformed rows separated.
 
-Job: open exactly the files that a run reads. A schema that is not declared is inferred once and kept with the run, and a later
-change of it is told, not followed. Malformed rows are found by Spark's permissive mode with every column parsed, whatever a query
-wants of them: when Spark parses only the columns that are asked for, it does not see that the others are wrong. May import
-this room, `model` and PySpark; it must not know of tables.
+Job: open exactly the files that a run reads. An undeclared schema is inferred once and kept with the run; a later
+change of the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed,
+because Spark does not notice errors in columns that a query does not need. May import this room, `model` and PySpark;
+it must not know of tables.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _TEXTUAL = ("csv", "json")
-"""Formats in which a row can be malformed."""
+"""Formats whose rows can be malformed."""
 _OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
 _ACTIONS = {
     MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
@@ -75,7 +75,11 @@ _ACTIONS = {
 
 
 def files_frame(asked: SourceReadRequest, files: Files) -> SourceRead:
-    """Open the files of a source. Raises SourceFailed: none there, changed meanwhile, another schema, options that are ours."""
+    """Open the files of a source.
+
+    Raises SourceFailed: no files, files changed during the run, another schema, or options that this module sets
+    itself.
+    """
     _check(asked, files)
     path = locate_path(asked, files.path)
     there = _pinned_files(asked, list_files(asked, files, path=path))
@@ -96,7 +100,7 @@ def files_frame(asked: SourceReadRequest, files: Files) -> SourceRead:
 
 
 def have_files_changed(asked: SourceReadRequest, files: Files) -> bool:
-    """Whether the files are other ones than `asked.pinned` tells: changed, added or taken away since they were read."""
+    """Return whether files were changed, added or removed since `asked.pinned` was taken."""
     before = read(asked.pinned.fingerprint) if asked.pinned else None
     if before is None:
         return True
@@ -120,7 +124,7 @@ def _check(asked: SourceReadRequest, files: Files) -> None:
 
 
 def _pinned_files(asked: SourceReadRequest, there: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
-    """The files that this run has read already, where it has: later ones wait for the next run."""
+    """Return the files that this run has already read, if it has. Later files wait for the next run."""
     pinned = read(asked.pinned.fingerprint) if asked.pinned else None
     if pinned is None:
         return there
@@ -150,14 +154,14 @@ def _schema(
     path: str,
     kept: FilesFingerprint | None,
 ) -> tuple[StructType, bool]:
-    """The schema to read by, and whether it is an inferred one, to be kept."""
+    """Return the schema to read with, and whether it was inferred and must be kept."""
     if files.format == "text":
         return StructType().add("value", StringType()), False
     if files.schema is not None:
         return asked.declared(files.schema), False
     pinned = None if kept is None or kept.schema is None else StructType.fromJson(json.loads(kept.schema))
     if pinned is not None and files.format == "csv":
-        return pinned, True  # its header is compared below; types that do not fit are malformed rows
+        return pinned, True  # the header is compared below; values that do not fit make malformed rows
     found = _infer_schema(asked, files, there=there, path=path)
     if pinned is not None:
         _refuse_change(asked, pinned=pinned, found=found)
@@ -184,7 +188,7 @@ def _infer_schema(asked: SourceReadRequest, files: Files, *, there: Sequence[Sou
 
 
 def _refuse_change(asked: SourceReadRequest, *, pinned: StructType, found: StructType) -> None:
-    """Raise SourceFailed where the files have columns, or types of columns, that were not there when the schema was kept."""
+    """Raise SourceFailed if the files' columns or types differ from the kept schema."""
     known = {field.name: field.dataType for field in pinned.fields}
     told = [f"{field.name} is new" for field in found.fields if field.name not in known]
     told += [
@@ -206,7 +210,7 @@ def _schema_change_message(what: str) -> str:
 def _check_headers(
     asked: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
 ) -> None:
-    """Compare the header of the oldest and the newest file with the schema; of the others Spark does when it reads them."""
+    """Compare the headers of the oldest and the newest file with the schema. Spark checks the others while reading."""
     if files.format != "csv" or not _has_header(files):
         return
     inside = [file.path.rpartition("/")[0].split("/") for file in among]
@@ -249,7 +253,7 @@ def _header_options(files: Files) -> Mapping[str, str]:
 def _part_malformed(
     asked: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
-    """The rows that the schema takes, and the others with their text and file."""
+    """Separate the rows that fit the schema from malformed rows, with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
     parsed = parsed.select("*", F.col("_metadata.file_path").alias(FILE))
     observation = Observation()
@@ -259,12 +263,12 @@ def _part_malformed(
 
 
 def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
-    """Let a reader put rows that it does not take into a column `BAD`, where the format has such rows."""
+    """Configure a reader to put malformed rows into the column `BAD`, if the format can have them."""
     if files.format not in _TEXTUAL:
         return reader.schema(schema)
     reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
     if files.format == "csv":
-        # Else a header in another order would be read by position, without a word.
+        # Otherwise a header in another order would silently be read by position.
         reader = reader.option("enforceSchema", "false")
     return reader.schema(StructType([*schema.fields]).add(BAD, StringType()))
 
@@ -272,9 +276,9 @@ def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
 def malformed_rows(
     asked: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
 ) -> MalformedRows:
-    """Tell of the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
+    """Return the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
 
-    They are counted by `observation` where the frame is watched, and else by a look of their own.
+    If the frame is watched, `observation` counts them during the write; otherwise a query does.
     """
     bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
 
@@ -295,7 +299,10 @@ def malformed_rows(
 
 
 def stream_schema(asked: SourceReadRequest, files: Files, *, path: str, kept: object) -> tuple[StructType, bool]:
-    """The schema of a stream of files, and whether it was inferred: from those that were there first, then kept."""
+    """Return the schema of a stream of files, and whether it was inferred.
+
+    It is inferred once, from the first files.
+    """
     _check(asked, files)
     if files.schema is not None or files.format == "text":
         return _schema(asked, files, there=(), path=path, kept=None)
@@ -305,9 +312,9 @@ def stream_schema(asked: SourceReadRequest, files: Files, *, path: str, kept: ob
 
 
 def _counts(parsed: DataFrame) -> list[Column]:
-    """All rows, the malformed ones, and a number made of every column.
+    """Return aggregates: all rows, malformed rows, and a checksum of every column.
 
-    The number is not looked at: it keeps Spark from leaving columns unparsed that the query above does not ask for.
+    The checksum is not used. It keeps Spark from skipping columns that the query does not need.
     """
     every = [F.col(quote_identifier((name,))) for name in parsed.columns]
     return [

@@ -1,11 +1,12 @@
-"""Which files a run has read, in a few bytes.
+"""Fingerprints of lists of files: which files a run has read, in few bytes.
 
-Job: turn a list of files into a text that is kept with the run and in the table's snapshot, and say from two of them which
-files are new. A file that was changed after it was read makes the answer "the whole, because": its rows stand in the table and
-cannot be told from others. Pure: may import the standard library only; knows nothing of Spark nor of who lists.
+Job: turn a list of files into a text for the run's record and the table's snapshot, and find new files by comparing two
+fingerprints. If a file changed after it was read, all files must be read again, because its old rows in the table
+cannot be identified. Pure: may import the standard library only; knows nothing of Spark nor of who lists.
 
-Up to `EACH_MAX` files are told one by one, eight bytes each: four of the path's digest, four of path, size and time. Of more, only the newest time
-and a digest of all are kept; then new files are those with later times, if the others come to the same digest.
+Up to `EACH_MAX` files have an entry each, of eight bytes: four of the path's digest, four of path, size and time. For
+more files only the newest time and a digest of all are kept. New files are then those with later times, if the others
+still have the same digest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HALF = 4
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFileState:
-    """A file that is there: URL, size, time of its last change in milliseconds."""
+    """A file: URL, size, and time of its last change in milliseconds."""
 
     path: str
     size_bytes: int
@@ -32,7 +33,7 @@ class SourceFileState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesFingerprint:
-    """What is kept of a list of files. `schema` is the inferred one (Spark's JSON), when there is any."""
+    """The fingerprint of a list of files. `schema` is the inferred one as Spark's JSON, if any."""
 
     files: int
     newest_ms: int
@@ -40,10 +41,10 @@ class FilesFingerprint:
     each: bytes | None
     schema: str | None = field(default=None)
     content: str | None = field(default=None)
-    """Digest of what is in the files, where they are local and small; else their names, sizes and times have to do."""
+    """Digest of the files' content, if they are local and small; otherwise names, sizes and times must suffice."""
 
     def text(self) -> str:
-        """As JSON, short and always the same."""
+        """Return the fingerprint as compact, deterministic JSON."""
         told: dict[str, Any] = {"files": self.files, "newest_ms": self.newest_ms, "digest": self.digest}
         if self.each is not None:
             told["each"] = base64.b64encode(self.each).decode()
@@ -56,7 +57,7 @@ class FilesFingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """What is to be read: files that are new, or all, for a reason."""
+    """Files to read: the new ones, or all for a reason."""
 
     files: tuple[SourceFileState, ...]
     whole_because: str | None = None
@@ -65,7 +66,7 @@ class NewFiles:
 def take_fingerprint(
     files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
 ) -> FilesFingerprint:
-    """Make the fingerprint of these files."""
+    """Take the fingerprint of files."""
     ordered = sorted(files)
     return FilesFingerprint(
         files=len(ordered),
@@ -78,7 +79,7 @@ def take_fingerprint(
 
 
 def read(text: str | None) -> FilesFingerprint | None:
-    """Read a fingerprint back; None for what is none of ours."""
+    """Parse a fingerprint; None if the text is not one."""
     try:
         told = json.loads(text or "")
         each, schema, content = told.get("each"), told.get("schema"), told.get("content")
@@ -95,14 +96,14 @@ def read(text: str | None) -> FilesFingerprint | None:
 
 
 def is_same(before: FilesFingerprint, now: FilesFingerprint) -> bool:
-    """Whether two lists are of the same files: same names, sizes and times, and the same content where both tell it."""
+    """Return whether two fingerprints have the same names, sizes and times, and the same content if both have it."""
     if before.digest != now.digest:
         return False
     return before.content is None or now.content is None or before.content == now.content
 
 
 def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> NewFiles:
-    """Say which of `files` were not read `before`. Files that are gone since are no matter: their rows were taken."""
+    """Return the files that are not in `before`. Removed files do not matter, because their rows were already read."""
     if before is None:
         return NewFiles(files=tuple(files), whole_because="nothing was read before")
     if before.each is not None:

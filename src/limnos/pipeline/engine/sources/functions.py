@@ -1,8 +1,9 @@
-"""Python functions as sources: one that yields Arrow batches, or one that makes a DataFrame.
+"""Python functions as sources: they yield Arrow batches or return a DataFrame.
 
-Job: call the declared function and hold its rows. A function that asks for `spark` is called here and returns a DataFrame. Any other yields Arrow batches:
-it runs in one task of an executor, batch by batch, so that nothing passes through the driver; what it needs must be importable there. Its rows
-are staged, as it may give others when it is called again. May import this room, `model` and PySpark.
+Job: call the declared function and stage its rows. A function with an argument `spark` is called in the driver and
+returns a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no
+rows pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
+others. May import this room, `model` and PySpark.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ _WHOLE_BECAUSE = "a function is asked anew by each run"
 
 
 def function_frame(asked: SourceReadRequest, kind: PythonSource) -> SourceRead:
-    """Call the function of a source. Raises SourceFailed: not there, wrong arguments, other columns than declared."""
+    """Call the function of a source.
+
+    Raises SourceFailed: the function is missing, its arguments do not match, or its columns differ from the declared
+    ones.
+    """
     function = kind.callable or _import_function(asked, kind.function)
     try:
         wanted = inspect.signature(function).parameters
@@ -51,7 +56,7 @@ def function_frame(asked: SourceReadRequest, kind: PythonSource) -> SourceRead:
 
 
 def _stage_frame(asked: SourceReadRequest, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
-    """Carry the function out. What it raises in an executor is told by its last line."""
+    """Stage the function's rows. An error in an executor is reported by its last line."""
     try:
         return stage(frame)
     except (PySparkException, Py4JJavaError) as error:
@@ -75,7 +80,7 @@ def _import_function(asked: SourceReadRequest, name: str) -> Callable[..., objec
 
 
 def _arguments(asked: SourceReadRequest, name: str, *, wanted: Mapping[str, inspect.Parameter]) -> dict[str, object]:
-    """Parameters of the pipeline, to the function's arguments of the same names."""
+    """Return the pipeline's parameters for the function's arguments of the same names."""
     given: dict[str, object] = {key: asked.parameters[key] for key in wanted if key in asked.parameters}
     missing = [
         key
@@ -128,7 +133,10 @@ def _read_batches(
 def _task(
     function: Callable[..., object], arguments: Mapping[str, object], *, name: str, schema: StructType
 ) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """What the executor runs. It goes there by value: its modules (ours, the function's) may not be importable there."""
+    """Return the function that the executor runs.
+
+    It is pickled by value, because its modules may not be importable there.
+    """
     for module in (inspect.getmodule(function), inspect.getmodule(_task)):
         if module is not None and module.__name__ != "__main__":
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -138,7 +146,7 @@ def _task(
     def batches(_: Iterable[Any]) -> Iterable[Any]:
         import pyarrow as pa  # noqa: PLC0415
 
-        for _one in _:  # the single row of a task that only counts as one
+        for _one in _:  # consume the single input row
             pass
         yielded: Any = function(**given)
         for batch in yielded:

@@ -1,7 +1,7 @@
-"""Names of files: which ones a URL and a pattern mean, and how they are given to Spark one by one.
+"""Listing of files: the files that a URL or pattern matches, and their paths for Spark.
 
-Job: list files by Spark's own means, so that every file system that Spark reads can be listed, over Spark Connect as well. May import
-`values`, `fingerprints`, `model` and PySpark; it must not know formats.
+Job: list files by Spark itself, so that every file system of Spark works, also over Spark Connect. May import `values`,
+`fingerprints`, `model` and PySpark; it must not know formats.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
-"""Options of Spark's that say which files are meant, not how they are read."""
+"""Options of Spark that select files. They do not affect how files are read."""
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
-"""Of so many bytes altogether the content of a source's local files is read once more, to tell an edit that kept size and time."""
+"""Up to this total size the content of local files is digested, to detect an edit that keeps size and time."""
 _GLOB = re.compile(r"[\\\[\]{}*?]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")
 
 
 def locate_path(asked: SourceReadRequest, path: str) -> str:
-    """The path as Spark takes it: URLs as they are, others from the pipeline's directory."""
+    """Return the path for Spark: URLs and absolute paths unchanged, others below the pipeline's directory."""
     if not path.strip():
         raise asked.failed("its path is empty: write a URL, or a path from the pipeline's file.")
     if _SCHEME.match(path) or path.startswith("/") or asked.directory is None:
@@ -44,7 +44,7 @@ def locate_path(asked: SourceReadRequest, path: str) -> str:
 
 
 def list_files(asked: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
-    """The files there are now, by path. Raises SourceFailed when there are none."""
+    """List the files that exist now, by path. Raises SourceFailed if there are none."""
     reader = asked.spark.read.format("binaryFile")
     for option in LISTING_OPTIONS:
         if option in files.options:
@@ -62,7 +62,7 @@ def list_files(asked: SourceReadRequest, files: Files, *, path: str) -> tuple[So
 
 
 def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
-    """Digest the content of local files. None if one is not local or not readable here, or all exceed `bytes_max`."""
+    """Digest the content of local files. None if one is not local or not readable, or all exceed `bytes_max`."""
     if sum(file.size_bytes for file in files) > bytes_max:
         return None
     digest = hashlib.blake2b(digest_size=16)
@@ -79,14 +79,14 @@ def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT
 
 
 def paths_of(files: Sequence[SourceFileState]) -> list[str]:
-    """Paths for a reader, each meaning the one file of that name: a pattern's signs in a name are letters."""
+    """Return paths for a reader that match exactly these files: glob characters are escaped."""
     return [escape_pattern(file.path) for file in files]
 
 
 def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
-    """The directory below which `column=value` directories are columns; None when there are none.
+    """Return the directory below which `column=value` directories are columns; None if there are none.
 
-    It is the path up to its first pattern, as Spark takes it when it lists by itself.
+    It is the path up to its first glob character, as in Spark's own listing.
     """
     parts = path.split("/")
     first = next((number for number, part in enumerate(parts) if _GLOB.search(part)), len(parts))
@@ -97,12 +97,12 @@ def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
 
 
 def escape_pattern(path: str) -> str:
-    """A path in which the signs of patterns are letters."""
+    """Escape the glob characters of a path."""
     return _GLOB.sub(lambda found: "\\" + found[0], path)
 
 
 def path_without_credentials(path: str) -> str:
-    """A URL for people, without the credentials that one might carry."""
+    """Mask the credentials of a URL, for messages."""
     return _SECRET.sub("//***@", path)
 
 

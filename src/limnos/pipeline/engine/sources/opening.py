@@ -1,4 +1,4 @@
-"""The one door to a source, whatever its kind.
+"""The common entry point to sources of all kinds.
 
 Job: choose the reader by the declared kind. May import this room's values and readers, and PySpark.
 """
@@ -39,13 +39,21 @@ def frame_of(
 ) -> SourceRead:
     """Open a source.
 
-    `parameters`: the pipeline's, with `run_id` and `run_at`. `pinned`: what this run has read of the source already, to be read
-    again just so. `before`: what the last published run read: with `incremental` only what is new since is read, and an inferred schema is
-    compared with the one kept there; None infers it anew. `directory`: where relative paths begin. `watched`: the step writes the
-    frame as it is, once, so that malformed rows can be counted in the write; else they are counted by a look at the files of its own.
-    `checkpoints`: URL of a directory for the progress of streams.
+    Args:
+        spark: The session.
+        source: The declared source.
+        parameters: The pipeline's parameters, with `run_id` and `run_at`.
+        pinned: The state that this run has already read, to be read again exactly.
+        before: The state that the last published run read. An inferred schema is compared with the one kept there;
+            without `before` it is inferred.
+        incremental: Read only what is new since `before`.
+        directory: Where relative paths begin.
+        watched: The step writes the frame unchanged and once, so malformed rows are counted during the write. Otherwise
+            a separate query counts them.
+        checkpoints: URL of a directory for the progress of streams.
 
-    Raises SourceFailed with the source's place and what to do.
+    Raises:
+        SourceFailed: With the source's position and advice.
     """
     asked = SourceReadRequest(
         spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
@@ -64,9 +72,9 @@ def frame_of(
 
 
 def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
-    """Whether a source has other content than a run has read. None: only reading it again tells (a database, a function).
+    """Return whether a source's content has changed since a run read it; None for databases and functions.
 
-    A table is pinned by its snapshot and a stream has a progress of its own: neither changes for a run that has read it.
+    A table is pinned by its snapshot and a stream has its own progress, so neither changes for a run that has read it.
     """
     if isinstance(source.kind, (Jdbc, PythonSource)):
         return None
@@ -80,7 +88,7 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
 
 
 def _table_frame(asked: SourceReadRequest, kind: TableSource) -> SourceRead:
-    """A table at the snapshot that the run pinned; a view, and a table that was not pinned, as they are now."""
+    """Read a table at the run's pinned snapshot. Views and unpinned tables are read at their current state."""
     name = quote_identifier(kind.table)
     pin = asked.pinned or ReadPin(name=asked.source.name, table=kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"

@@ -1,10 +1,9 @@
-"""Streams: what has come since the last published run, of files, an Iceberg table or Kafka.
+"""Streams: new data of files, an Iceberg table or Kafka since the last published run.
 
-Job: run Spark's Structured Streaming until nothing more is there (`availableNow`), hold each batch, and give them as one frame. How far a
-stream was read stands in a checkpoint directory. Each reading works on a copy of the one that the last published run left, under a new name, and the name goes
-into the pin: so a run that is discarded has eaten nothing, and a restored table reads on from where it was. Each step that reads a
-stream has a progress of its own. May import this room,
-`model` and PySpark; it must not know who publishes.
+Job: run Spark's Structured Streaming with `availableNow`, stage each batch, and return all as one frame. The progress
+is kept in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name, and the pin
+has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each step that
+reads a stream has its own progress. May import this room, `model` and PySpark; it must not know who publishes.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _KEPT_MS = 8 * 86_400_000
-"""Checkpoints of discarded runs are swept after so long: their branches last a day less."""
+"""Milliseconds after which checkpoints of discarded runs are removed. Branches of runs are kept a day less."""
 _ENV = "_env"
 
 
 def stream_frame(asked: SourceReadRequest, stream: Stream) -> SourceRead:
-    """Read what is new. Raises SourceFailed, with what to do where a stream cannot go on."""
+    """Read the new data of a stream. Raises SourceFailed, with advice if the stream cannot continue."""
     if getattr(asked.spark, "_jsparkSession", None) is None:
         raise asked.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
     if sum(one is not None for one in (stream.files, stream.table, stream.kafka)) != 1:
@@ -62,7 +61,7 @@ def stream_frame(asked: SourceReadRequest, stream: Stream) -> SourceRead:
 
 
 def _progress(asked: SourceReadRequest) -> dict[str, Any]:
-    """What the last published run left: name of its checkpoint, and an inferred schema."""
+    """Return the last published run's progress: the name of its checkpoint, and an inferred schema."""
     try:
         told = json.loads((asked.before and asked.before.fingerprint) or "{}")
     except ValueError:
@@ -85,7 +84,7 @@ def _read(
 
 
 def _streaming(asked: SourceReadRequest, stream: Stream, *, kept: object) -> tuple[object, DataFrame]:
-    """The stream, and a schema that was inferred for it and is to be kept."""
+    """Return the inferred schema to keep (None if declared), and the stream."""
     try:
         if stream.files is not None:
             path = locate_path(asked, stream.files.path)
@@ -103,7 +102,7 @@ def _streaming(asked: SourceReadRequest, stream: Stream, *, kept: object) -> tup
 
 
 def _kafka(asked: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
-    """Kafka's options; of one whose name ends with `_env`, the value stands in that variable of the environment."""
+    """Return Kafka's options. An option `NAME_env` gets its value from that environment variable."""
     found = {}
     for name, value in options.items():
         if name.endswith(_ENV):
@@ -135,30 +134,30 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
 
 @dataclass(slots=True)
 class _StreamBatches:
-    """Batches as they came, held by the executors."""
+    """Staged batches of a stream, held by the executors."""
 
     held: list[DataFrame] = field(default_factory=list)
 
     def whole(self, asked: SourceReadRequest, frame: DataFrame) -> DataFrame:
-        """All batches as one frame; without any, one of the stream's columns and no rows."""
+        """Return all batches as one frame; without batches, an empty frame with the stream's columns."""
         whole: DataFrame | None = None
         for one in self.held:
             whole = one if whole is None else whole.unionAll(one)
         return asked.spark.createDataFrame([], frame.schema) if whole is None else whole
 
     def release(self) -> None:
-        """Give back the room."""
+        """Free the staged batches."""
         for one in self.held:
             release(one)
 
 
 def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str) -> _StreamBatches:
-    """Run the stream until what is there now is read."""
+    """Run the stream until all data available now is read."""
     batches = _StreamBatches()
     names: list[str] = []
 
     def each(batch: DataFrame, _: int) -> None:
-        # A batch belongs to the stream's own session; a global view brings its rows into ours.
+        # Batches belong to the stream's own session; a global view makes them visible in the caller's session.
         names.append(f"limnos_{uuid.uuid4().hex}")
         stage(batch).createOrReplaceGlobalTempView(names[-1])
 
@@ -179,7 +178,7 @@ def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str
 
 
 class _Checkpoints:
-    """The directory of a source's checkpoints, by Hadoop's file systems: local, or any that Spark knows."""
+    """The directory of a source's checkpoints, on any file system of Hadoop."""
 
     def __init__(self, asked: SourceReadRequest) -> None:
         self._asked = asked
@@ -192,7 +191,7 @@ class _Checkpoints:
         return f"{self._root}/{name}"
 
     def begun(self, before: str | None) -> str:
-        """Make a checkpoint that goes on where `before` ended, and return its name."""
+        """Create a checkpoint that continues from `before`. Returns its name."""
         name = uuid.uuid4().hex
         if before is None:
             return name
@@ -207,7 +206,7 @@ class _Checkpoints:
         return name
 
     def sweep(self, *, keep: tuple[str, ...]) -> None:
-        """Remove checkpoints that nobody will go on from: of runs that were discarded, or are older than what is published."""
+        """Remove old checkpoints, of discarded runs or older than the published one."""
         root = self._jvm.org.apache.hadoop.fs.Path(self._root)
         system = root.getFileSystem(self._configuration)
         if not system.exists(root):

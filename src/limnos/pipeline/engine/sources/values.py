@@ -1,7 +1,7 @@
-"""What reading a source gives, and what it is asked with.
+"""Requests and results of reading a source.
 
-Job: values that the readers of the kinds of sources share. May import this room's values, `model` and PySpark's types; it must not know how
-anything is read.
+Job: values that all readers of sources share. May import this room's values, `model` and PySpark's types; it must not
+know how anything is read.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
-"""Columns of a table of malformed rows, beside the run and its time."""
+"""Columns of a table of malformed rows, beside the run's id and time."""
 
 
 class SourceFailed(BadRequest):
-    """A source that cannot be read as it is declared: it is gone, has another schema, or lacks something."""
+    """A source cannot be read as declared: it is missing, has another schema, or lacks a setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReadRequest:
-    """What a reader is asked for."""
+    """A request to read a source."""
 
     spark: SparkSession
     source: DeclaredSource
     parameters: Mapping[str, Scalar]
     pinned: ReadPin | None
-    """What this run reads of the source, when an earlier step has read it already."""
+    """The state that this run reads, if an earlier step has already read the source."""
     before: ReadPin | None
-    """What the last published run read; None when there was none, or the whole is wanted anew."""
+    """The state that the last published run read; None if there is none, or for a full read."""
     incremental: bool
     directory: Path | None
     watched: bool
-    """The frame is read exactly once, by the step's write, so that rows can be counted in it."""
+    """The frame is read exactly once, by the step's write, so rows can be counted during it."""
     checkpoints: str | None
-    """URL of a directory in which a stream's progress is kept."""
+    """URL of a directory for the progress of streams."""
 
     def declared(self, schema: str) -> StructType:
-        """The columns of a declared schema. Raises SourceFailed."""
+        """Parse a declared schema. Raises SourceFailed."""
         try:
             columns = StructType.fromDDL(schema)
         except PySparkException as error:
@@ -62,35 +62,35 @@ class SourceReadRequest:
         return columns
 
     def failed(self, why: str) -> SourceFailed:
-        """A refusal that names the source and where it is declared."""
+        """Build an error that names the source and its position in the declaration."""
         place = f"{self.source.at}: " if self.source.at else ""
         return SourceFailed(f"{place}source {self.source.name}: {why}", source=self.source.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MalformedRows:
-    """Rows that a file's format or schema did not take: where they are, and how many when they were counted."""
+    """Malformed rows of files, with findings that count them."""
 
     rows: DataFrame
-    """`_text`, `_file`, `_source`, and of the run `_run` and `_at`. To be kept where `keep` says so."""
+    """Columns `_text`, `_file`, `_source`, and `_run` and `_at` of the run. They are written if `keep` is set."""
     keep: bool
     findings: Callable[[], tuple[ExpectationFinding, ...]] = field(compare=False)
-    """One finding; asked after the write where the rows are counted in it, at any time else."""
+    """Returns one finding. If rows are counted during the write, call it after the write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRead:
-    """A source that was opened. Nothing is read yet, but what must be known first (names of files, a schema)."""
+    """An opened source. Nothing is read yet except file names and schemas."""
 
     frame: DataFrame
     pin: ReadPin
     malformed: MalformedRows | None = None
     release: Callable[[], None] = field(default=lambda: None, compare=False)
-    """To be called when the frame is no longer needed."""
+    """Called when the frame is no longer needed."""
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:
-    """What Spark, or the innermost of what it met, says first: the rest is plans and stacks."""
+    """Return the first line of the innermost error; the rest is plans and stack traces."""
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception
         while cause.getCause() is not None:
