@@ -1,5 +1,5 @@
-"""Who may: authentication, policy, decisions, explain, list filters.
+"""Access: authentication, policy, decisions, explanations and list filters.
 
-May import `view`, `telemetry`, `config`, `model` and `names`. Knows no SQL and no wire format beyond the
-Authorization header; policy is pure functions over values.
+May import `view`, `telemetry`, `config`, `model` and `names`. Knows no SQL, and of wire formats only the Authorization
+header. Policy is pure functions over values.
 """

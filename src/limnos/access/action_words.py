@@ -1,4 +1,4 @@
-"""Words of people for actions: read loosely, with what they may have meant.
+"""Action names as people type them: parsing, and suggestions for unknown ones.
 
 May import `model`, the actions and the policy. Decides nothing.
 """
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 _NAMED_MAX = 8
 _PREFIXES = {"schema": "namespace", "model_version": "model", "users": "user", "groups": "group", "grants": "privilege"}
-"""Beginnings of actions, where the privilege's own noun is another."""
+"""Prefixes of actions whose privilege has another noun: privilege noun to action prefix."""
 
 
 def parse_action(text: str) -> Action:
-    """Read an action's word, in any case and with dashes or underscores. Raises BadRequest with what may have been meant."""
+    """Parse an action's name, in any case, with dashes or underscores: "Table-Load" is `TABLE_LOAD`.
+
+    Raises BadRequest for an unknown name, with similar ones, and for a privilege, with the actions that need it.
+    """
     word = text.strip().lower().replace("-", "_")
     try:
         return Action(word)
@@ -41,7 +44,9 @@ def parse_action(text: str) -> Action:
 
 
 def actions_of(privilege: Privilege) -> tuple[Action, ...]:
-    """The actions that need a privilege, those on the kind in its name first; at most eight."""
+    """Return the actions that need a privilege: those on the kind in its name, or all if there are none; at most
+    eight.
+    """
     noun = privilege.word.partition("_")[2]
     prefix = f"{_PREFIXES.get(noun, noun)}_"
     needing = [action for action, rule in POLICY.items() if privilege in _privileges(rule)]

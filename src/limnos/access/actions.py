@@ -1,7 +1,7 @@
-"""Every distinct thing that somebody can do, as one flat list of words.
+"""Every action that a user can take, as one flat enum.
 
-May import `model` only. Knows no rule: `access.policy` says who may. An action names what is literally done; two
-things that happen to need the same right today are two actions.
+May import `model` only. Knows no rule: `access.policy` says who may. An action names what is literally done. Two
+actions that need the same right today are still two actions.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _OWNED = kinds_with(lambda row: row.owned)
 
 
 class Action(StrEnum):
-    """A thing done: its word, then the kinds of object it is done to (for creates and lists: the scope).
+    """An action: its word, then the kinds of object it is done to (for creates and lists, the kind of the container).
 
-    Whatever an action is done to may be absent: see `Link.absent`.
+    The target of any action may be absent: see `ChainLink.absent`.
     """
 
     kinds: frozenset[Kind]
     word: str
 
     def __new__(cls, word: str, *kinds: Kind) -> Self:
-        """An action is its word, so it can be stored, compared and sent as text."""
+        """Make a member whose value is its word, so that an action can be stored, compared and sent as text."""
         action = str.__new__(cls, word)
         action._value_ = word
         action.word = word
         action.kinds = frozenset(kinds)
         return action
 
-    # The server. The chain may be empty, or hold the metalake to be made.
+    # The server. The ancestor chain may be empty, or hold the metalake that is created.
     METALAKE_CREATE = "metalake_create", Kind.METALAKE
     TOKEN_MANAGE_OTHERS = "token_manage_others", Kind.METALAKE, Kind.USER, Kind.TOKEN
     TASK_MANAGE = "task_manage", Kind.METALAKE
@@ -202,14 +202,15 @@ class Action(StrEnum):
 def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
     """Return the action `<kind>_<verb>` of each kind that has one.
 
-    A kind without one is left out, so no rule covers it and everything about it is refused; the house test names it.
+    A kind without one is left out: no rule covers it, so every such request is refused. The house test lists these
+    kinds.
     """
     known = Action.__members__
     return {kind: known[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in known}
 
 
 def require_kind(action: Action, kind: Kind) -> None:
-    """Refuse to explain an action on a kind of object it is not done to. Raises BadRequest."""
+    """Check that an action applies to a kind of object. Raises BadRequest if it does not."""
     if kind not in action.kinds:
         fits = " or ".join(kind_word(k).lower() for k in sorted(action.kinds))
         raise BadRequest(f"Action {action.word} is done to a {fits}, not to a {kind_word(kind).lower()}")

@@ -1,9 +1,9 @@
-"""Who is asking: from the bytes of an Authorization header to a user's name.
+"""Authentication: from the bytes of an Authorization header to a user's name.
 
-May import `view` and `model`. `simple`: the Basic user is believed. Tokens: `lim_<id>_<secret>`; the id finds the stored
-token (a fact of zone 0, so a revoked one is refused at the next request on every node), the secret's hash is compared, and
-what the token's worth rests on must count here. Parsed headers are remembered by their bytes; nothing about validity is.
-JWTs of an outside issuer are checked elsewhere (`issued`): what they said is remembered here until they are to be checked again.
+May import `view` and `model`. Knows no network. With `simple` authentication the Basic user is believed. A token is
+`lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust must count on this server. The
+token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers are cached by their
+bytes; their validity is not. JWTs of an outside issuer are checked in `issuer_tokens`, and the outcome is cached here.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 ANONYMOUS = "anonymous"
 _PREFIX = "lim_"
 _NOBODY = frozenset({b"", b"Bearer None"})
-"""PyIceberg without a token sends `Bearer None`."""
+"""Headers that mean no credential. PyIceberg without a token sends `Bearer None`."""
 REMEMBERED_MAX = 10_000
 REMEMBERED_BYTES_MAX = 512
-"""Longer headers are read anew each time: what is remembered has a bound in bytes, too."""
+"""The longest header that is cached, in bytes. Longer ones are parsed each time, which bounds the cache's memory."""
 JWT_POINTS = 2
 CHECKED_BYTES_MAX = 16 << 20
-"""JWTs that are remembered, by their length."""
+"""Bound of the cache of checked JWTs, in bytes of headers."""
 NO_TOKEN = 1 << 62
-"""Stands for a token's root where somebody is believed without one: whoever has the name now is meant."""
+"""Stands for a token's root where a user is believed without a token: the current user of that name is meant."""
 _VOID = {
     TokenTrust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
     TokenTrust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
@@ -49,7 +49,7 @@ EXPIRED = "The token has expired: get a new one from the issuer that gave it out
 
 
 class TimeSource(Protocol):
-    """What time it is by the store: tokens expire on all nodes at once, whatever their own clocks say."""
+    """The store's time. Tokens expire on all nodes at once, independent of each node's clock."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
@@ -57,9 +57,9 @@ class TimeSource(Protocol):
 
 
 class Credential(NamedTuple):
-    """What a header says: a user to believe, or a token to check.
+    """The content of a header: a user to believe, or a token to check.
 
-    With `expires_ms` (milliseconds since 1970) the user need not be believed: an outside issuer's token said so, which was checked.
+    With `expires_ms` (milliseconds since 1970) the user comes from an outside issuer's token that was checked.
     """
 
     user: str | None
@@ -69,24 +69,25 @@ class Credential(NamedTuple):
 
 
 def hash_secret(secret: str) -> bytes:
-    """Hash a token's secret: it has 192 random bits, so a fast hash is enough."""
+    """Hash a token's secret. It has 192 random bits, so a fast hash is enough."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def new_secret() -> str:
-    """Draw a token's secret."""
+    """Return a new random secret for a token."""
     return secrets.token_urlsafe(24)
 
 
 def token_text(token_id: int, secret: str) -> str:
-    """Spell a token as its owner gets it, once."""
+    """Return a token's text, `lim_<id>_<secret>`. Its owner sees it only once."""
     return f"{_PREFIX}{token_id}_{secret}"
 
 
 class Authenticator:
-    """Turns Authorization headers into user names. `believes_basic` is `access.authentication = simple`.
+    """Turns Authorization headers into credentials, with a cache.
 
-    `has_issuer`: JWTs of an outside issuer are taken, too.
+    `believes_basic` is true for `access.authentication = simple`. With `has_issuer`, JWTs of an outside issuer are
+    accepted, too.
     """
 
     def __init__(self, *, believes_basic: bool, has_issuer: bool = False) -> None:
@@ -97,9 +98,9 @@ class Authenticator:
         self._checked_bytes = 0
 
     def credential(self, header: bytes) -> Credential | None:
-        """Parse a header, or remember what it said; None for a JWT that is to be checked first.
+        """Parse a header, or take it from the cache. Returns None for a JWT that must be checked first.
 
-        Raises Unauthenticated for anything malformed.
+        Raises AuthenticationFailed for a malformed header.
         """
         found = self._remembered.get(header)
         if found is None:
@@ -118,7 +119,7 @@ class Authenticator:
         return found
 
     def remember(self, header: bytes, credential: Credential, *, for_s: float) -> None:
-        """Keep what a JWT said, after it was checked, for so many seconds."""
+        """Cache the credential of a checked JWT for `for_s` seconds."""
         if self._checked_bytes > CHECKED_BYTES_MAX:
             self._checked.clear()
             self._checked_bytes = 0
@@ -141,7 +142,7 @@ class Authenticator:
 
 
 def is_jwt(header: bytes) -> bool:
-    """Say whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts with points between."""
+    """Return whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts separated by points."""
     return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
 
 
@@ -168,7 +169,7 @@ def _parse_token(text: bytes) -> Credential:
 
 
 def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[TokenTrust]:
-    """Return what counts on a server: what was made under weaker rules than its own does not."""
+    """Return the trusts that count on a server. Tokens made under weaker rules than the server's own do not count."""
     counts = {TokenTrust.PROVEN}
     if believes_basic:
         counts.add(TokenTrust.BELIEVED)
@@ -180,11 +181,14 @@ def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[
 def user_of(
     view: StoreView, credential: Credential, trusts: frozenset[TokenTrust], clock: TimeSource
 ) -> tuple[str, int]:
-    """Return the user's name, and the root of the token that says so. By position: each request asks it.
+    """Return the user's name and the root of the token, or `NO_TOKEN`. Positional arguments: every request calls it.
 
-    Raises Unauthenticated for a token that is wrong, expired, revoked, or worth nothing under this server's rules; Cold.
+    A token that passed its checks is cached until access moves in zone 0. Its expiry is compared on each call.
 
-    A token that was found right is remembered until anything of the server's access moves, its expiry is not.
+    Raises:
+        AuthenticationFailed: The token is wrong, expired, revoked, of another purpose, or does not count on this
+            server.
+        CacheMiss: The token is not cached.
     """
     if credential.user is not None:
         if credential.expires_ms is not None and credential.expires_ms <= clock.now_ms():
@@ -200,7 +204,10 @@ def user_of(
 
 
 def known_user(view: StoreView, credential: Credential | None) -> str | None:
-    """Return whose credential it is as far as the view knows without asking: for the log, no proof of anything."""
+    """Return the credential's user as far as the view knows without a read, else None.
+
+    For the log; it proves nothing.
+    """
     if credential is None or credential.user is not None:
         return None if credential is None else credential.user
     root = view.zones.get(ROOT_ID)

@@ -1,9 +1,10 @@
-"""Browse paths: namespaces and catalogs that are listed by name because the caller may use something below them.
+"""Browse paths: the namespaces and catalogs that a list shows because the caller may use something below them.
 
-May import `view`, `model` and the policy. Decision record 0132. An *entry* is a namespace, or an object in one, that the caller owns or on
-which a role of the caller's allows a privilege that shows something in a list, with nothing denied on the way. The paths of a
-catalog hold the entries that are namespaces, all namespaces above entries, and the catalog. They are kept beside
-the facts of the catalog's zone until a change touches a node that they rest on.
+May import `view`, `model` and the policy. Decides no access to the objects themselves (decision record 0132). An
+*entry* is a namespace, or the namespace of an object, that the caller owns or may see. To see it takes an allowing role
+with a privilege that shows something in a list, and no denial on the way. The browse paths of a catalog are its
+entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's zone until a change
+touches one of their nodes.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ SHOWING: Final = tuple(
         }
     )
 )
-"""Privileges that show something in the lists of a catalog."""
+"""Privileges that make an object visible in the lists of a catalog."""
 READ_MAX: Final = 1_000
-"""Nodes that are read in one go; others have their turn before the next ones."""
+"""Nodes per read. Other requests have their turn between two reads."""
 WORK_MAX: Final = 5_000
-"""Objects of rules that are looked at before others have their turn: some milliseconds."""
+"""Objects of rules that are examined before other requests have their turn: a few milliseconds of work."""
 ZONES_MAX: Final = 1_000_000
-"""Objects of rules whose zones are remembered in a metalake."""
+"""Objects of rules whose zones are cached per metalake."""
 _NONE: Final[frozenset[Privilege]] = frozenset()
 _stamps = itertools.count(1)
 
 
 class BrowsePaths:
-    """Which namespaces of a catalog a subject is shown by name; the catalog's own id is among `ids` unless they are empty.
+    """The namespaces of a catalog that a subject sees by name. Unless it is empty, `ids` includes the catalog's own id.
 
-    `stamp` is another one when `ids` are others.
+    Two values with different `ids` have different `stamp`s.
     """
 
     def __init__(self, ids: frozenset[int] = frozenset(), *, stamp: int = 0) -> None:
@@ -67,16 +68,16 @@ NO_PATHS: Final = BrowsePaths()
 
 
 def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, narrowed: bool = False) -> BrowsePaths:
-    """Return the browse paths of a catalog.
+    """Return the browse paths of a catalog for a subject.
 
     Args:
-        view: it must be up to date in the zones of the catalog and its metalake.
-        subject: who lists.
-        outer: the links of the catalog and its metalake.
-        narrowed: only some of the subject's roles count in this request.
+        view: Must be up to date in the zones of the catalog and its metalake.
+        subject: The user who lists.
+        outer: The chain of the catalog: the catalog, then its metalake.
+        narrowed: Only some of the subject's roles are active in this request.
 
     Raises:
-        Cold: facts are missing, or others should have their turn.
+        CacheMiss: Facts are missing, or other requests should have their turn.
     """
     denied = subject.deny_ids.get(Privilege.USE_CATALOG, frozenset())
     if not subject.member or outer[0].id <= 0 or any(link.id in denied for link in outer):
@@ -95,7 +96,7 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
 
 
 def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
-    """Return the objects of a subject's allowing rules that count here, by zone. Raises Cold part by part."""
+    """Return the objects of a subject's allowing rules by zone. Raises CacheMiss for one part at a time."""
     derived = view.derived(metalake_id)
     key = ("objects of rules", subject.user_id, narrowed)
     found: _RuleObjects | None = derived.get(key)
@@ -108,7 +109,7 @@ def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed
 
 
 class _RuleObjects:
-    """Objects of a subject's allowing rules while they are sorted by the zones in which they lie."""
+    """Objects of a subject's allowing rules, sorted step by step into the zones in which they lie."""
 
     def __init__(self, subject: Subject) -> None:
         sets = [subject.allow_ids[each] for each in SHOWING if each in subject.allow_ids]
@@ -118,7 +119,11 @@ class _RuleObjects:
         self._by_zone: dict[int, list[int]] = {}
 
     def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
-        """Go on where the last call ended. A node never changes its zone, so all users of the metalake share `zones`; 0 is for what is no node."""
+        """Continue where the last call ended; return the ids by zone. Raises CacheMiss.
+
+        A node never changes its zone, so all users of the metalake share `zones`. Zone 0 stands for an object that is
+        no node.
+        """
         while self._place < len(self._ids):
             part = self._ids[self._place : self._place + READ_MAX]
             lacking = tuple([object_id for object_id in part if object_id not in zones])
@@ -136,7 +141,7 @@ class _RuleObjects:
 
 
 class _BrowsePathBuilder:
-    """Browse paths while they are worked out, and what they rest on afterwards."""
+    """Computes browse paths in steps, and afterwards knows which changes make them invalid."""
 
     def __init__(
         self, zone: ZoneState, subject: Subject, *, outer: SecurableChain, objects: list[int], before: BrowsePaths
@@ -150,7 +155,7 @@ class _BrowsePathBuilder:
         self.before = before
         self.paths: BrowsePaths | None = None
         self.parents: frozenset[int] | None = None
-        """What holds owned objects that are no namespaces; None until it is read."""
+        """Parents of owned objects that are not namespaces; None until they are read."""
         self.namespaces: frozenset[int] = frozenset()
         """Owned namespaces."""
         self._place = 0
@@ -159,12 +164,12 @@ class _BrowsePathBuilder:
         self._barring = tuple([each for each in SHOWING if each in subject.deny_ids])
         own = self._denied_on([link.id for link in outer], _NONE)
         self._denied: dict[int, frozenset[Privilege] | None] = {self.catalog_id: own}
-        """By namespace: what is denied on it and above it, None for one that is not there."""
+        """For each namespace: the privileges denied on it or above it; None if the namespace does not exist."""
 
-    # -- until when it holds ---------------------------------------------------------------------------------
+    # -- validity --------------------------------------------------------------------------------------------
 
     def holds(self, zone: ZoneState, subject: Subject) -> bool:
-        """Say whether nothing has changed that this rests on; remembers up to which revision."""
+        """Return whether the paths are still valid, and remember up to which revision."""
         if (
             zone is not self.zone
             or subject.merged is not self.subject.merged
@@ -195,10 +200,10 @@ class _BrowsePathBuilder:
             return kind is not Kind.NAMESPACE and change.old_parent in parents
         return False
 
-    # -- how it is worked out --------------------------------------------------------------------------------
+    # -- computation -----------------------------------------------------------------------------------------
 
     def build(self, view: StoreView) -> BrowsePaths:
-        """Go on where the last call ended. Raises Cold."""
+        """Continue where the last call ended; return the browse paths. Raises CacheMiss."""
         if self.paths is None:
             if self.parents is None:
                 self._read_owned(view)
@@ -276,7 +281,7 @@ class _BrowsePathBuilder:
             raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
 
     def _denied_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
-        """Return what is denied on a namespace and above it; None where it is not there."""
+        """Return the privileges denied on a namespace or above it, or None if the namespace does not exist."""
         steps: list[int] = []
         at = namespace_id
         while at not in self._denied:
@@ -301,7 +306,7 @@ class _BrowsePathBuilder:
         return denied.union(each for each in self._barring if not deny[each].isdisjoint(ids))
 
     def _closed(self) -> frozenset[int]:
-        """Return the entries with all that lies above them."""
+        """Return the entries and everything above them, up to the catalog."""
         found: set[int] = set()
         for entry in self._entries:
             at = entry

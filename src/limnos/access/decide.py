@@ -1,7 +1,7 @@
-"""The one function that decides, and the values it makes.
+"""`decide`: the one function that makes access decisions.
 
-May import `model` and the policy. Pure: no I/O and no clock; what it is told is all it knows. A fact that is not at
-hand is the caller's business: `owner_of` may raise, and that passes through untouched.
+May import `model` and the policy. Pure: no I/O, no clock, no knowledge beyond its arguments. Missing facts are the
+caller's business: `owner_of` may raise, and the error passes through.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import Subject
 
 ZoneRevisions = tuple[tuple[int, int], ...]
-"""Pairs of zone and revision that a decision holds at."""
+"""Pairs of zone and revision at which a decision was made."""
 
 
 def decide(
     subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf, *, revision: ZoneRevisions = ()
 ) -> Decision:
-    """May the subject do this to the first object of the chain?
+    """Decide whether the subject may take an action on the first object of the chain.
 
-    `chain` goes from the target up to the metalake; for a create the target is the nearest existing scope, for
-    something absent see `ChainLink.absent`. Membership of the metalake comes first, except for actions of the server.
-    `owner_of` is called only where no grant settles the matter, and whatever it raises is not caught.
+    Returns the decision with its reasons. Membership of the metalake is checked first, except for actions of the
+    server.
+
+    Args:
+        subject: The user with groups and roles.
+        action: The action to decide about.
+        chain: From the target up to the metalake. For a create, the target is the nearest existing container; for an
+            absent
+        target see `ChainLink.absent`.
+        owner_of: Returns the owner of a link. Called only if no grant settles the matter; its errors pass through.
+        revision: The revisions of the facts, recorded in the decision.
     """
     case = DecisionCase(subject, chain, owner_of)
     if not subject.member and action not in SERVER_ACTIONS:
@@ -39,7 +47,7 @@ def decide(
 def allow_unchecked(
     subject: Subject, action: Action, chain: SecurableChain, *, revision: ZoneRevisions = ()
 ) -> Decision:
-    """The decision when access control is off: always yes, and it says why."""
+    """Return the decision when access control is off: allowed, with the factor `access-off`."""
     case = DecisionCase(subject, chain, _nobody)
     return _decision(case, action, (DecisionFactor("access-off"),), revision, allowed=True)
 
@@ -60,7 +68,10 @@ def _decision(
 
 
 def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
-    """What is missing or denied, numbered by clause: one factor of each clause has to change."""
+    """Return the missing or denying factors, numbered by clause.
+
+    To be allowed, one factor of each clause has to change.
+    """
     clauses = rule.wants(case) or ()
     return tuple(
         DecisionFactor(f.kind, f.privilege, f.object_id, f.object_kind, f.object_name, f.role, f.group, number)
@@ -70,7 +81,7 @@ def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
 
 
 def _holdings(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
-    """What of the rule the subject does have."""
+    """Return the factors of the rule that the subject already has."""
     leaves = [
         leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, PrivilegeRule | OwnerRule | OwnerAboveRule)
     ]

@@ -1,6 +1,6 @@
-"""From a decision to lines for people: why, and what to do next.
+"""Decisions as text for people: the reasons, and what to do next.
 
-May import `model` only. Pure rendering: it decides nothing and looks nothing up.
+May import `model` only. Pure rendering: it decides nothing and reads nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LINES_MAX = 4
 
 
 def suggest(decision: Decision) -> list[str]:
-    """What would turn a refusal into a permission: at most four lines, nothing for a permission."""
+    """Return steps that would turn a refusal into a permission: at most four lines, none for an allowed decision."""
     if decision.allowed:
         return []
     if any(f.kind == "member" for f in decision.factors):
@@ -37,13 +37,13 @@ def suggest(decision: Decision) -> list[str]:
 
 
 def describe(decision: Decision) -> list[str]:
-    """The whole decision, one reason per line: the sentence, each factor, then the suggestions."""
+    """Return the whole decision as lines: the message, one line per reason, then the suggestions."""
     reasons = [escape_percent(f"  {_reason(factor)}") for factor in decision.factors]
     return [decision.message(), *reasons, *(f"  -> {line}" for line in suggest(decision))]
 
 
 def _step(clause: list[DecisionFactor], user: str) -> str:
-    """One thing to do: a grant if one would help, else a denial to lift, else a new owner."""
+    """Return one step: a grant if one would help, else a denial to revoke, else a change of owner."""
     grants = [f for f in clause if f.kind == "missing" and f.privilege not in (OWNER, SERVICE_ADMIN)]
     if grants:
         words = " or ".join(dict.fromkeys(f.privilege or "" for f in grants if f.object_name == grants[0].object_name))

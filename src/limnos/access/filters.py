@@ -1,7 +1,7 @@
-"""List filters: one decision at the parent, then only the exceptions, as sets.
+"""List filters: one decision at the parent of a list, then sets of exceptions for its items.
 
 May import `model` and the policy. Pure. A filter shows exactly the items for which `decide` would allow the item's
-action (`access.policy.ITEMS`), but looks at the rule once per list instead of once per item.
+action (`access.policy.ITEMS`), but evaluates the rule once per list instead of once per item.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """Which items of one parent a subject sees.
+    """The items of one parent that a subject sees.
 
-    Unless `everything` or `nothing`: an item shows when its id is in `shown`, or its owner in `principals`, or a
-    right at the parent covers all items but the `hidden` ones (`hidden` None: no right at the parent).
+    Unless `everything` or `nothing` is true, an item is visible in three cases: its id is in `shown`, its owner is in
+    `principals`, or a right at the parent covers all items except `hidden`. `hidden` is None without such a right.
     """
 
     everything: bool
@@ -47,7 +47,7 @@ class ListFilter:
     principals: frozenset[int] = _NOBODY
 
     def positions(self, ids: Sequence[int], owners: Sequence[int | None]) -> list[int]:
-        """The visible positions, ascending. `owners` runs parallel to `ids`: the owning principal, None for nobody."""
+        """Return the indexes of the visible items, ascending. `owners` is parallel to `ids`; None means no owner."""
         if self.everything:
             return list(range(len(ids)))
         if self.nothing:
@@ -74,10 +74,11 @@ NOTHING: Final = ListFilter(everything=False, nothing=True)
 
 
 def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChain, owner_of: OwnerOf) -> ListFilter:
-    """The filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first object.
+    """Return the filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first
+    object.
 
-    It filters only: whether the subject may list at all is a decision of its own on the same action. `owner_of` is
-    asked about the parent and what lies above it, never about items; whatever it raises is not caught.
+    It only filters; whether the subject may list at all is a separate decision on the same action. `owner_of` is called
+    for the parent and its ancestors, never for items, and its errors pass through.
     """
     if not subject.member:
         return NOTHING
@@ -89,12 +90,12 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChai
 
 
 def widen_filter(shown: ListFilter, ids: frozenset[int]) -> ListFilter:
-    """The filter that shows some items more, by their ids."""
+    """Return a filter that also shows the items with these ids."""
     return _union_of_filters([shown, _partial_filter(shown=ids)])
 
 
 def _part(rule: Rule, case: DecisionCase, kind: Kind) -> ListFilter:
-    """What one simple condition of an item's rule shows."""
+    """Return the filter for one simple condition of an item's rule."""
     match rule:
         case PrivilegeRule(privilege):
             return _privilege_filter(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
@@ -129,7 +130,10 @@ def _partial_filter(*, shown: frozenset[int] = _NOBODY, principals: frozenset[in
 
 
 def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
-    """What any of the parts shows. Two covering rights hide only what both hide."""
+    """Return a filter that shows what any part shows.
+
+    Of several covering rights, only items hidden by all stay hidden.
+    """
     live = [part for part in parts if not part.nothing]
     if not live:
         return NOTHING

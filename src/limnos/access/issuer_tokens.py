@@ -1,7 +1,8 @@
-"""Tokens of an outside issuer: from the text of a JWT and the issuer's keys to who is asking.
+"""Tokens of an outside issuer: from the text of a JWT and the issuer's keys to the user's identity.
 
-May import `model`. Knows no network: keys are given (`services.identity.signing_in` fetches them), and so is the time. What is looked at: RFC
-7519 (claims), RFC 8725 (algorithms are ours to choose, never the token's), OpenID Connect Core 1.0, section 3.1.3.7.
+May import `model`. Knows no network and no clock: the caller passes the keys (`services.identity.signing_in` fetches
+them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token) and
+OpenID Connect Core 1.0, section 3.1.3.7.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
 )  # fmt: skip
-"""Those with a public key: whoever holds what an issuer publishes can check a token and make none."""
+"""Only algorithms with a public key: a party that holds the issuer's published keys can check tokens but make none."""
 TOKEN_BYTES_MAX: Final = 16_384
 GROUPS_MAX: Final = 1_000
 KEYS_MAX: Final = 100
 
 Key = jwk.RSAKey | jwk.ECKey
 Keys = dict[str, tuple[Key, ...]]
-"""Keys by their ids; those without one stand under an empty text."""
+"""Keys by their ids; keys without an id are listed under ""."""
 
 
 class IssuerRules(NamedTuple):
-    """What a token must say, and where it says who is asking."""
+    """What a token of the issuer must contain, and which claims name the user and the groups."""
 
     issuer: str
     audiences: frozenset[str]
@@ -41,13 +42,14 @@ class IssuerRules(NamedTuple):
 
 
 class UnknownSigningKey(Exception):
-    """The token names a key that is not among those at hand, or names none and was signed by none of them."""
+    """No known key has the id that the token names; or it names none, and no known key made its signature."""
 
 
 def keys_of(document: object) -> Keys:
     """Read the public keys of a JWK set (RFC 7517, section 5).
 
-    Keys of kinds that are not ours, or not for signatures, are left out. Raises ValueError for what is no JWK set.
+    Keys of other types than RSA and EC, and keys that are not for signatures, are left out. Raises ValueError for a
+    document that is no JWK set.
     """
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
@@ -70,7 +72,12 @@ _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y
 
 
 def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int) -> IssuerIdentity:
-    """Check a token and say whom it speaks for. Raises Unauthenticated with what is wrong, UnknownSigningKey."""
+    """Check a token and return the identity it proves.
+
+    Raises:
+        AuthenticationFailed: The token is invalid; the message says why.
+        UnknownSigningKey: The issuer's keys may have changed: fetch them and call again.
+    """
     claims = _verify(text, keys)
     _check_meant(claims, rules)
     skew_ms = rules.skew_s * 1000
@@ -109,7 +116,7 @@ _REGISTRY.max_header_length = TOKEN_BYTES_MAX
 
 
 def _decode_claims(text: str, usable: Iterable[Key]) -> dict[str, object] | None:
-    """Return the claims if one of the keys signed them."""
+    """Return the claims if one of the keys signed the token, else None."""
     for key in usable:
         try:
             return jwt.decode(text, key, algorithms=ALGORITHMS, registry=_REGISTRY).claims
@@ -149,7 +156,7 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
 
 
 def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...] | None:
-    """Whoever says nothing of groups is in none, where a claim tells them."""
+    """Return the groups that the token names. If the rules name a groups claim, a token without it means no groups."""
     if rules.groups_claim is None:
         return None
     told = claims.get(rules.groups_claim, [])

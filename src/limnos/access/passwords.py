@@ -1,7 +1,7 @@
-"""Passwords: what one must be, and Argon2id over it. Pure but for the randomness of a salt.
+"""Passwords: the requirements for a new one, and Argon2id hashes. Pure except for random salts.
 
-May import `model` and argon2. Knows no store and no thread: a hash takes tens of milliseconds and 64 MiB, so whoever asks for one does that
-beside the loop. One way of writing a letter counts (Unicode's NFC): keyboards differ in what they send.
+May import `model` and argon2. Knows no store and no thread. A hash takes tens of milliseconds and 64 MiB, so callers
+compute it off the event loop. Passwords are normalized to Unicode NFC: keyboards differ in the form they send.
 """
 
 from __future__ import annotations
@@ -19,18 +19,24 @@ CHARACTERS_MIN: Final = 10
 BYTES_MAX: Final = 1_024
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=1)
-"""RFC 9106's second choice, on one thread: as many are hashed at a time as there are threads for it."""
+"""The second recommended option of RFC 9106, with one lane: the number of threads bounds the concurrent hashes."""
 DUMMY_HASH: Final = "$argon2id$v=19$m=65536,t=3,p=1$bm9ib2R5J3Mgc2FsdC4uLg$hnyqq2MzaMvVVxE1hS8bZpIu7+KdH5eQbW2DnSkEoyM"
-"""Compared with where there is no user of the name, so that both take as long; no password is known to have it."""
+"""Verified against if no user has the given name, so that both cases take equally long.
+
+It matches no known password.
+"""
 
 
 def normalize_password(password: str) -> str:
-    """Return a password as it is hashed."""
+    """Return a password in the form in which it is hashed (Unicode NFC)."""
     return unicodedata.normalize("NFC", password)
 
 
 def check_password(password: str, *, user: str) -> str:
-    """Return a new password as it is hashed. Raises BadRequest for one that is too short or long, holds what nobody can type, or tells the name."""
+    """Check a new password and return it in the form in which it is hashed.
+
+    Raises BadRequest if it is too short or too long, has control characters, or contains the user's name.
+    """
     found = normalize_password(password)
     if _CONTROL.search(found) or len(found.encode("utf-8", "replace")) > BYTES_MAX:
         raise BadRequest(f"A password has no control characters and {BYTES_MAX} bytes at most")
@@ -44,12 +50,12 @@ def check_password(password: str, *, user: str) -> str:
 
 
 def hash_password(password: str) -> str:
-    """Hash a password that was checked."""
+    """Hash a password that `check_password` returned."""
     return _HASHER.hash(password)
 
 
 def is_password(password: str, against: str) -> bool:
-    """Say whether a text is the password of a hash."""
+    """Return whether a text is the password of a hash. False for a malformed hash, too."""
     if len(password) > BYTES_MAX:
         return False
     try:

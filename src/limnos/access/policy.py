@@ -1,13 +1,13 @@
-"""The policy: for every action, who may. One table, to be read by people.
+"""The policy: one table, readable by people, that says for every action who may take it.
 
-May import `model` and the expressions of `access.rules`. Pure values; evaluated by `access.decide`. The rules are
-those of Gravitino's access control with nested namespaces, so that its users meet no surprise:
+May import `model` and the expressions of `access.rules`. Pure values; `access.decide` evaluates them. The rules are
+those of Gravitino's access control, extended to nested namespaces, so that its users meet no surprise:
 
-- a privilege counts when some level of the chain allows it and none denies it (`PrivilegeRule`);
-- owners pass without asking for denials, except where the rule also wants USE_CATALOG or USE_SCHEMA;
-- who owns a namespace owns everything in it, and passes where its owner would, given USE_CATALOG.
+- A privilege counts if some level of the chain allows it and none denies it (`PrivilegeRule`).
+- Owners pass regardless of denials, except where the rule also requires USE_CATALOG or USE_SCHEMA.
+- The owner of a namespace owns everything in it, and passes wherever an object's owner would, given USE_CATALOG.
 
-Where upstream leaves a gap (views over REST are not checked at all there), the rule here is the strict one.
+Where Gravitino leaves a gap (it does not check views over REST at all), the rule here is the strict one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from limnos.model.privileges import Privilege
 
 
 def owns(*kinds: Kind) -> OwnerRule:
-    """The caller owns an object of one of these kinds on the chain."""
+    """Require that the caller owns an object of one of these kinds on the chain."""
     return OwnerRule(frozenset(kinds))
 
 
@@ -51,9 +51,9 @@ _USE_SCHEMA: Final = PrivilegeRule(Privilege.USE_SCHEMA)
 
 
 def inside(*enough: Rule) -> Rule:
-    """For what lies in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or a container's owner.
+    """Rule for objects in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or the owner of a container.
 
-    The owner of the metalake or catalog needs nothing else, the owner of a namespace also USE_CATALOG.
+    The owner of the metalake or catalog needs nothing else; the owner of a namespace also needs USE_CATALOG.
     """
     last = enough[0] if len(enough) == 1 else AnyOf(*enough)
     return AnyOf(AllOf(_USE_CATALOG, _USE_SCHEMA, last), _ABOVE, AllOf(_USE_CATALOG, _NAMESPACE))
@@ -64,22 +64,22 @@ def _namespace_load(*enough: Rule) -> Rule:
 
 
 def _listed_item(kind: Kind, *privileges: Privilege) -> Rule:
-    """An item of a list whose parent one may list: no USE privilege is asked for again."""
+    """Rule for an item of a list whose parent the caller may list. It requires no USE privilege again."""
     return AnyOf(*map(PrivilegeRule, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
 
 
 def _metalake_object(privilege: Privilege) -> Rule:
-    """Things of the metalake: a privilege on it, or its owner."""
+    """Rule for metalake objects: a privilege on the metalake, or its owner."""
     return AnyOf(PrivilegeRule(privilege), _METALAKE)
 
 
 def _own(kind: Kind) -> Rule:
-    """Things of the metalake that have owners of their own: that owner, or the metalake's."""
+    """Rule for metalake objects that have owners: their owner, or the metalake's."""
     return owns(kind, Kind.METALAKE)
 
 
 def _usable(kind: Kind, privilege: Privilege) -> Rule:
-    """The same, or who may use it."""
+    """The same as `_own`, or a privilege to use the object."""
     return AnyOf(PrivilegeRule(privilege), _own(kind))
 
 
@@ -100,17 +100,17 @@ _SELECT_VIEW, _CREATE_VIEW = PrivilegeRule(Privilege.SELECT_VIEW), PrivilegeRule
 # ------------------------------------------------------------------------------------------------ the table
 
 _TREE: Final[dict[Action, Rule]] = {
-    Action.METALAKE_LOAD: MemberRule(),  # being a user of the metalake is all it takes
+    Action.METALAKE_LOAD: MemberRule(),  # every user of the metalake
     Action.METALAKE_ALTER: _METALAKE,
     Action.METALAKE_SET: _METALAKE,  # switch on and off
     Action.METALAKE_DROP: _METALAKE,
-    Action.METALAKE_EXPORT: _METALAKE,  # all that is in it, whoever may see what
-    Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
-    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # what everybody did there; one's own lines need no right
-    Action.CATALOG_LIST: MemberRule(),  # the list shrinks to what each may load
-    Action.CATALOG_CREATE: _metalake_object(Privilege.CREATE_CATALOG),  # testing a connection is the same
+    Action.METALAKE_EXPORT: _METALAKE,  # the export holds all objects, whatever else the caller may see
+    Action.WEBHOOK_MANAGE: _METALAKE,  # list, create, drop: webhooks send changes to other systems
+    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # lines of all users; one's own lines need no right
+    Action.CATALOG_LIST: MemberRule(),  # the list is filtered to catalogs that the caller may load
+    Action.CATALOG_CREATE: _metalake_object(Privilege.CREATE_CATALOG),  # also for testing a connection
     Action.CATALOG_LOAD: _CATALOG_LOAD,
-    Action.CATALOG_ENABLE: _CATALOG_LOAD,  # as upstream: not for owners only
+    Action.CATALOG_ENABLE: _CATALOG_LOAD,  # as in Gravitino: not only for owners
     Action.CATALOG_ALTER: _CATALOG_OWNED,
     Action.CATALOG_DROP: _CATALOG_OWNED,
     Action.NAMESPACE_LIST: _CATALOG_LOAD,  # at every depth; the items are filtered
@@ -123,7 +123,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.NAMESPACE_LOAD_ICEBERG: _namespace_load(_USE_SCHEMA, PrivilegeRule(Privilege.CREATE_SCHEMA)),
     Action.NAMESPACE_ALTER: _NAMESPACE_OWNED,
     Action.NAMESPACE_DROP: _NAMESPACE_OWNED,
-    Action.NAMESPACE_MOVE: _NAMESPACE_OWNED,  # and NAMESPACE_CREATE where it goes
+    Action.NAMESPACE_MOVE: _NAMESPACE_OWNED,  # and NAMESPACE_CREATE on the new parent
 }
 
 _LEAF: Final[dict[Action, Rule]] = {
@@ -132,32 +132,32 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_CREATE: inside(_CREATE_TABLE),
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
-    Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, where the server reads them for somebody
-    Action.TABLE_SCAN: inside(_SELECT, _TABLE),  # the same where scans are planned, as far as restrictions let
-    # Anyone who works with tables or views may ask whether the name is taken.
+    Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, where the server reads them for the caller
+    Action.TABLE_SCAN: inside(_SELECT, _TABLE),  # its rows through scan planning, within restrictions
+    # Users who work with tables or views may ask whether a name is taken.
     Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),
-    # Who may not load a table but works with views or creates tables here learns that it does not exist.
+    # A caller who may not load a table, but works with views or creates tables here, may learn that it does not exist.
     Action.TABLE_MAY_PROBE: AllOf(_USE_CATALOG, _USE_SCHEMA, AnyOf(_CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _VIEW)),
     Action.TABLE_ALTER: inside(_MODIFY, _TABLE),
     Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
-    Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # what clients told of their scans and commits
-    Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they are there
+    Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # metrics reports of clients about scans and commits
+    Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they exist
     Action.TABLE_DROP: inside(_TABLE),
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
-    Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE where it goes
+    Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE on the new namespace
     Action.VIEW_LIST: _NAMESPACE_LOAD,
     Action.VIEW_SEE: _listed_item(Kind.VIEW, Privilege.SELECT_VIEW),
     Action.VIEW_CREATE: inside(_CREATE_VIEW),
     Action.VIEW_LOAD: inside(_SELECT_VIEW, _VIEW),
     Action.VIEW_EXISTS: inside(_SELECT_VIEW, _CREATE_VIEW, _VIEW),
-    # Engines look for a view before a table: any right on a like-named table answers for its absence.
+    # Engines look for a view before a table. A right on a table of the same name allows the answer "no such view".
     Action.VIEW_MAY_PROBE: AllOf(
         _USE_CATALOG, _USE_SCHEMA, AnyOf(_CREATE_VIEW, _SELECT, _MODIFY, _CREATE_TABLE, _TABLE)
     ),
     Action.VIEW_ALTER: inside(_VIEW),
     Action.VIEW_DROP: inside(_VIEW),
     Action.VIEW_RENAME: inside(_VIEW),
-    Action.VIEW_MOVE: inside(_VIEW),  # and VIEW_CREATE where it goes
+    Action.VIEW_MOVE: inside(_VIEW),  # and VIEW_CREATE on the new namespace
     Action.FILESET_LIST: _NAMESPACE_LOAD,
     Action.FILESET_SEE: _listed_item(Kind.FILESET, Privilege.READ_FILESET, Privilege.WRITE_FILESET),
     Action.FILESET_CREATE: inside(PrivilegeRule(Privilege.CREATE_FILESET)),
@@ -190,7 +190,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     ),
     Action.FUNCTION_ALTER: inside(PrivilegeRule(Privilege.MODIFY_FUNCTION), _FUNCTION),
     Action.FUNCTION_DROP: inside(_FUNCTION),
-    # Types and synonyms of SQL++ say how data is called and shaped, and hold none: who may use a namespace sees them.
+    # Types and synonyms of SQL++ hold no data: users of the namespace see them.
     Action.DATATYPE_LIST: _NAMESPACE_LOAD,
     Action.DATATYPE_SEE: _listed_item(Kind.DATATYPE, Privilege.USE_SCHEMA),
     Action.DATATYPE_CREATE: inside(_CREATE_TABLE),
@@ -209,16 +209,16 @@ _LEAF: Final[dict[Action, Rule]] = {
 }
 
 _ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRoleRule())
-_JOB_OWNED: Final = owns(Kind.JOB, Kind.JOB_TEMPLATE, Kind.METALAKE)  # who owns a pipeline answers for its runs
+_JOB_OWNED: Final = owns(Kind.JOB, Kind.JOB_TEMPLATE, Kind.METALAKE)  # a pipeline's owner is responsible for its runs
 
 _APART_RULES: Final[dict[Action, Rule]] = {
-    # Lists are open to members and shrink to what each may load.
+    # Lists are open to members and filtered to the items that the caller may load.
     **dict.fromkeys((Action.USER_LIST, Action.GROUP_LIST, Action.ROLE_LIST, Action.TAG_LIST), MemberRule()),
     **dict.fromkeys((Action.POLICY_LIST, Action.JOB_TEMPLATE_LIST, Action.JOB_LIST), MemberRule()),
     Action.USER_MANAGE: _metalake_object(Privilege.MANAGE_USERS),  # add, remove, disable
     Action.USER_LOAD: AnyOf(PrivilegeRule(Privilege.MANAGE_USERS), _METALAKE, SelfRule()),
     Action.GROUP_MANAGE: _metalake_object(Privilege.MANAGE_GROUPS),  # add and remove the group itself
-    # Whoever fills a group hands out its roles, so that takes the right to hand out roles as well.
+    # Adding a member gives the group's roles to the member, so it also takes the right to grant roles.
     Action.GROUP_MEMBERS: AnyOf(
         AllOf(PrivilegeRule(Privilege.MANAGE_GROUPS), PrivilegeRule(Privilege.MANAGE_GRANTS)), _METALAKE
     ),
@@ -258,7 +258,7 @@ def _rules(verb: str, *kinds: Kind) -> dict[Kind, Rule]:
     return {kind: rules[action] for kind, action in actions_named(verb, *kinds).items() if action in rules}
 
 
-# Reading what hangs on an object (owner, tags, policies, credentials) takes the right to load the object.
+# Reading an object's owner, tags, policies or credentials takes the right to load the object.
 _METADATA_LOAD: Final = ByKind(
     {
         Kind.METALAKE: MemberRule(),
@@ -272,13 +272,14 @@ _METADATA_LOAD: Final = ByKind(
     }
 )
 
-# To give an object away: own it or a container of it, and be able to reach what one owns.
+# To set an object's owner: own it or a container of it, and have the USE privileges to reach it.
 _LEAF_REACHED: Final = AllOf(_USE_SCHEMA, NotDeniedRule(Privilege.USE_CATALOG))
 _OWNER_SET: Final = AnyOf(
     AllOf(_LEAF_REACHED, owns(*NAMESPACE_OBJECTS)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*METALAKE_OBJECTS), _ABOVE
 )
 
-# To grant on an object: MANAGE_GRANTS on it or above it, and be able to reach it; or the right to give it away.
+# To grant on an object: MANAGE_GRANTS on it or above it, and the USE privileges to reach it. Or the right to set its
+# owner.
 _GRANTS: Final = PrivilegeRule(Privilege.MANAGE_GRANTS)
 _PRIVILEGE_GRANT: Final = AnyOf(
     ByKind(
@@ -291,10 +292,10 @@ _PRIVILEGE_GRANT: Final = AnyOf(
     _OWNER_SET,
 )
 
-# To bring back what was dropped: the right to drop it, were it there, and to make such a thing where it goes.
+# To restore a dropped object: the right that would drop it, and the right to create such an object at its target.
 _UNDROP: Final = ByKind({Kind.NAMESPACE: _NAMESPACE_OWNED, **_rules("drop", *kinds_with(lambda row: row.trash))})
 
-# To protect something: the right to drop it. To end that: more than that, the ownership of something above it.
+# To protect an object: the right to drop it. To end the protection: ownership of a container of it.
 _PROTECTED: Final = kinds_with(lambda row: row.protected)
 _PROTECT: Final = ByKind(
     {Kind.CATALOG: _CATALOG_OWNED, Kind.NAMESPACE: _NAMESPACE_OWNED, **_rules("drop", *_PROTECTED)}
@@ -312,10 +313,10 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.METALAKE_CREATE: ServiceAdminRule(),
         Action.TOKEN_MANAGE_OTHERS: ServiceAdminRule(),
         Action.TASK_MANAGE: ServiceAdminRule(),
-        Action.METALAKE_IMPORT: ServiceAdminRule(),  # it makes a metalake, with owners and rights as the file says
+        Action.METALAKE_IMPORT: ServiceAdminRule(),  # it creates a metalake with the owners and rights of the file
         Action.AUDIT_READ_ALL: ServiceAdminRule(),
-        Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
-        Action.KEYS_MANAGE: ServiceAdminRule(),  # those that seal secrets of every metalake
+        Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: no other request reveals catalogs' secrets
+        Action.KEYS_MANAGE: ServiceAdminRule(),  # keys that encrypt the secrets of every metalake
         **_TREE,
         **_LEAF,
         **_APART_RULES,
@@ -326,11 +327,11 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.PROTECT: _PROTECT,
         Action.UNPROTECT: _UNPROTECT,
         Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
-        Action.RESTRICT: _PRIVILEGE_GRANT,  # see, set and remove restrictions: who gives rights says how far they go
+        Action.RESTRICT: _PRIVILEGE_GRANT,  # see, set and remove restrictions: they limit what grants give
         Action.EXPLAIN_OTHERS: _metalake_object(Privilege.MANAGE_GRANTS),  # on the object or above it
     }
 )
-"""Who may, for every action."""
+"""The rule of every action."""
 
 SERVER_ACTIONS: Final = frozenset(
     {
@@ -343,7 +344,7 @@ SERVER_ACTIONS: Final = frozenset(
         Action.AUDIT_READ_ALL,
     }
 )
-"""Asked of the server: being a user of a metalake is neither needed nor of help."""
+"""Actions on the server itself, for which membership of a metalake does not matter."""
 
 
 def _items(verb: str, *kinds: Kind) -> dict[Action, Action]:
@@ -359,4 +360,4 @@ ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(
         **_items("load", *METALAKE_OBJECTS, Kind.USER, Kind.GROUP),
     }
 )
-"""For every list, the action that decides whether an item shows in it."""
+"""For every list action, the action that decides whether an item is visible in the list."""

@@ -1,6 +1,7 @@
-"""Whether somebody could do a thing at all, before it is known to what exactly: a question of little cost, asked early.
+"""Prechecks: whether a user could take an action at all, asked cheaply before the exact target is known.
 
-May import `model`, the policy and its rules. Pure. A yes promises nothing, the decision still has to be made; a no is certain.
+May import `model`, the policy and its rules. Pure. "No" is certain; "yes" promises nothing, and the decision still has
+to be made.
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
     from limnos.model.principals import Subject
 
 _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG})}
-"""Where a chain begins here, what the action is done to may lie anywhere below; of these kinds alone the owner is known."""
+"""For a chain that begins at this kind, the target may lie anywhere below it.
+
+Owners are known only for the kinds listed.
+"""
 
 
 def may_be_allowed(subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf) -> bool:
-    """Say whether the subject could do the action to the first object of the chain, or to something below it.
+    """Return whether the subject could take the action on the first object of the chain, or on something below it.
 
-    A privilege counts wherever it is held, and denials do not. Somebody may own what is not named yet, unless the chain
-    leads to it.
+    A privilege counts wherever it is held, and denials do not count. Ownership of objects below the chain counts as
+    possible.
     """
     if not subject.member and action not in SERVER_ACTIONS:
         return False
@@ -57,7 +61,7 @@ def _holds(rule: Rule, subject: Subject, chain: SecurableChain, owner_of: OwnerO
             return subject.service_admin
         case NotDeniedRule():
             return True
-    return True  # membership, oneself, a role one holds: true for somebody who got as far as this, or cheap to find out
+    return True  # membership, oneself, a held role: true for every caller that got here, or cheap for the decision
 
 
 def _may_own(kinds: frozenset[Kind], subject: Subject, chain: SecurableChain, owner_of: OwnerOf) -> bool:

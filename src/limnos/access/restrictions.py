@@ -1,8 +1,9 @@
-"""Which read restrictions bind somebody, and what is closed to whom they bind.
+"""Read restrictions: which of them apply to a user, and which actions they close.
 
-May import `model` and this room. Pure, as `access.decide` is. A restriction binds everybody, or who is named, but those that it excepts and who owns what it is on, or something
-above that. Whoever is bound reads through scan planning, and does nothing else to the table: a right that opens files, or takes the table out of
-the restriction's reach, is as if it were not there. Decision record 0093.
+May import `model` and this room. Pure, like `access.decide`. A restriction applies to all users or to named principals,
+but not to those it excepts, nor to owners of its object or of a container of that object. Restricted users read through
+scan planning and do nothing else to the table. A right that opens files, or that takes the table out of the
+restriction's reach, does not count for them. Decision record 0093.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ RESTRICTED_ACTIONS: Final = frozenset(
         Action.TABLE_RENAME, Action.TABLE_MOVE, Action.NAMESPACE_MOVE, Action.NAMESPACE_DROP, Action.UNDROP,
     }
 )  # fmt: skip
-"""What is not done by whom a restriction binds. `TABLE_SCAN` is the way that stays open, to doors that obey restrictions."""
+"""Actions that are refused to restricted users.
+
+`TABLE_SCAN` stays open: it is used only where restrictions are applied.
+"""
 
 
 class BindingRestriction(NamedTuple):
-    """A restriction that binds, and the place in the chain of what it is on."""
+    """A restriction that applies to the subject, and the position in the chain of the object it is set on."""
 
     restriction: Restriction
     at: int
@@ -43,9 +47,16 @@ class BindingRestriction(NamedTuple):
 def binding_restrictions(
     subject: Subject, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
 ) -> tuple[BindingRestriction, ...]:  # fmt: skip
-    """Return the restrictions that bind a subject on what the chain begins with, the nearest first.
+    """Return the restrictions that apply to a subject on the first object of the chain, the nearest first.
 
-    `active`: the names of the roles that alone may allow anything: only those except somebody, while every role that is held binds. `owner_of` may raise.
+    Args:
+        subject: The user with groups and roles.
+        chain: The target and its ancestors.
+        by_object: Restrictions by the id of the object they are set on.
+        owner_of: Returns the owner of a link; may raise.
+        active: Names of the active roles, None for all. Only active roles except a user, while every role that is held
+            can
+        make a restriction apply.
     """
     excepting = {
         held.rules.id for held in subject.roles if active is None or held.rules.name in active
@@ -65,7 +76,7 @@ def binding_restrictions(
 
 
 def refuse_restricted(decision: Decision, found: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
-    """Return a decision as it is for whom restrictions bind: refused, with each restriction as a reason."""
+    """Return a decision changed to a refusal, with each restriction as a reason."""
     names = display_names(chain)
     factors = tuple(
         DecisionFactor(

@@ -1,10 +1,9 @@
-"""The small expressions that rules are made of, and how they are evaluated over one chain.
+"""The expressions that rules are composed of, and how they are evaluated over one chain.
 
-May import `model` only. Knows no action and no rule of its own: `access.policy` composes them. Everything here is
-pure. `evaluate` gives the proof (the factors that make an expression true) or None; `wants` says what is missing.
-
-An `AnyOf` begins with its ordinary way, the one that an administrator would open with a grant: it is the cheapest to
-evaluate (sets in memory, no owner to look up) and the one a refusal asks for.
+May import `model` only. Knows no action and no rule: `access.policy` composes them. Everything here is pure. `evaluate`
+returns the proof (the factors that make an expression true) or None; `wants` returns what is missing. The first part of
+an `AnyOf` is the ordinary way, which an administrator would open with a grant. It is the cheapest to evaluate (sets in
+memory, no owner to look up), and a refusal suggests it.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from limnos.model.principals import HeldRole, Subject
 from limnos.model.privileges import BINDS, Privilege
 
 OwnerOf = Callable[[ChainLink], int | None]
-"""The principal (user or group id) that owns a link's object, or None; may raise when the fact is not at hand."""
+"""Returns the principal (user or group id) that owns a link's object, or None. May raise if the fact is not cached."""
 
 Proof = tuple[DecisionFactor, ...]
 Clauses = tuple[tuple[DecisionFactor, ...], ...]
-"""What is missing: one alternative of every clause is needed."""
+"""The missing factors. One alternative of every clause is needed."""
 
 
 class DecisionCase:
-    """One question being decided: who, on what, and how to learn owners."""
+    """One question to decide: the subject, the chain, and a function that finds owners."""
 
     __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
 
@@ -51,7 +50,7 @@ class DecisionCase:
 
     @property
     def target_kind(self) -> Kind | None:
-        """The kind of what is asked about; None for the server itself."""
+        """The kind of the target; None for the server itself."""
         return self.chain[0].kind if self.chain else None
 
     def factor(
@@ -62,7 +61,7 @@ class DecisionCase:
         held: HeldRole | None = None,
         group: str | None = None,
     ) -> DecisionFactor:
-        """A factor about the chain's object at a position; the server when the chain is empty."""
+        """Return a factor about the chain's object at position `at`, or about the server if the chain is empty."""
         role = None
         if held is not None:
             role, group = held.rules.name, held.via
@@ -72,7 +71,7 @@ class DecisionCase:
         return DecisionFactor(kind, privilege, link.id, KIND_WORDS[link.kind], self.names[at], role, group)
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
-        """The first role that allows (or denies) a privilege on an object."""
+        """Return the first role that allows (or denies) a privilege on an object."""
         for held in self.subject.roles:
             ids = (held.rules.deny_ids if denied else held.rules.allow_ids).get(privilege)
             if ids is not None and object_id in ids:
@@ -80,7 +79,7 @@ class DecisionCase:
         return None
 
     def deepest(self, kinds: frozenset[Kind]) -> int | None:
-        """The position of the innermost object of one of the kinds."""
+        """Return the position of the innermost object of one of the kinds, or None."""
         for i, link in enumerate(self.chain):
             if link.kind in kinds:
                 return i
@@ -88,20 +87,20 @@ class DecisionCase:
 
 
 class Rule(ABC):
-    """A condition over a case."""
+    """A condition over a decision case."""
 
     __slots__ = ()
 
     @abstractmethod
     def evaluate(self, case: DecisionCase) -> Proof | None:
-        """The factors that make the condition true, None when it is false."""
+        """Return the factors that make the condition true, or None if it is false."""
 
     @abstractmethod
     def wants(self, case: DecisionCase) -> Clauses | None:
-        """What would make a false condition true; None when nothing that one can give would."""
+        """Return what would make a false condition true, or None if no grant or change of owner would."""
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
-        """The simple conditions inside, those for one kind of target when it is given."""
+        """Yield the simple conditions inside; with `kind`, only those for that kind of target."""
         yield self
 
 
@@ -159,7 +158,7 @@ class NotDeniedRule(Rule):
 class OwnerRule(Rule):
     """The caller, or one of the caller's groups, owns an object of the chain that is of one of the kinds.
 
-    For namespaces that means any namespace of the chain: who owns an ancestor owns the subtree.
+    For namespaces that means any namespace of the chain: the owner of a namespace owns its subtree.
     """
 
     kinds: frozenset[Kind]
@@ -178,7 +177,7 @@ class OwnerRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class OwnerAboveRule(Rule):
-    """The caller, or one of the caller's groups, owns an object above the one that is asked about, of one of the kinds."""
+    """The caller, or one of the caller's groups, owns an ancestor of the target that is of one of the kinds."""
 
     kinds: frozenset[Kind]
 
@@ -194,7 +193,10 @@ class OwnerAboveRule(Rule):
 
 
 def _group(subject: Subject, owner: int | None) -> str | None:
-    """The name of the owning group, when it can be told: ids and names of several groups are not paired."""
+    """Return the name of the owning group if it is certain.
+
+    Ids and names of several groups are not paired, so then None.
+    """
     through_group = owner != subject.user_id and len(subject.groups) == len(subject.group_names) == 1
     return subject.group_names[0] if through_group else None
 
@@ -212,7 +214,7 @@ class ServiceAdminRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class MemberRule(Rule):
-    """The caller is a user of the metalake; true for everybody who gets as far as a rule of a metalake."""
+    """The caller is a user of the metalake. True for every caller that reaches a rule of a metalake."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         return (case.factor("member", len(case.chain) - 1),) if case.subject.member else None
@@ -249,7 +251,7 @@ class HoldsRoleRule(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AllOf(Rule):
-    """Every part holds."""
+    """Every part is true."""
 
     parts: tuple[Rule, ...]
 
@@ -282,7 +284,7 @@ class AllOf(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyOf(Rule):
-    """Some part holds; the first part is the ordinary way."""
+    """At least one part is true. The first part is the ordinary way."""
 
     parts: tuple[Rule, ...]
     flat: bool = field(compare=False, repr=False)
@@ -299,7 +301,9 @@ class AnyOf(Rule):
         return None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
-        """Of simple parts all, as alternatives; otherwise those of the first way that can be opened."""
+        """Return all parts' factors as alternatives if every part is simple; otherwise those of the first part that
+        can be opened.
+        """
         options = [wanted for part in self.parts if (wanted := part.wants(case)) is not None]
         if not options:
             return None
@@ -314,7 +318,7 @@ class AnyOf(Rule):
 
 @dataclass(frozen=True, slots=True)
 class ByKind(Rule):
-    """Another rule for each kind of target; kinds that are not named never hold."""
+    """A rule for each kind of target. It is false for kinds without an entry."""
 
     rules: Mapping[Kind, Rule]
 

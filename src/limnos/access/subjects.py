@@ -1,7 +1,7 @@
-"""The subject of a decision, built from facts: a user with groups and roles in one metalake.
+"""The subject of a decision, built from cached facts: a user with groups and roles in one metalake.
 
-May import `view`, `store` and `model`. Role values are shared between all who hold them and live as long as their fact. What is merged of a user's
-roles lives as long as each of those facts: a change of anything else leaves it as it is.
+May import `view`, `store` and `model`. Users who hold the same role share its value, which lives as long as its fact.
+The merged rules of a user live as long as the facts of all their roles; other changes leave them valid.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from limnos.view.view import DerivedValues, StoreView
 
 ROLES_AT_ONCE: Final = 256
-"""Roles that are read in one go; others have their turn before the next ones."""
+"""Roles per read. Other requests have their turn between two reads."""
 HELD_ROLES_MAX: Final = 500_000
-"""Roles of all users of a metalake together that are remembered merged."""
+"""Bound of the cache of merged roles: roles of all users of a metalake together."""
 PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
 
 
 class HeldRoles(NamedTuple):
-    """What a user holds, merged, and the facts that it was made of."""
+    """The roles and merged rules of a user, with the facts they were made from."""
 
     facts: list[RoleFact]
     vias: list[str | None]
@@ -48,17 +48,17 @@ class HeldRoles(NamedTuple):
     merged: MergedRules
 
     def rests_on(self, facts: list[RoleFact], vias: list[str | None]) -> bool:
-        """Say whether these are the very facts that it was made of."""
+        """Return whether these are the identical facts that the value was made from."""
         return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 
 def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Principal | None:
-    """Return a user or group by name. Raises Cold."""
+    """Return the user or group with this name, or None. Raises CacheMiss."""
     return require_fact(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
 def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
-    """Build the subject of a user. Raises Cold until every fact is there: groups, roles, rules."""
+    """Build the subject of a user. Raises CacheMiss until groups, roles and rules are cached."""
     principal = principal_of(view, metalake_id, Kind.USER, user)
     if principal is None:
         return Subject.of(None, user, service_admin=service_admin, member=False)
@@ -99,7 +99,10 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
 
 
 def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
-    """The facts of roles. Raises Cold part by part, each after the rules of the parts before were made."""
+    """Return the facts of roles.
+
+    Raises CacheMiss for one part at a time; the rules of earlier parts are built before.
+    """
     try:
         return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
     except CacheMiss as cold:
@@ -112,7 +115,7 @@ def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -
 
 
 def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held: HeldRoles) -> None:
-    """Remember what a user holds; all users together have a bound."""
+    """Cache the roles of a user. `HELD_ROLES_MAX` bounds the cache of all users together."""
     kept = derived.get("held roles", 0) + len(held.roles)
     if kept > HELD_ROLES_MAX:
         derived.clear()
@@ -122,7 +125,7 @@ def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held: Hel
 
 
 def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRules | None:
-    """One value for a role's rules, whoever holds it, as long as its fact is the same."""
+    """Return the rules of a role as one value that all its holders share while the fact is the same."""
     if fact is None:
         return None
     derived = view.derived(metalake_id)
@@ -136,14 +139,17 @@ def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRule
 
 
 class RuleIds(NamedTuple):
-    """Ids of objects by the privilege that rules allow, and deny, on them."""
+    """Ids of objects by privilege: those on which rules allow it, and those on which rules deny it."""
 
     allow: Mapping[Privilege, frozenset[int]]
     deny: Mapping[Privilege, frozenset[int]]
 
 
 def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
-    """The rules of a role that has many, from what was made of each part: a change makes one part anew. Raises Cold part by part."""
+    """Return the rules of a role with many rules, merged from its parts. A change rebuilds one part only.
+
+    Raises CacheMiss for one part at a time.
+    """
     made = []
     for after, part in _parts(view, role):
         derived = view.derived(role.metalake_id)
@@ -157,7 +163,10 @@ def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
 
 
 def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
-    """The rules of a role in parts, each with the id after which it begins. Raises Cold for one part, so that others have their turn."""
+    """Yield the rules of a role in parts, each with the object id after which it begins.
+
+    Raises CacheMiss for one part at a time, so that other requests have their turn.
+    """
     after, zone = 0, role.metalake_id
     while after != LAST_ID:
         end_key = rules_end_key(role.id, after)
@@ -170,14 +179,14 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
             next_end = rules_end_key(role.id, end)
             wanted = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
             raise CacheMiss(dict.fromkeys(wanted, zone), goes_on=True)
-        if len(part) > 2 * PART_MAX:  # it has grown: let it end earlier
+        if len(part) > 2 * PART_MAX:  # it has grown: read its end again, which will be nearer
             raise CacheMiss({end_key: zone}, goes_on=True)
         yield after, part
         after = end
 
 
 def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
-    """Turn stored rules into sets."""
+    """Turn stored rules into sets of object ids."""
     found: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
     for grant in grants:
         found[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)

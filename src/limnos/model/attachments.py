@@ -1,6 +1,6 @@
-"""What is attached to an object: a tag or a policy, to itself or to one of its columns, with a tag's values there.
+"""`Attachment`: a tag or policy that is attached to an object or to one of its columns.
 
-May import nothing. Knows no rule and no row.
+May import nothing of the product. Knows no rule and no row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 
 class Attachment(NamedTuple):
-    """Something attached, by its id; `field_id` is a column's, 0 for the object itself. Only tags have values."""
+    """A tag or policy, by its id.
+
+    `field_id` is the column's, 0 for the object itself. `values` are a tag's values here.
+    """
 
     attached_id: int
     field_id: int

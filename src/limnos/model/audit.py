@@ -1,6 +1,6 @@
-"""Values of the audit: where a request came from, by which right a change was made, and a line of who did what.
+"""Values of the audit: the origin of a request, the rights by which a change was made, and the audit records.
 
-May import only `model` and msgspec. Secrets are never in them: no token, credential, or body.
+May import only `model` and msgspec. Knows no store. The values hold no secrets: no token, no credential, no body.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 AuditOutcome = Literal["done", "refused", "failed"]
 OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")
 OTHER: Final = "other"
-"""The change of a mutation that left none in the feed, such as a webhook made or a statistic written."""
+"""The change of a mutation that wrote no change row, such as a new webhook or a statistic."""
 TEXT_MAX: Final = 300
-"""Characters that are kept of what a client says of itself, of an address, or of a reason."""
+"""The most characters that are stored of a client's name, an address or a reason."""
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Where a request came from: what it asked over which protocol, the client's own name, its address, and what proved who it is."""
+    """The origin of a request: protocol, operation, the client's own name, its address, and how the caller was
+    authenticated.
+    """
 
     protocol: str = ""
     operation: str = ""
@@ -33,7 +35,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A decision as it is kept: what was asked of which object, and what spoke for it or against it."""
+    """A decision as the audit stores it: the action, the object, and the factors for or against."""
 
     action: str
     object_id: int
@@ -43,16 +45,16 @@ class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, decision: Decision) -> AuditedDecision:
-        """Keep a decision."""
+        """Make the stored form of a decision."""
         return cls(decision.action, decision.target_id, decision.target_kind, decision.target, decision.factors)
 
     def decision(self, user: str, *, allowed: bool) -> Decision:
-        """Return the decision again, for its words."""
+        """Rebuild the decision, for rendering its message."""
         return Decision(allowed, self.action, self.object_id, self.name, user, self.factors, (), self.kind)
 
 
 class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a mutation's transaction keeps of its request, beside the change itself."""
+    """The part of a request that its mutation's transaction stores beside the change."""
 
     origin: RequestOrigin = RequestOrigin()
     rights: tuple[AuditedDecision, ...] = ()
@@ -61,10 +63,11 @@ class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AuditRecord(msgspec.Struct, frozen=True):
-    """A line of the audit; `at` is milliseconds since 1970 by the store's clock.
+    """A record of the audit. `at` is milliseconds since 1970 by the store's clock.
 
-    `change` is empty for what changed nothing. `path` is where the object was when it was done, below the metalake;
-    `new_path` where a move put it. `rights` is JSON, a list of `AuditedDecision`. Of a change `zone`, `revision` and `ordinal` tell which one.
+    `change` is empty if nothing was changed. `path` is the object's path below the metalake at that time; `new_path` is
+    its path after a move. `rights` is a JSON list of `AuditedDecision`. `zone`, `revision` and `ordinal` identify a
+    change row.
     """
 
     id: int
@@ -99,33 +102,33 @@ _rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])
 
 
 def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
-    """Spell what a mutation keeps of its request."""
+    """Encode as JSON what a mutation stores of its request."""
     return _encoder.encode(
         AuditContext(origin, tuple([AuditedDecision.of(each) for each in decisions]), user_id)
     ).decode()
 
 
 def add_detail(account: str | None, detail: str) -> str:
-    """Add to an account, spelled already, what a change tells beside its columns."""
+    """Add a change's detail to an encoded `AuditContext`. Returns the new JSON text."""
     more = f'"detail":{_encoder.encode(detail).decode()}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
 
 
 def audit_context_of(text: str | None) -> AuditContext:
-    """Read it again; of a change that was made without an audit nothing is known."""
+    """Decode an `AuditContext`; an empty one for None, which a change made without audit has."""
     return AuditContext() if text is None else _accounts.decode(text)
 
 
 def rights_text(rights: Iterable[AuditedDecision]) -> str:
-    """Spell the rights of a line."""
+    """Encode the rights of a record as JSON."""
     return _encoder.encode(tuple(rights)).decode()
 
 
 def rights_of(text: str) -> tuple[AuditedDecision, ...]:
-    """Read the rights of a line."""
+    """Decode the rights of a record."""
     return _rights.decode(text)
 
 
 def shorten_text(text: str) -> str:
-    """Keep the beginning of what somebody outside sent, without what no line of text holds."""
+    """Return the first `TEXT_MAX` characters of a text from outside, with unprintable characters replaced by spaces."""
     return "".join([each if each.isprintable() else " " for each in text[:TEXT_MAX]])

@@ -1,7 +1,7 @@
-"""A decision as a value: verdict, reasons and the revision it holds at.
+"""Access decisions as values: verdict, reasons, and the revisions at which they were made.
 
-May import `model` and `names` only. Knows no rule of who may do what; `access` makes these values, and the 403, the
-audit record, `access explain` and the console all render the same one.
+May import `model` and `names` only. Knows no rule of who may do what. `access` makes these values; the 403 response,
+the audit record, `access explain` and the console all render the same one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ABSENT_ID: Final = -1
 """Id of a link for an object that does not exist: nothing is granted on it and nobody owns it."""
 
 OWNER: Final = "OWNER"
-"""Stands in a missing factor's `privilege` when ownership is what is missing."""
+"""The `privilege` of a missing factor when ownership is missing."""
 
 SERVICE_ADMIN: Final = "SERVICE_ADMIN"
-"""Stands in a missing factor's `privilege` when only a service admin may."""
+"""The `privilege` of a missing factor when the action takes a service admin."""
 
 FactorKind = Literal[
     "owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent", "restricted"
@@ -34,7 +34,7 @@ _HAS_MAX: Final = 4
 
 
 class ChainLink(msgspec.Struct, frozen=True, gc=False):
-    """One object of a chain from a target up to its metalake; `name` is its own name, one part."""
+    """One object of the chain from a target up to its metalake. `name` is its own name, one part."""
 
     id: int
     kind: Kind
@@ -42,10 +42,10 @@ class ChainLink(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def absent(cls, kind: Kind, name: str) -> ChainLink:
-        """What was asked for and does not exist.
+        """Make the link of a requested object that does not exist.
 
-        Putting it before the nearest existing scope gives the decision, and a refusal the very words, that an
-        existing object without grants of its own would get; so a refusal does not tell whether the object exists.
+        Put before the nearest existing container, it gives the same decision and the same message as an existing object
+        without grants of its own. So a refusal does not reveal whether the object exists.
         """
         return cls(ABSENT_ID, kind, name)
 
@@ -55,7 +55,7 @@ SecurableChain = tuple[ChainLink, ...]
 
 
 KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
-"""Made once: the word of an enum member is computed at each use, and every factor needs one."""
+"""Computed once: an enum member's `word` is computed at each use, and every factor needs one."""
 
 
 class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,7 +74,7 @@ class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     clause: int = 0
 
     def as_json(self) -> dict[str, object]:
-        """The factor as JSON, without what it does not have."""
+        """Return the factor as JSON, without its empty fields."""
         told: dict[str, object] = {"kind": self.kind}
         if self.privilege is not None:
             told["privilege"] = self.privilege
@@ -90,7 +90,7 @@ class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """May this user do this to that, why, and at which revisions of which zones (`revision`: zone, revision)."""
+    """The answer to "may this user do this to that, and why", with the (zone, revision) pairs at which it was made."""
 
     allowed: bool
     action: str
@@ -102,11 +102,11 @@ class Decision(msgspec.Struct, frozen=True):
     target_kind: str = ""
 
     def message(self) -> str:
-        """The public sentence. A percent sign of a name comes doubled, for clients that format messages."""
+        """Return the message for the caller. A percent sign in a name is doubled, for clients that format messages."""
         return escape_percent(self._sentence())
 
     def as_json(self) -> dict[str, object]:
-        """What explain, audit and the command line render; names are raw here, percent signs included."""
+        """Return the JSON that explain, audit and the command line render. Percent signs in names are not doubled."""
         return {
             "allowed": self.allowed,
             "action": self.action,
@@ -143,7 +143,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def display_names(chain: SecurableChain) -> list[str]:
-    """Every object of a chain for people: its path below the metalake, or the metalake's own name."""
+    """Return a display name for every object of a chain: its path below the metalake, or the metalake's own name."""
     names: list[str] = []
     above = ""
     for link in reversed(chain):
@@ -157,7 +157,10 @@ def display_names(chain: SecurableChain) -> list[str]:
 
 
 def _clause(factors: list[DecisionFactor]) -> str:
-    """`needs SELECT_TABLE or MODIFY_TABLE on main.raw.t`; ownership is only told when no privilege would do."""
+    """Render one clause: `needs SELECT_TABLE or MODIFY_TABLE on main.raw.t`.
+
+    Ownership only if no privilege would do.
+    """
     denied = [_denied_text(f) for f in factors if f.kind == "deny"]
     missing = [f for f in factors if f.kind == "missing"]
     granted = [f for f in missing if f.privilege not in (OWNER, SERVICE_ADMIN)]

@@ -1,6 +1,6 @@
-"""Frozen values of what the store holds, as the rooms above it see them.
+"""Frozen values of the store's rows, as the rooms above the store see them.
 
-May import only `model` itself. Knows no SQL and no wire format. Times are milliseconds since the epoch, UTC.
+May import only `model` itself. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One named object of the tree. `zone` is the clock its changes run on, `parent_id` 0 is the root."""
+    """One named object of the tree. `zone` is the zone whose clock its changes move; the root's id is 0."""
 
     id: int
     zone: int
@@ -40,7 +40,7 @@ class Node(msgspec.Struct, frozen=True):
 class Principal(msgspec.Struct, frozen=True):
     """A user or group of a metalake.
 
-    Tokens whose root is before `tokens_from` speak for an earlier user of the name, who was removed.
+    A token whose root is before `tokens_from` belongs to an earlier user of the same name, who was removed.
     """
 
     id: int
@@ -81,8 +81,9 @@ class Grant(msgspec.Struct, frozen=True):
 class RoleWithRules(msgspec.Struct, frozen=True):
     """A role with its rules.
 
-    `nodes`: parent, kind and name of each live object of the rules, and of everything above it, by id; None when they
-    were not read together with the rules. `in_parts`: there are too many rules to be read in one go, and none was.
+    `nodes` maps the id of each live object of the rules, and of its ancestors, to parent, kind and name. It is None if
+    they were not read together with the rules. `in_parts` means that the role has too many rules for one read; `grants`
+    is then empty.
     """
 
     role: RoleEntity
@@ -92,9 +93,10 @@ class RoleWithRules(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token of this server's; only the hash of its secret is known.
+    """A token of this server. Only the hash of its secret is stored.
 
-    `root_id` is the first of the line of tokens, each made with the one before: it tells for whom the line began.
+    `root_id` is the first token of its line, in which each token was made with the one before. It tells a user from a
+    later user of the same name.
     """
 
     id: int
@@ -109,12 +111,12 @@ class Token(msgspec.Struct, frozen=True):
     purpose: TokenPurpose = TokenPurpose.API
 
     def is_over(self, now_ms: int) -> bool:
-        """Say whether its time is over, by the store's clock in milliseconds since 1970."""
+        """Return whether it has expired, by the store's clock in milliseconds since 1970."""
         return self.expires_at is not None and self.expires_at <= now_ms
 
 
 class Password(msgspec.Struct, frozen=True):
-    """A local user's password, hashed; sessions that it opens have its `root_id`."""
+    """A local user's hashed password. Sessions opened with it get its `root_id`."""
 
     user: str
     hash: str
@@ -123,7 +125,7 @@ class Password(msgspec.Struct, frozen=True):
 
 
 class TaskRow(msgspec.Struct, frozen=True):
-    """A task as it is shown. Times are milliseconds since 1970; one that ended with an error was given up."""
+    """A task for display. Times are milliseconds since 1970. A task that ended with an error was given up."""
 
     id: int
     kind: str
@@ -139,7 +141,7 @@ class TaskRow(msgspec.Struct, frozen=True):
 
 
 class TrashRow(msgspec.Struct, frozen=True):
-    """Something that was dropped and can be brought back until it expires. Its names are those it was dropped under."""
+    """A dropped object that can be restored until it expires. Its names are those it had when it was dropped."""
 
     id: int
     kind: Kind
@@ -153,9 +155,10 @@ class TrashRow(msgspec.Struct, frozen=True):
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """An address that changes of a metalake are sent to, as its maker may see them. Times are milliseconds since 1970.
+    """An address to which changes of a metalake are sent, limited to those its creator may see.
 
-    `position` is how far it was told; `user_id` is 0 where nobody has to be a user. One that is `stopped` waits for somebody.
+    Times are ms since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access control is
+    off. A `stopped` webhook waits until somebody starts it again.
     """
 
     id: int
@@ -175,7 +178,7 @@ class Webhook(msgspec.Struct, frozen=True):
 
 
 class MetricsReportRow(msgspec.Struct, frozen=True):
-    """What a client told of a scan of a table, or of a commit to it: JSON as it was sent. The id is 0 until it is kept."""
+    """A client's metrics report about a scan or a commit, as JSON. The id is 0 until it is stored."""
 
     id: int
     node_id: int
@@ -187,7 +190,9 @@ class MetricsReportRow(msgspec.Struct, frozen=True):
 
 
 class MetadataDocument(msgspec.Struct, frozen=True):
-    """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
+    """The metadata document of a table or view: JSON bytes as they are served, and the location of the file with a
+    copy.
+    """
 
     node_id: int
     version: int
@@ -198,9 +203,9 @@ class MetadataDocument(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True, weakref=True):
-    """Live names of one name space and kind under one parent, sorted by code point; columns run in parallel.
+    """Live names of one name space and kind under one parent, sorted by code point, as parallel columns.
 
-    `encoded` are the names as JSON strings: every protocol's list is joined from them.
+    `encoded` are the names as JSON strings, from which every protocol joins its list.
     """
 
     names: tuple[str, ...]
@@ -210,9 +215,11 @@ class Listing(msgspec.Struct, frozen=True, weakref=True):
 
 
 class OwnedRange(msgspec.Struct, frozen=True):
-    """Where in a catalog a principal owns something: objects in a range of ids, after one (the key's) up to `last`, None for all.
+    """Where in a catalog a principal owns objects, for ids after the one in the fact's key up to `last`; None means no
+    end.
 
-    `parents` hold owned objects that are no namespaces (the catalog itself may be one), `namespaces` are owned themselves.
+    `parents` hold owned objects that are not namespaces (the catalog itself may be one). `namespaces` are owned
+    themselves.
     """
 
     parents: frozenset[int]
@@ -221,10 +228,10 @@ class OwnedRange(msgspec.Struct, frozen=True):
 
 
 class ChangeRow(msgspec.Struct, frozen=True):
-    """A row of the change feed: which keys a mutation touched, under their old and new names.
+    """A row of the change feed: the keys that a mutation touched, under their old and new names.
 
-    The columns are made for what has a name under a parent. What else they hold is told by the properties: whoever reads a
-    change of a membership, a tag, a token, a role or a principal asks those.
+    The columns are made for objects with a name under a parent. Changes of memberships, tags, tokens, roles and
+    principals use them for other values; the properties give those.
     """
 
     zone: int
@@ -247,7 +254,9 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
     @property
     def object_id(self) -> int:
-        """The object that a tag is attached to or detached from, the pipeline of a run, or the one object on which a role's rules changed."""
+        """The object that a tag is attached to or detached from, the pipeline of a run, or the only object whose
+        rules changed.
+        """
         return self.new_parent or ROOT_ID
 
     @property
@@ -257,17 +266,17 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
     @property
     def only_name(self) -> str | None:
-        """The name of a role, a user or a group, which never changes; None where the change does not tell it."""
+        """The name of a role, user or group, which never changes; None if the change row does not have it."""
         return self.new_name if self.old_name is None else self.old_name
 
     @property
     def user_name(self) -> str | None:
-        """The user whose token it is."""
+        """The user of the token."""
         return self.old_name
 
 
 class ClockRow(msgspec.Struct, frozen=True):
-    """A zone's clock as one statement saw it."""
+    """A zone's clock, as one statement read it."""
 
     zone: int
     revision: int
@@ -280,7 +289,7 @@ IMMEDIATE = "immediate"
 
 
 class StatementRequest(msgspec.Struct, frozen=True):
-    """A request of the query service: `mode` is how its results are had, `state` how it went, `outcome` what its protocol tells in the end."""
+    """A request of the query service. `mode` says how its results are delivered; `outcome` is the final answer."""
 
     handle: str
     user_name: str
@@ -300,9 +309,9 @@ class StatementRequest(msgspec.Struct, frozen=True):
 
     @property
     def asker(self) -> Requester:
-        """Whose it is."""
+        """The user who sent the request."""
         return Requester(self.user_name, self.user_id)
 
     def is_lost(self, now_ms: int) -> bool:
-        """Whether the node that runs it is gone."""
+        """Return whether it is running on a node that no longer renews its lease."""
         return self.state == RUNNING and self.alive_until <= now_ms

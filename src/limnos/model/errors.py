@@ -1,7 +1,7 @@
-"""The one taxonomy of failures, with two faces: a message for the caller, context for the log.
+"""The taxonomy of errors. Each has a message for the caller, context for the log, and a stable code.
 
-Raise the narrowest class here; HTTP status, protocol code and body shape are given by `http` at the last step and
-never here. May import nothing but the standard library.
+May import nothing but the standard library. Must not know HTTP: `http` gives status, protocol code and body shape at
+the last step. Raise the narrowest class.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import ClassVar, Self
 
 
 class LimnosError(Exception):
-    """A failure that a caller can be told about.
+    """An error with a message that the caller may see.
 
-    `message` is public: what is wrong, on what, what to do. `context` is for the log only. `code` is stable.
+    `message` is public: what is wrong, on which object, and what to do. `context` is for the log only. `code` is
+    stable.
     """
 
     code: ClassVar[str] = "internal"
@@ -24,7 +25,7 @@ class LimnosError(Exception):
         self.context = context
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copy and pickle every field. Exception's own way calls the constructor, which may require keywords."""
+        """Copy and pickle every field. The default calls the constructor, which may require keywords."""
         return _restore, (type(self), {**self.__dict__, "args": self.args})
 
     def with_message(self, message: str) -> Self:
@@ -55,7 +56,7 @@ class IllegalName(BadRequest):
 
 
 class IllegalPrivilege(BadRequest):
-    """A privilege that does not bind to the object, or appears both allowed and denied."""
+    """A privilege cannot be granted on the object, or is both allowed and denied."""
 
     code = "illegal-privilege"
 
@@ -73,31 +74,31 @@ class IllegalObject(BadRequest):
 
 
 class IllegalStatistic(BadRequest):
-    """A statistic's name is not one that somebody may write."""
+    """The statistic's name is not one that clients may write."""
 
     code = "illegal-statistic"
 
 
 class OutsideWriter(BadRequest):
-    """A commit of others to the table of a dataset of SQL++ would break its keys or its declared types."""
+    """A commit by another client to the table of a SQL++ dataset would violate its keys or its declared types."""
 
     code = "outside-writer"
 
 
 class OutsideRoots(BadRequest):
-    """A location outside the catalog's allowed roots."""
+    """A location is outside the catalog's allowed roots."""
 
     code = "outside-roots"
 
 
 class SchemaMismatch(BadRequest):
-    """Rows that do not have the columns of the table they are for."""
+    """Rows do not have the columns of their table."""
 
     code = "schema-mismatch"
 
 
 class KeyReused(BadRequest):
-    """An `Idempotency-Key` that its caller used for another request."""
+    """The caller used this `Idempotency-Key` for another request before."""
 
     code = "idempotency-key-reused"
 
@@ -109,9 +110,9 @@ class PropertyConflict(LimnosError):
 
 
 class AuthenticationFailed(LimnosError):
-    """No credential that can be verified: wrong, expired, revoked, malformed.
+    """The request has no valid credential: it is wrong, expired, revoked or malformed.
 
-    `was_right`: the credential was once given out, and is void now; who sends it does not guess.
+    `was_right` means that the credential was valid once, so its sender is not guessing.
     """
 
     code = "unauthenticated"
@@ -122,7 +123,7 @@ class AuthenticationFailed(LimnosError):
 
 
 class PermissionDenied(LimnosError):
-    """Known to the caller, but not allowed. Carries the decision when one was made."""
+    """The caller is authenticated but not authorized. Carries the decision if one was made."""
 
     code = "forbidden"
 
@@ -132,7 +133,7 @@ class PermissionDenied(LimnosError):
 
 
 class ObjectError(LimnosError):
-    """A failure about an object. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
+    """An error about an object. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
 
     def __init__(self, message: str, *, kind: str, **context: object) -> None:
         super().__init__(message, **context)
@@ -140,13 +141,13 @@ class ObjectError(LimnosError):
 
 
 class NotFound(ObjectError):
-    """Nothing has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
+    """No object has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
 
     code = "not-found"
 
 
 class AlreadyExists(ObjectError):
-    """The name is taken. `kind` is the kind of what holds it."""
+    """The name is taken. `kind` is the kind of the object that has it."""
 
     code = "already-exists"
 
@@ -164,7 +165,10 @@ class InUse(ObjectError):
 
 
 class ProtectedObject(InUse):
-    """An object is protected from being dropped, or lies below one that is so with everything in it. `kind` is its kind."""
+    """The object, or a container that protects everything in it, is protected from drops.
+
+    `kind` is the kind of that object.
+    """
 
     code = "protected"
 
@@ -188,37 +192,39 @@ class CommitConflict(LimnosError):
 
 
 class LockLost(CommitConflict):
-    """A statement's lock is not its own any more: its node was taken for dead. Nothing was changed."""
+    """A statement no longer holds its lock, because its node was considered dead. Nothing was changed."""
 
     code = "lock-lost"
 
 
 class RunConflict(LimnosError):
-    """A run of a pipeline is in a state from which what was asked does not follow. Nothing was changed."""
+    """The state of a run does not allow the requested change. Nothing was changed."""
 
     code = "run-conflict"
 
 
 class PipelineBusy(RunConflict):
-    """A run of the pipeline is under way and somebody holds it: wait for it, or cancel it."""
+    """Another run of the pipeline is live: wait for it, or cancel it."""
 
     code = "pipeline-busy"
 
 
 class AttemptSuperseded(RunConflict):
-    """A process tells of a run under an attempt that is not the newest: another process has it now, and this one stops."""
+    """A process reports about a run under an old attempt. Another process has the run now, and this one must stop."""
 
     code = "attempt-superseded"
 
 
 class StateUnknown(LimnosError):
-    """The outcome of a commit is not known; files are kept."""
+    """The outcome of a commit is unknown; its files are kept."""
 
     code = "state-unknown"
 
 
 class PositionPruned(BadRequest):
-    """What comes after a position in the changes is not kept any longer, or the store was restored: start anew."""
+    """The changes after a feed position have been deleted, or the store was restored: start again from the current
+    state.
+    """
 
     code = "pruned"
 
@@ -242,25 +248,25 @@ class HeadTooLarge(LimnosError):
 
 
 class TooSlow(LimnosError):
-    """A request whose head or body was not complete in time. Nothing was done about it."""
+    """The head or body of a request was not complete in time. It was not processed."""
 
     code = "too-slow"
 
 
 class MisdirectedRequest(LimnosError):
-    """A request for a host name that this server does not answer to."""
+    """The request names a host that this server does not serve."""
 
     code = "misdirected"
 
 
 class WrongMediaType(LimnosError):
-    """A body of another kind than the route takes, by its Content-Type."""
+    """The Content-Type of the body is not one that the route accepts."""
 
     code = "wrong-media-type"
 
 
 class ServiceUnavailable(LimnosError):
-    """Certain that nothing happened; come again. `retry_after_s` is seconds."""
+    """Nothing was done, for certain; try again. `retry_after_s` is in seconds."""
 
     code = "unavailable"
 
@@ -270,25 +276,25 @@ class ServiceUnavailable(LimnosError):
 
 
 class TooManyAttempts(ServiceUnavailable):
-    """Too many wrong credentials from one address: nothing was done."""
+    """Too many wrong credentials came from one address. Nothing was done."""
 
     code = "throttled"
 
 
 class LockTimeout(ServiceUnavailable):
-    """A lock could not be had in time: other statements hold it. Nothing was done."""
+    """Other statements held a lock until the deadline. Nothing was done."""
 
     code = "lock-timeout"
 
 
 class NoSpace(ServiceUnavailable):
-    """The storage or the database has no space left. Certain that nothing happened; only an operator can change it."""
+    """The storage or the database is full. Nothing was done, for certain; an operator has to make space."""
 
     code = "no-space"
 
 
 class CannotStart(LimnosError):
-    """What keeps a server from starting: the message says what failed, `why` the cause, `advice` the next step."""
+    """The server cannot start. The message says what failed, `why` the cause, `advice` the next step."""
 
     code = "cannot-start"
 
@@ -299,40 +305,46 @@ class CannotStart(LimnosError):
 
 
 class StartWarning(CannotStart):
-    """What whoever starts a server must know, although it starts: the same three parts."""
+    """A problem that the operator must know although the server starts. It has the same three parts."""
 
     code = "start-warning"
 
 
 class StorageFailed(LimnosError):
-    """A store of files refused, and will again until someone changes its configuration or credentials."""
+    """A file storage refused a request, and will again until its configuration or credentials are changed."""
 
     code = "storage-failed"
 
 
 class StorageMisconfigured(StorageFailed):
-    """A catalog's secret is sealed under a key that this server does not have, or its settings lack a storage: no repetition mends it."""
+    """A catalog's secret is encrypted under a key that this server lacks, or the settings lack a storage.
+
+    Retries do not help.
+    """
 
     code = "storage-misconfigured"
 
 
 class SourceFailed(StorageFailed):
-    """The outside system that a catalog shows does not answer, or does not let this server in or do what was asked."""
+    """The external system of a catalog does not answer, rejects the server's credentials, or failed the request."""
 
     code = "source-failed"
 
 
 class SourceRefused(SourceFailed):
-    """The outside system does not let this server do what was asked: certain that nothing was changed."""
+    """The external system does not allow this server the operation. Nothing was changed, for certain."""
 
     code = "source-refused"
 
 
 class InvalidTable(LimnosError):
-    """A table's own files are not what they should be: there is no table, or none that can be read."""
+    """A table's own files are missing or cannot be read as a table."""
 
     code = "invalid-table"
 
 
 class StalePermit(Exception):
-    """The permit's revisions or objects have moved since the decision: decide again. Never leaves `services`."""
+    """The permit's access revisions or objects have changed since the decision: decide again.
+
+    Never leaves `services`.
+    """

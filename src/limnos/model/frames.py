@@ -1,6 +1,7 @@
-"""Messages one after the other in a stream: each behind its length, a varint, as Protobuf's own libraries write them.
+"""Length-delimited messages: each message in a stream follows its length as a varint, as Protobuf's libraries write it.
 
-May import the standard library only: the light client cuts a file into records without knowing what they say.
+May import the standard library only. Knows no message: the light client splits a file into records without decoding
+them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ VARINT_BYTES_MAX: Final = 10
 
 
 class BrokenFrame(ValueError):
-    """Bytes that are no message behind its length."""
+    """The bytes are not a length followed by a message."""
 
 
 def frame_message(message: bytes) -> bytes:
-    """Put a message behind its length."""
+    """Return the message with its length in front."""
     head = bytearray()
     left = len(message)
     while left > 0x7F:
@@ -26,7 +27,10 @@ def frame_message(message: bytes) -> bytes:
 
 
 def frame_at(data: bytes | bytearray, start: int) -> tuple[int, int] | None:
-    """Return where the message of the frame at `start` begins and ends; None when not all of it is there. Raises BrokenFrame."""
+    """Return the begin and end of the message in the frame at `start`, or None if it is incomplete.
+
+    Raises BrokenFrame for a length of more than ten bytes.
+    """
     length = shift = 0
     for count, byte in enumerate(data[start : start + VARINT_BYTES_MAX], 1):
         length |= (byte & 0x7F) << shift

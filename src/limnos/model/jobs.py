@@ -1,7 +1,7 @@
-"""Jobs that a server runs by itself, as frozen values, in Gravitino's words for their states.
+"""Jobs that the server itself runs from job templates, as frozen values, with Gravitino's words for their states.
 
-May import msgspec only. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC. What a runner of a pipeline carries out is in
-`model.runs`.
+May import msgspec only. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC. Runs of pipelines,
+which a runner outside the server carries out, are in `model.runs`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
 HELD: Final = (STARTED, CANCELLING)
-"""A node is at work on it, as long as the lease lasts."""
+"""A node works on the job as long as the lease lasts."""
 LIVE: Final = (QUEUED, *HELD)
 ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
 
@@ -43,14 +43,14 @@ class TemplateJob(msgspec.Struct, frozen=True):
     owner_id: int | None
 
     def shown(self, now_ms: int) -> str:
-        """Return the state as it is shown: what nobody holds any longer has failed, or was cancelled."""
+        """Return the state for display. A job whose lease has ended has failed, or was cancelled."""
         if self.state not in HELD or self.beat_at + self.lease_ms > now_ms:
             return self.state
         return CANCELLED if self.state == CANCELLING else FAILED
 
 
 class JobOutput(msgspec.Struct, frozen=True):
-    """The ends of what a job wrote to its two streams, and how many bytes that were in all."""
+    """The last part of a job's output on each stream, and how many bytes it wrote in all."""
 
     stdout: str = ""
     stderr: str = ""

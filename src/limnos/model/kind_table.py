@@ -26,7 +26,7 @@ from limnos.model.storage_locations import LocationKind
 
 
 class Exclusion:
-    """A kind does not have an aspect, for a reason. False where a truth value is asked for."""
+    """States that a kind lacks an aspect, with the reason. False in a boolean context."""
 
     __slots__ = ("reason",)
 
@@ -43,7 +43,7 @@ def no(reason: str) -> Exclusion:
 
 
 UNSAID: Final = no("")
-"""The row says nothing about an aspect. No row may: the house test names it."""
+"""The default: the row says nothing about an aspect. The house test fails for it and names the kind."""
 ANY_CATALOG: Final = "*"
 """Stands for catalogs of every provider."""
 
@@ -52,7 +52,7 @@ Yes = Literal[True]
 
 
 class KindRow(NamedTuple):
-    """What the rooms must know about one kind."""
+    """Everything that more than one room must know about one kind."""
 
     gravitino: str | Exclusion = UNSAID
     """Type of Gravitino's MetadataObject, as it stands in addresses and bodies."""
@@ -69,11 +69,11 @@ class KindRow(NamedTuple):
     privileges: Words | Exclusion = UNSAID
     """Privileges that can be granted on an object of the kind, beside those on everything above it."""
     owned: Yes | Exclusion = UNSAID
-    """An object has an owner, who can be another one."""
+    """An object has an owner, which can be changed."""
     attachable: Yes | Exclusion = UNSAID
     """An object takes tags and policies."""
     attached_as: str | Exclusion = UNSAID
-    """Plural of what is attached to other objects."""
+    """Plural of the attached objects: `tags`, `policies`."""
     protected: Yes | Exclusion = UNSAID
     """An object can be protected against drops."""
     restricted: Yes | Exclusion = UNSAID
@@ -81,7 +81,7 @@ class KindRow(NamedTuple):
     trash: Yes | Exclusion = UNSAID
     """A dropped object lies in the trash of its catalog and can be restored."""
     export: str | Exclusion = UNSAID
-    """Field of the export's record, and for an entity the field with the rest of it: `entity.view`."""
+    """Field of the export's record; for an entity, with the field of its content: `entity.view`."""
     feed: Literal["told", "internal"] | Exclusion = UNSAID
     """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
     transactions: Words | Exclusion = UNSAID
@@ -89,7 +89,7 @@ class KindRow(NamedTuple):
     places: tuple[LocationKind, ...] | Exclusion = UNSAID
     """What its storage locations are used for."""
     placeholder: Yes | Exclusion = UNSAID
-    """A node can stand for an object of another system."""
+    """A node can be the placeholder of an object of an external system."""
     lineage: Yes | Exclusion = UNSAID
     """An object is a dataset of lineage events."""
     cli: Words | Exclusion = UNSAID
@@ -268,17 +268,19 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
 
 
 def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
-    """Return the kinds for whose row `has` is true, in the order of their numbers: `kinds_with(lambda row: row.trash)`."""
+    """Return the kinds whose row satisfies `has`, in the order of their numbers: `kinds_with(lambda row:
+    row.trash)`.
+    """
     return tuple(kind for kind in Kind if kind in KIND_TABLE and has(KIND_TABLE[kind]))
 
 
 def is_in_any_catalog(kind: Kind) -> bool:
-    """Say whether catalogs of every provider hold such objects."""
+    """Return whether catalogs of every provider hold objects of the kind."""
     return ANY_CATALOG in (row_of(kind).catalogs or ())
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Return the row of a kind. Raises LookupError that names a kind without a row."""
+    """Return the row of a kind. Raises LookupError if there is none."""
     found = KIND_TABLE.get(kind)
     if found is None:
         raise LookupError(f"kind {kind.word} has no row in limnos/model/kind_table.py")
@@ -291,7 +293,7 @@ HELD: Final[Mapping[str, Kind]] = {
     for provider in KIND_TABLE[kind].catalogs or ()
     if provider != ANY_CATALOG and provider not in TABLE_FORMATS
 }
-"""The one kind of object that catalogs of a provider without tables hold, beside functions; their schemas do not nest."""
+"""The single kind of object, beside functions, in catalogs of a provider without tables. Their schemas do not nest."""
 
 
 @cache

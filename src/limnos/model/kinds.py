@@ -1,7 +1,7 @@
-"""Kinds of object: the stored number of each, where it lies and what form it has.
+"""Kinds of object: the stored number of each, the zone it lies in, and its group.
 
-May import nothing but the standard library. Numbers are stored: never change or reuse one. What rooms must know about a kind beyond
-that stands in its row of `kind_table`.
+May import nothing but the standard library. Knows no room. Numbers are stored: never change or reuse one. Everything
+else that rooms must know about a kind is in its row of `kind_table`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Self
 
 
 class ZoneKind(Enum):
-    """What an object lies in. Its changes are on the clock of that zone."""
+    """The container of an object of a kind. Changes of the object move the clock of that zone."""
 
     SERVER = "server"
     METALAKE = "metalake"
@@ -22,8 +22,9 @@ class ZoneKind(Enum):
 class KindGroup(Enum):
     """How objects of a kind are named and owned.
 
-    A container holds other nodes. A leaf lies in a namespace. An apart object lies in the metalake, beside the tree, and has
-    an owner like a leaf. A part has no row of its own. Rights are given to principals; a credential proves who asks.
+    A container holds nodes. A leaf lies in a namespace. A metalake object (`APART`) lies in the metalake beside the
+    tree and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who sends a
+    request.
     """
 
     CONTAINER = "container"
@@ -35,15 +36,15 @@ class KindGroup(Enum):
 
 
 class Kind(IntEnum):
-    """What a node, or another securable object, is: number, where it lies, what form it has; a row of `node` or not."""
+    """The kind of a node or of another securable object: number, zone, group, and whether it is a row of `node`."""
 
     home: ZoneKind
     form: KindGroup
     is_node: bool
-    """It is a row of `node`; what is not has a table of its own, or none."""
+    """Whether it is a row of `node`. Other kinds have a table of their own, or none."""
 
     def __new__(cls, number: int, home: ZoneKind, form: KindGroup, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
-        """A kind is its number, so it can be stored and compared as one."""
+        """Make a member whose value is its number, so that it can be stored and compared as one."""
         kind = int.__new__(cls, number)
         kind._value_ = number
         kind.home, kind.form, kind.is_node = home, form, is_node
@@ -73,7 +74,10 @@ class Kind(IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for messages and Gravitino types, in lower case: `job_template`; a namespace is `namespace` here."""
+        """The name in lower case, as messages and Gravitino's types spell it: `job_template`.
+
+        A namespace is `namespace` here.
+        """
         return self.name.lower()
 
 
@@ -82,19 +86,19 @@ def _of(*forms: KindGroup) -> tuple[Kind, ...]:
 
 
 KINDS: Final[Mapping[int, Kind]] = {kind.value: kind for kind in Kind}
-"""Kinds by their stored numbers: looked up for every row, which `Kind(number)` does ten times as slowly."""
+"""Kinds by their stored numbers. Looked up for every row; `Kind(number)` takes ten times as long."""
 
 CONTAINERS: Final = _of(KindGroup.CONTAINER)
 NAMESPACE_OBJECTS: Final = _of(KindGroup.LEAF)
 METALAKE_OBJECTS: Final = _of(KindGroup.APART)
 SECURABLES: Final = _of(KindGroup.CONTAINER, KindGroup.LEAF, KindGroup.PART, KindGroup.APART)
-"""What a rule, an owner or a tag may be about, as far as it is served."""
+"""Kinds that a rule, an owner or a tag can refer to."""
 
 SCOPES: Final = (Kind.METALAKE, Kind.CATALOG)
-"""What has a clock of its own for what lies in it, and is named at the start of a request."""
+"""Kinds whose objects are zones with a clock, named at the start of a request."""
 
 ROOT_ID = 0
-"""Parent of every metalake; zone of the server itself."""
+"""Parent of every metalake, and the zone of the server itself."""
 
 
 ICEBERG_PROVIDER = "lakehouse-iceberg"
@@ -108,9 +112,9 @@ KAFKA_PROVIDER = "kafka"
 REST_PROVIDER = "iceberg-rest"
 HIVE_PROVIDER = "hive"
 SHARED_SPACE = "object"
-"""The name space that everything below one parent shares in a Lance catalog."""
+"""The name space that all kinds share under one parent in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
-"""The format of the tables in a catalog of each provider; a node of kind TABLE says its own."""
+"""The format of tables in catalogs of each provider."""
 SOURCE_PROVIDERS: Final[Mapping[str, str]] = {
     POSTGRESQL_PROVIDER: "RELATIONAL",
     MYSQL_PROVIDER: "RELATIONAL",
@@ -118,6 +122,9 @@ SOURCE_PROVIDERS: Final[Mapping[str, str]] = {
     REST_PROVIDER: "RELATIONAL",
     HIVE_PROVIDER: "RELATIONAL",
 }
-"""Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
+"""Providers of connector catalogs, with their type.
+
+An external object gets a placeholder node only when it is needed.
+"""
 REST_PROVIDERS: Final = frozenset({REST_PROVIDER})
-"""Those of them that show another Iceberg catalog: Iceberg's clients are served, and namespaces nest."""
+"""Connector providers that show another Iceberg catalog: Iceberg clients are served, and namespaces nest."""

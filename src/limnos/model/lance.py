@@ -1,6 +1,6 @@
-"""Values about Lance tables whose versions the store keeps.
+"""Versions of Lance tables whose versions the store manages, as frozen values.
 
-May import the standard library and msgspec alone.
+May import the standard library and msgspec alone. Knows no store and no files.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import msgspec
 
 
 class LanceVersion(msgspec.Struct, frozen=True):
-    """A version of a table in a branch, "" for the main one.
+    """A version of a table on a branch; "" is the main branch.
 
-    `staged` is the name under which its writer laid the manifest, beside the place of the final one; "" for a version that was there before
-    the store kept any. `metadata` is what the writer says of it, as JSON. `settled`: its manifest has its final name for certain.
+    `staged` is the name of the manifest as its writer stored it, beside its final place. It is "" for a version older
+    than managed versions. `metadata` is the writer's JSON. `settled` means that the manifest certainly has its final
+    name.
     """
 
     branch: str

@@ -12,24 +12,24 @@ from typing import Final, NamedTuple
 import msgspec
 
 UNKNOWN_URI: Final = "unknown"
-"""The name of a URI that came without one."""
+"""The name of a URI that was given without a name."""
 _NUMBER = re.compile("[0-9]{1,18}")
 
 
 class ModelVersionReference(NamedTuple):
-    """A version as it is asked for: by its number, or by an alias."""
+    """A reference to a model version in a request: its number or an alias."""
 
     text: str
     is_alias: bool
 
     @property
     def number(self) -> int | None:
-        """The number that is asked for; None for an alias, and for what is no number."""
+        """The requested number; None for an alias and for a text that is no number."""
         return int(self.text) if not self.is_alias and _NUMBER.fullmatch(self.text) else None
 
 
 class ModelVersion(msgspec.Struct, frozen=True):
-    """A version of a model: where it lies, by the names of its URIs, and the aliases that lead to it."""
+    """A version of a model: its URIs by name, and the aliases that point to it."""
 
     version: int
     comment: str | None

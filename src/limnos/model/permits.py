@@ -1,7 +1,7 @@
-"""Proof that a decision was made: what a mutation takes, and the transaction checks against the clock it commits on.
+"""Permits: the proof of an allowed decision that a mutation takes and its transaction checks against the zones' clocks.
 
-May import only `model` and msgspec. A permit is made by `services` from an allowed decision, never by `store`; a mutation cannot be
-submitted without one, so an unchecked write does not type-check.
+May import only `model` and msgspec. Must not know rules. `services` makes a permit from an allowed decision, `store`
+never does. A mutation cannot be submitted without one, so an unchecked write does not type-check.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ D = TypeVar("D")
 
 
 class Permit(msgspec.Struct, Generic[C_co], frozen=True):
-    """A command that was allowed, and the access revisions it was allowed at.
+    """An allowed command, and the access revisions at which it was allowed.
 
-    `zone` is the zone the mutation writes to; `stamps` are (zone, access revision) pairs of every zone the decision
-    looked at, in lock order: the server's, the metalake's, the catalog's.
+    `zone` is the zone that the mutation writes to. `stamps` are (zone, access revision) pairs of every zone that the
+    decision depends on, in lock order: the server, the metalake, the catalog.
     """
 
     command: C_co
@@ -32,23 +32,23 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
     actor_id: int | None
     request_id: str
     account: str | None = None
-    """What the audit keeps of the request, spelled already; None where none is kept."""
+    """The encoded `AuditContext` of the request; None without audit."""
 
     @property
     def zones(self) -> tuple[int, ...]:
-        """The zone that is written to, and those that were decided in: what is locked."""
+        """The zones to lock: the one that is written to, and those the decision depends on."""
         return (self.zone, *[zone for zone, _ in self.stamps])
 
     def about(self, command: D) -> Permit[D]:
-        """The same permission for a command that was worked out after the decision."""
+        """Return the same permission for a command that was computed after the decision."""
         return Permit(
             command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account
         )
 
 
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:
-    """The proof for the server's own upkeep, which changes nothing that anybody's rights are about: tasks, old feed, what became of a job.
+    """Return a permit for the server's own upkeep, which needs no right: tasks, pruning of the feed, outcomes of jobs.
 
-    `zone` is on whose clock it leaves changes, if it does.
+    `zone` is the zone in which it writes change rows, if it does.
     """
     return Permit(None, (), zone, (), actor, None, "upkeep")

@@ -1,7 +1,7 @@
-"""Who asks: a user with groups and roles, as one immutable value with the sets that decisions need.
+"""Principals: a user with groups and roles as one immutable value, with the sets that decisions need.
 
-May import `model` only. Knows no rule of who may do what, no store and no wire format. A value is made when the facts
-behind it change and shared by every request until then, so everything that can be computed beforehand is.
+May import `model` only. Knows no rule of who may do what, no store and no wire format. A value is made when its facts
+change, and all requests share it until then; so everything that can be computed beforehand is.
 """
 
 from __future__ import annotations
@@ -20,24 +20,27 @@ __all__ = ["ChainLink", "HeldRole", "MergedRules", "RoleRules", "Rule", "Subject
 
 NAME_BYTES_MAX = 255
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, line ends and marks of direction: in a log or on a terminal they show something that is not there."""
+"""Control characters, line ends and direction marks: a log or terminal would show the name as something else."""
 
 Rule = tuple[Privilege, int]
 """A privilege on the object of that id."""
 
 
 def is_name(name: str) -> bool:
-    """Say whether a text can name a user, group or role: not empty, not too long, and every character shows as itself."""
+    """Return whether a text can name a user, group or role: not empty, not too long, every character visible."""
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX and _INVISIBLE.search(name) is None
 
 
 class TokenTrust(StrEnum):
-    """What a token's worth rests on: how its maker was known. The words are stored."""
+    """How the maker of a token was authenticated. The words are stored."""
 
     OPEN = "open"
-    """Access control was off: nobody was asked for a right."""
+    """Access control was off: no right was required."""
     BELIEVED = "believed"
-    """The maker only said who they were (`access.authentication = simple`). Also every token from before this was kept."""
+    """The maker only stated a name (`access.authentication = simple`).
+
+    Also every token from before trusts were recorded.
+    """
     PROVEN = "proven"
     """The maker had a proven token, or the server made it for its administrator."""
 
@@ -46,21 +49,21 @@ class TokenPurpose(StrEnum):
     """What a token is for. The words are stored."""
 
     API = "api"
-    """Made by somebody to keep."""
+    """A long-lived token that a user made."""
     SESSION = "session"
-    """Given by a login, for a while."""
+    """A short-lived token from a login."""
     REFRESH = "refresh"
-    """Given by a login, to ask for the next session; it opens nothing else."""
+    """Made at login, to request the next session. It gives no other access."""
     CLIENT = "client"
-    """A service account's secret: access is asked for with it, and it opens nothing else."""
+    """A service account's secret. Access tokens are requested with it; it gives no other access."""
     ACCESS = "access"
-    """Given for a service account's secret, for a while; its root is the secret."""
+    """A short-lived token made with a service account's secret, which is its root."""
 
 
 class IssuerIdentity(NamedTuple):
-    """Whom a token of an outside issuer speaks for. Times are milliseconds since 1970.
+    """The identity that a token of an outside issuer proves. Times are milliseconds since 1970.
 
-    `groups` is None where no claim of the issuer's tells them; `expires_ms` has the time added by which clocks may differ.
+    `groups` is None if no claim names groups. `expires_ms` includes the allowed difference of clocks.
     """
 
     user: str
@@ -70,12 +73,12 @@ class IssuerIdentity(NamedTuple):
 
 
 IdsByPrivilege = Mapping[Privilege, frozenset[int]]
-"""Ids of objects by the privilege that is allowed, or denied, on them."""
+"""Ids of objects, by the privilege that is allowed (or denied) on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleRules:
-    """What one role allows and denies; one value is shared by all who hold the role."""
+    """The rules of one role. All users who hold the role share one value."""
 
     id: int
     name: str
@@ -84,23 +87,23 @@ class RoleRules:
 
     @classmethod
     def of(cls, id: int, name: str, *, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
-        """The rules of a role from pairs of privilege and object id."""
+        """Make the rules of a role from pairs of privilege and object id."""
         return cls(id, name, _by_privilege(allow), _by_privilege(deny))
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """What is allowed, as pairs. Takes time that grows with the rules: for tests and tools."""
+        """The allowed pairs. Its cost grows with the rules: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """What is denied, as pairs. Takes time that grows with the rules: for tests and tools."""
+        """The denied pairs. Its cost grows with the rules: for tests and tools."""
         return _pairs(self.deny_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRole:
-    """A role as somebody holds it: `via` is the group it comes through, None when it is held directly."""
+    """A role that a user holds. `via` is the group it comes through, None if it is held directly."""
 
     rules: RoleRules
     via: str | None
@@ -108,7 +111,7 @@ class HeldRole:
 
 @dataclass(frozen=True, slots=True)
 class MergedRules:
-    """The rules of several roles together. It holds as long as each of the roles has the rules it was made of."""
+    """The merged rules of several roles, valid as long as each role has the rules it was made from."""
 
     allow_ids: IdsByPrivilege
     deny_ids: IdsByPrivilege
@@ -116,8 +119,8 @@ class MergedRules:
 
     @classmethod
     def of(cls, roles: Iterable[HeldRole]) -> MergedRules:
-        """Merge the rules of roles, in time that grows with their number."""
-        # By identity: a role held directly and through a group is one shared value, and no rule is ever lost.
+        """Merge the rules of roles. The cost grows with the number of rules."""
+        # By identity: a role held directly and through a group is one shared value, merged once.
         rules = list({id(held.rules): held.rules for held in roles}.values())
         return cls(
             union_by_privilege([r.allow_ids for r in rules]),
@@ -128,11 +131,11 @@ class MergedRules:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A user in one metalake, as decisions see them.
+    """A user in one metalake, in the form that decisions use.
 
-    `user_id` is None and `member` False for somebody who is not a user of the metalake. `groups` are ids; user and
-    group ids come from one sequence, so `principal_ids` can be compared with an owner's id. The fields after
-    `member` are derived: unions over all roles, once.
+    `user_id` is None and `member` False for a caller who is not a user of the metalake. `groups` are ids. User and
+    group ids come from one sequence, so an owner's id can be compared with `principal_ids`. The fields after `member`
+    are derived.
     """
 
     user_id: int | None
@@ -143,7 +146,7 @@ class Subject:
     service_admin: bool
     member: bool
     merged: MergedRules | None = field(default=None, compare=False, repr=False)
-    """The rules of the roles, where they are merged already."""
+    """The merged rules of the roles, if they are computed already."""
     allow_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
     deny_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
     principal_ids: frozenset[int] = field(init=False, compare=False, repr=False)
@@ -164,12 +167,12 @@ class Subject:
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """What any role allows, as pairs. Takes time that grows with the rules: for tests and tools."""
+        """The pairs that any role allows. Its cost grows with the rules: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """What any role denies, as pairs. Takes time that grows with the rules: for tests and tools."""
+        """The pairs that any role denies. Its cost grows with the rules: for tests and tools."""
         return _pairs(self.deny_ids)
 
     @classmethod
@@ -185,7 +188,10 @@ class Subject:
         member: bool = True,
         merged: MergedRules | None = None,
     ) -> Subject:
-        """A subject from whatever iterables are at hand; a member without groups and roles unless told otherwise."""
+        """Make a subject.
+
+        By default it is a member without groups and roles; without a `user_id` it is never a member.
+        """
         return cls(
             user_id,
             user_name,
@@ -198,9 +204,10 @@ class Subject:
         )
 
     def narrowed(self, active: frozenset[str]) -> Subject:
-        """The same subject when only the roles named in `active` may allow anything.
+        """Return the subject with only the roles named in `active` allowing anything.
 
-        Denials, ownership and the holding of the other roles stay. Raises Forbidden for a role that is not held.
+        Denials, ownership and the holding of the other roles remain. Raises PermissionDenied for a role that is not
+        held.
         """
         unheld = sorted(active - {held.rules.name for held in self.roles})
         if unheld:
@@ -229,7 +236,7 @@ def _pairs(ids_by_privilege: IdsByPrivilege) -> frozenset[Rule]:
 
 
 def union_by_privilege(maps: Sequence[IdsByPrivilege]) -> IdsByPrivilege:
-    """Per privilege the union of all ids; a set that only one role brings is shared, not copied."""
+    """Return the union of ids per privilege. A set that only one role contributes is shared, not copied."""
     if len(maps) == 1:
         return maps[0]
     found: dict[Privilege, list[frozenset[int]]] = {}
@@ -244,7 +251,7 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Whose a request is: a name by itself may be given anew. The id is 0 for who is no user of the metalake."""
+    """The user who sent a request. The id distinguishes users of the same name; it is 0 for no user of the metalake."""
 
     name: str
     id: int

@@ -1,4 +1,4 @@
-"""The 32 privileges, what they bind to, and the words they travel under.
+"""The 32 privileges, the kinds of object they can be granted on, and their spelling.
 
 May import `model` only. Knows no rule of who may do what (that is `access.policy`) and no wire format. Numbers are
 stored: never change or reuse one. Words and bindings are Gravitino's, so that its clients can name every privilege.
@@ -54,7 +54,7 @@ class Privilege(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name in lower case, as it travels in JSON: `select_table`."""
+        """The name in lower case, as JSON spells it: `select_table`."""
         return self.name.lower()
 
 
@@ -68,7 +68,7 @@ class GrantCondition(Enum):
 ALIASES: Final[Mapping[str, Privilege]] = MappingProxyType(
     {"create_model": Privilege.REGISTER_MODEL, "create_model_version": Privilege.LINK_MODEL_VERSION}
 )
-"""Deprecated words that old clients still send; they are never sent back."""
+"""Deprecated words that old clients still send. The server never sends them."""
 
 _BY_WORD: Final[Mapping[str, Privilege]] = {**{p.word: p for p in Privilege}, **ALIASES}
 
@@ -111,13 +111,13 @@ _CATALOG_TYPES: Final[Mapping[Privilege, str]] = {
     Privilege.LINK_MODEL_VERSION: "model",
 }
 _TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging", "ml": "model"}
-"""Seed 2's catalog types beside Gravitino's words for the same."""
+"""Seed 2's catalog types, with Gravitino's words for the same."""
 
 
 def parse_privilege(text: str) -> Privilege:
-    """Read a privilege word in any case; the two deprecated aliases are understood.
+    """Parse a privilege, in any case, including the two deprecated aliases.
 
-    Raises IllegalPrivilege, naming the known words.
+    Raises IllegalPrivilege with the known words.
     """
     found = _BY_WORD.get(text.strip().lower())
     if found is None:
@@ -127,7 +127,7 @@ def parse_privilege(text: str) -> Privilege:
 
 
 def parse_condition(text: str) -> GrantCondition:
-    """Read `allow` or `deny` in any case. Raises IllegalPrivilege."""
+    """Parse `allow` or `deny`, in any case. Raises IllegalPrivilege."""
     try:
         return GrantCondition(text.strip().lower())
     except ValueError:
@@ -135,10 +135,10 @@ def parse_condition(text: str) -> GrantCondition:
 
 
 def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
-    """Refuse a privilege on a kind of object it does not bind to, or on a catalog that holds other things.
+    """Check that a privilege can be granted on a kind of object and in a catalog of that type. Raises IllegalPrivilege.
 
-    `catalog_type` is the type of the catalog that the object is or lies in (`relational`, `fileset`, `messaging`,
-    `model`, or seed 2's words), None for objects outside catalogs. Raises IllegalPrivilege.
+    `catalog_type` is the type of the object's catalog (`relational`, `fileset`, `messaging`, `model`, or seed 2's
+    words), or None for objects outside catalogs.
     """
     if kind not in BINDS[privilege]:
         fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))
@@ -155,7 +155,7 @@ def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) ->
 
 
 def check_conditions(entries: Iterable[tuple[Privilege, GrantCondition]], name: str) -> None:
-    """Refuse the same privilege both allowed and denied on the object called `name`. Raises IllegalPrivilege."""
+    """Check that no privilege is both allowed and denied on the object called `name`. Raises IllegalPrivilege."""
     seen: dict[Privilege, GrantCondition] = {}
     for privilege, condition in entries:
         if seen.setdefault(privilege, condition) is not condition:
@@ -165,10 +165,10 @@ def check_conditions(entries: Iterable[tuple[Privilege, GrantCondition]], name: 
 
 
 def kind_word(kind: Kind) -> str:
-    """The word that Gravitino's users know for a kind, in capitals: a namespace is a SCHEMA."""
+    """Return Gravitino's word for a kind, in capitals: a namespace is a SCHEMA."""
     return (row_of(kind).gravitino or kind.word).upper()
 
 
 def escape_percent(text: str) -> str:
-    """A caller's text made safe for messages: printf-style clients choke on a bare percent sign."""
+    """Double the percent signs of a caller's text for a message: printf-style clients fail on a single one."""
     return text.replace("%", "%%")

@@ -1,11 +1,11 @@
-"""The stored rest of an object: frozen values for the services, Protobuf bytes for the store's `record` columns.
+"""Stored records of objects: frozen values for the services, Protobuf bytes for the store's `record` columns.
 
-May import Protobuf (with the server extra) and the generated messages, beside the rest of `model`; `model` itself
-must not import this module, so that the light client does without. Knows no SQL and no wire format: ids, names,
+May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must
+not import this module, so that the light client works without Protobuf. Knows no SQL and no wire format. Ids, names,
 parents and audit fields are the store's columns and never stand here (seed 2; `proto/limnos/v1/records.proto`).
 
-To change an object, take the value that was read and use `dataclasses.replace`: that carries along what a newer
-minor version wrote and this one does not know. A value built afresh would drop it.
+To change an object, take the value that was read and use `dataclasses.replace`. That keeps fields which a newer minor
+version wrote and this one does not know; a value built from nothing loses them.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _TYPE_NUMBERS: Final = {
 }
 _TYPE_WORDS: Final[dict[int, str]] = {number: word for word, number in _TYPE_NUMBERS.items()}
 CATALOG_TYPES: Final = tuple(_TYPE_NUMBERS)
-"""The types of seed 2. A type that only a newer version knows reads as `UNKNOWN_<number>` and is written back so."""
+"""The catalog types of seed 2. A type of a newer version reads as `UNKNOWN_<number>` and is written back unchanged."""
 
 
 class UnreadableRecord(LimnosError):
-    """Stored bytes that this version cannot or must not read. `found` is None when not even their version is legible."""
+    """Stored bytes that this version cannot or must not read. `found` is None if not even their version can be read."""
 
     code = "unreadable-record"
 
@@ -80,7 +80,7 @@ def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
 
 @cache
 def _readers(message: str) -> Mapping[str, _Reader]:
-    """Return how each field of a message, given by its name, is read; its version is none of a record's fields."""
+    """Return the reader of each field of a message, given by its name. The version is not a field of a record."""
     shape = records_pb2.DESCRIPTOR.message_types_by_name[message]
     return {known.name: _reader_of(known) for known in shape.fields if known.name != "version"}
 
@@ -97,14 +97,14 @@ def _reader_of(known: FieldDescriptor) -> _Reader:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record of an object. Its fields have the names of its message's fields."""
+    """The record of an object. Its fields have the names of its message's fields."""
 
     MESSAGE: ClassVar[type[_Message]]
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
-    """What a newer minor version wrote."""
+    """Fields that a newer minor version wrote, as bytes."""
 
     def message(self) -> _Message:
-        """Build the message: what was not understood when it was read, then every field we know."""
+        """Build the message: first the fields that were unknown when it was read, then every known field."""
         message: Any = self.MESSAGE.FromString(self.unknown)
         values = {name: getattr(self, name) for name in _readers(self.MESSAGE.DESCRIPTOR.name)}
         if "type" in values:
@@ -115,7 +115,7 @@ class StoredRecord:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
+        """Decode stored bytes. Raises UnreadableRecord."""
         message = _parse(cls.MESSAGE, data)
         values: dict[str, Any] = {name: read(message, name) for name, read in _readers(message.DESCRIPTOR.name).items()}
         return cls(**values, unknown=_unknown(message))
@@ -154,9 +154,10 @@ class NamespaceRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TableRecord(StoredRecord):
-    """A table, without what its metadata document says. Of Lance's: made without data, and versions kept by the store.
+    """A table, without the content of its metadata document.
 
-    Of SQL++'s: the statements that made the dataset and its indexes, and the text of its objects' type.
+    For Lance tables: `declared` (created without data) and `managed` (the store keeps its versions). For SQL++
+    datasets: the statements that created the dataset and its indexes, and the text of its object type.
     """
 
     MESSAGE = records_pb2.TableRecord
@@ -170,7 +171,7 @@ class TableRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord(StoredRecord):
-    """A view, without what its metadata document says; `writer_id` is the user who wrote its current text, 0 for nobody."""
+    """A view, without its metadata document. `writer_id` is the user who wrote its current text, 0 for nobody."""
 
     MESSAGE = records_pb2.ViewRecord
     comment: str | None
@@ -180,7 +181,7 @@ class ViewRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TagRecord(StoredRecord):
-    """A tag of a metalake, and the values that it may have where it is attached: any if none are named, none if it is valueless."""
+    """A tag and its allowed values where it is attached: any if none are listed, none at all if it is `valueless`."""
 
     MESSAGE = records_pb2.TagRecord
     comment: str | None
@@ -191,7 +192,7 @@ class TagRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord(StoredRecord):
-    """A model, without its versions; `next_version` is the number that the next one gets."""
+    """A model, without its versions. `next_version` is the number of the next version."""
 
     MESSAGE = records_pb2.ModelRecord
     comment: str | None
@@ -201,7 +202,7 @@ class ModelRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class FilesetRecord(StoredRecord):
-    """A fileset: where its files are, by names; the directories of an `external` one are nobody's business here."""
+    """A fileset and its locations by name. The server does not manage the directories of an `external` one."""
 
     MESSAGE = records_pb2.FilesetRecord
     comment: str | None
@@ -221,7 +222,7 @@ class TopicRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord(StoredRecord):
-    """A policy of a metalake: what kind of rule it is, whether it is in force, and what it says, as JSON."""
+    """A policy of a metalake: its type, whether it is enabled, and its content as JSON."""
 
     MESSAGE = records_pb2.PolicyRecord
     comment: str | None
@@ -233,7 +234,11 @@ class PolicyRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class JobTemplateRecord(StoredRecord):
-    """A job template. A pipeline: how often it was declared, and the SHA-256 of the newest declaration. Else its type, and what is run as JSON."""
+    """A job template or a pipeline.
+
+    A pipeline has the number of its declarations and the SHA-256 of the newest one. A job template has a type, and its
+    content as JSON.
+    """
 
     MESSAGE = records_pb2.JobTemplateRecord
     comment: str | None
@@ -246,10 +251,10 @@ class JobTemplateRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class SqlppObjectRecord(StoredRecord):
-    """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters.
+    """A SQL++ object other than a table or view, with the statements that created it. A function has one per arity.
 
-    `definition` is of a function that was registered in other words: JSON; it has no statements then. `dependencies`: of functions, what each
-    statement's body named when it was made, as JSON; empty texts, or none at all, where nobody noted it.
+    `definition` is the JSON of a function registered through Gravitino's API, which has no statements. `dependencies`
+    are the names that each statement's body used when a function was created, as JSON; empty if they were not recorded.
     """
 
     MESSAGE = records_pb2.DeclaredRecord
@@ -297,13 +302,13 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.POLICY: PolicyRecord,
     **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), SqlppObjectRecord),
 }
-"""Which record a node of each kind carries: a new kind of node is a class above and a line here."""
+"""The record class of each kind of node. A new kind of node needs a class above and a line here."""
 
 
 def encode(record: Record) -> bytes:
-    """Write a record; equal values give equal bytes.
+    """Encode a record; equal values give equal bytes.
 
-    Raises BadRequest for text that is no Unicode (a lone surrogate) and for a catalog type that is not known.
+    Raises BadRequest for text that is not Unicode (a lone surrogate) and for an unknown catalog type.
     """
     return _blank(_BLANK.index(record)) if record in _BLANK else _encode(record)
 
@@ -311,7 +316,7 @@ def encode(record: Record) -> bytes:
 BLANK_TABLE: Final = TableRecord(None, {})
 BLANK_NAMESPACE: Final = NamespaceRecord(None, {})
 _BLANK: Final[tuple[Record, ...]] = (BLANK_TABLE, BLANK_NAMESPACE)
-"""What most new objects carry; their bytes are made once."""
+"""The records of most new objects. Their bytes are computed once."""
 
 
 @cache
@@ -333,7 +338,7 @@ def _encode(record: Record) -> bytes:
 
 
 def type_number(word: str) -> schema_pb2.Catalog.Type:
-    """Give the stored number of a catalog type. Raises BadRequest for a word that is none of CATALOG_TYPES."""
+    """Return the stored number of a catalog type. Raises BadRequest for a word not in CATALOG_TYPES."""
     if word not in _TYPE_NUMBERS:
         raise BadRequest(f"Catalog type {word!r} is not known. Use one of {', '.join(CATALOG_TYPES)}.")
     return _TYPE_NUMBERS[word]
@@ -344,7 +349,7 @@ def _type_word(number: int) -> str:
 
 
 def _parse(shape: type[_Message], data: bytes) -> _Message:
-    """Read a message of this major version. Raises UnreadableRecord, which names the kind of record."""
+    """Parse a message of this major version. Raises UnreadableRecord."""
     kind = " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
     try:
         message = shape.FromString(data)
@@ -379,9 +384,9 @@ def _check_version(version: schema_pb2.SchemaVersion, *, kind: str) -> None:
 
 
 def _unknown(message: _Message) -> bytes:
-    """Strip a parsed message of all that this version knows; the rest is kept for the next write.
+    """Return the fields of a parsed message that this version does not know, as bytes for the next write.
 
-    The version is part of the rest when a newer minor version wrote it, and so is a catalog type of such a version.
+    They include the version if a newer minor version wrote it, and a catalog type of such a version.
     """
     keep = set()
     if message.version.minor_version > MINOR_VERSION:

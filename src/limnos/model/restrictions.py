@@ -1,7 +1,8 @@
-"""Read restrictions as values: which rows and what of columns somebody may see of a table.
+"""Read restrictions as values: the rows and columns of a table that users may read.
 
-May import this room. Knows no schema and no wire: filters are JSON in their normal form (`formats.iceberg.restrictions`), masks are words of the closed
-list of Iceberg's REST specification. Decision record 0093.
+May import this room. Knows no schema and no wire format. Filters are JSON in normal form
+(`formats.iceberg.restrictions`); masks are words of the closed list of Iceberg's REST specification. Decision record
+0093.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from typing import Final
 import msgspec
 
 RESTRICTIONS_MAX: Final = 1_000
-"""Restrictions in one catalog: all of them are one fact of the view."""
+"""The most restrictions in one catalog, since all of them are one fact of the view."""
 CLOSED_TO: Final = "read-restricted-use-server-planning"
-"""What a reader meets wherever the files of a table would be, in words and as a location."""
+"""Stands in messages, and as a location, where a restricted user would otherwise see a table's files."""
 
 
 class ColumnMask(msgspec.Struct, frozen=True):
-    """What becomes of one column: its name when the mask was set, and its field id; 0 in a namespace, where names decide."""
+    """The mask of one column: the column's name when it was set, and its field id; 0 on a namespace, where names
+    decide.
+    """
 
     column: str
     action: str
@@ -25,9 +28,10 @@ class ColumnMask(msgspec.Struct, frozen=True):
 
 
 class RestrictionTerms(msgspec.Struct, frozen=True):
-    """What a restriction says: the rows that are left, what becomes of columns, and for whom.
+    """The terms of a restriction: the rows that remain, the column masks, and the principals it applies to.
 
-    `row_filter` is JSON, empty for all rows. `to` and `unless` are ids of users, groups and roles; nobody in `to` means everybody.
+    `row_filter` is JSON, "" for all rows. `to` and `unless` are ids of users, groups and roles; an empty `to` means
+    everybody.
     """
 
     row_filter: str = ""
@@ -37,7 +41,7 @@ class RestrictionTerms(msgspec.Struct, frozen=True):
 
 
 class Restriction(msgspec.Struct, frozen=True):
-    """A restriction of one name on a table, or on a namespace for all tables below it."""
+    """A named restriction on a table, or on a namespace for all tables below it."""
 
     object_id: int
     name: str
@@ -47,13 +51,13 @@ class Restriction(msgspec.Struct, frozen=True):
 
 
 class CatalogRestrictions(msgspec.Struct, frozen=True):
-    """All restrictions of a catalog, by the objects that they are on."""
+    """All restrictions of a catalog, by the id of their object."""
 
     by_object: dict[int, tuple[Restriction, ...]]
 
     @property
     def size(self) -> int:
-        """What they take in memory, about, in bytes."""
+        """Their estimated size in memory, in bytes."""
         return sum(
             400 + len(each.terms.row_filter) + 150 * len(each.terms.masks)
             for held in self.by_object.values()

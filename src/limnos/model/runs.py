@@ -1,7 +1,8 @@
-"""Pipelines' runs as frozen values, and the rules of their states: what may become of a run, and when nobody holds it any longer.
+"""Runs of pipelines as frozen values, and their states: which follow which, and when a run has lost its process.
 
-May import msgspec and `model` only. Knows no SQL and no wire format. What a runner tells of itself (parameters, progress, the
-inputs and outputs of steps, phases, findings) is JSON text that the store keeps as it was sent. Times are milliseconds since 1970, UTC.
+May import msgspec and `model` only. Knows no SQL and no wire format. The texts that a runner reports (parameters,
+progress, inputs and outputs of steps, phases, findings) are JSON that the store keeps unchanged. Times are milliseconds
+since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CANCELLED: Final = "cancelled"
 DISCARDED: Final = "discarded"
 PUBLISHED: Final = "published"
 LIVE: Final = (RUNNING, CANCELLING)
-"""Somebody is at work on it, as long as the lease lasts; one whose lease is out is shown as `lost`."""
+"""A process works on the run as long as its lease lasts; a run whose lease has ended is shown as `lost`."""
 ENDED: Final = (FAILED, CANCELLED, DISCARDED, PUBLISHED)
 STATES: Final = (RUNNING, CANCELLING, LOST, HELD, *ENDED)
 STEP_STATES: Final = ("waiting", "running", "done", "failed", "skipped")
@@ -35,13 +36,16 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         RUNNING: (FAILED, CANCELLED, HELD, *LIVE),
     }
 )
-"""From which states a run comes to each; back to `running` by a resume, of one that is live only when its lease is out."""
+"""The states from which a run can reach each state.
+
+A resume leads back to `running`; a live run only after its lease.
+"""
 FINISHES: Final = (FAILED, CANCELLED, HELD, DISCARDED)
-"""What a runner may say that became of its run; `published` is said by the transaction that publishes."""
+"""Outcomes that a runner may report. The publishing transaction sets `published`."""
 
 
 class PipelineDeclaration(msgspec.Struct, frozen=True):
-    """One version of what a pipeline declares: JSON as it was sent, and the SHA-256 of it in a form of its own."""
+    """One version of a pipeline's declaration: the JSON as it was sent, and the SHA-256 of its canonical form."""
 
     pipeline_id: int
     version: int
@@ -52,9 +56,10 @@ class PipelineDeclaration(msgspec.Struct, frozen=True):
 
 
 class PipelineRun(msgspec.Struct, frozen=True):
-    """One run of a pipeline. `attempt` is the newest: the process that may act. `revision` is that of its publishing, in `catalog_id`.
+    """One run of a pipeline.
 
-    `phases` is what its process spent its time on, seconds by phase as JSON, as a step's are.
+    `attempt` is the newest attempt, the process that may act. `revision` is that of the publishing commit in
+    `catalog_id`. `phases` is JSON: the seconds that its process spent in each phase.
     """
 
     id: int
@@ -83,20 +88,20 @@ class PipelineRun(msgspec.Struct, frozen=True):
 
     @property
     def template_id(self) -> int:
-        """Its pipeline, as the job template that it is."""
+        """Its pipeline's id as a job template."""
         return self.pipeline_id
 
     def is_held(self, now_ms: int) -> bool:
-        """Say whether its process gave a sign of life within its lease."""
+        """Return whether its process sent a heartbeat within its lease."""
         return self.state in LIVE and self.beat_at + self.lease_ms > now_ms
 
     def shown(self, now_ms: int) -> str:
-        """Return the state as it is shown: a run that is live by its state alone is lost."""
+        """Return the state for display: a live run whose lease has ended is `lost`."""
         return LOST if self.state in LIVE and not self.is_held(now_ms) else self.state
 
 
 class RunStepState(msgspec.Struct, frozen=True):
-    """A step of a run as its runner last told it, under `attempt`; 0 before anything was told."""
+    """A step of a run as its runner last reported it. `attempt` is the one that reported, 0 before the first report."""
 
     name: str
     reads: str
@@ -114,7 +119,7 @@ class RunStepState(msgspec.Struct, frozen=True):
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """What a rule of a step came to; `body` is all of it as JSON. The id is 0 until it is kept."""
+    """The result of an expectation of a step. `body` is the whole result as JSON. The id is 0 until it is stored."""
 
     step: str
     rule: str

@@ -1,7 +1,8 @@
-"""How a secret is spelled that is sealed: a version, the id of its key, and what only that key opens.
+"""The spelling of an encrypted ("sealed") secret: a version, the id of its key, and the encrypted text.
 
-May import the standard library alone. Pure. Holds no keys and knows no properties: whoever talks to an outside system asks here whether it still holds what should
-have been opened. The spelling has no sign that means something in a URL, so a password sealed inside of one stays where it was.
+May import the standard library alone. Pure. Holds no keys and knows no properties. Code that talks to an external
+system checks here whether a value still has an encrypted secret. The spelling has no character that is special in URLs,
+so an encrypted password inside a URL keeps its place.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ import re
 from typing import Final
 
 SEALED: Final = re.compile(r"limnos-sealed-1\.([0-9a-f]{16})\.([A-Za-z0-9_-]{38,})")
-"""A sealed secret: the id of its key, and nonce and text in base64 for URLs."""
+"""An encrypted secret: the id of its key, then nonce and ciphertext in URL-safe base64."""
 
 KEY_BYTES: Final = 32
 
 
 def spell_sealed(key_id: str, text: str) -> str:
-    """Spell what a key has sealed."""
+    """Return the spelling of a text that a key encrypted."""
     return f"limnos-sealed-1.{key_id}.{text}"
 
 
 def keys_of(value: str) -> frozenset[str]:
-    """Return the ids of the keys under which a value holds something."""
+    """Return the ids of the keys of all encrypted secrets in a value."""
     return frozenset(found[1] for found in SEALED.finditer(value))
 
 
 def parse_key(text: str) -> bytes:
-    """Read a key. Raises ValueError, without the key in its words."""
+    """Parse a key of 32 bytes in base64. Raises ValueError, whose message does not have the key."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):

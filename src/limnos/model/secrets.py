@@ -1,6 +1,7 @@
-"""Secrets as values that are not printed by accident, and texts from which secrets are taken out.
+"""Secrets as values that cannot be printed by accident, and texts from which secrets are removed.
 
-May import the standard library, and `names` for percent signs. Must not know where a secret comes from, nor what it opens.
+May import the standard library, and `names` for percent signs. Must not know where a secret comes from or what it
+opens.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_strict
 
 MASK: Final = "***"
-"""What is printed in the place of a secret."""
+"""Printed in place of a secret."""
 NAMES: Final = r"secret|passw|passphrase|pwd|token|credential|api[_-]?key|access[_-]?key|signature"
-"""What the name of a parameter holds whose value is a secret."""
+"""Parts of parameter names whose values are secrets."""
 KNOWN_LEAST: Final = 4
-"""A known text that is shorter is not looked for: it would be found inside of ordinary words."""
+"""Shorter known secrets are not masked: they would match inside ordinary words."""
 _USERINFO: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:'\"]*:)[^/?#@\s'\"]+(?=@)")
 _QUERY: Final = re.compile(rf"([?&;][^=&;?\s]*(?:{NAMES}|\bsig\b)[^=&;?\s]*=)[^&;#\s'\"]+", re.IGNORECASE)
 _FIELD: Final = re.compile(r"(\b(?:ssl)?(?:password|passwd|pwd)(?:=|['\"]:\s?)['\"]?)[^\s'\",;&)}]+", re.IGNORECASE)
@@ -28,9 +29,10 @@ _ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
 
 
 class Secret:
-    """A text that `repr`, `str`, `format`, tracebacks and JSON show as `***`; `reveal` returns it.
+    """A text that `repr`, `str`, `format`, tracebacks and JSON show as `***`. `reveal` returns it.
 
-    Two secrets with one text are equal. A secret cannot be pickled: what leaves the process is revealed on purpose.
+    Two secrets with the same text are equal. A secret cannot be pickled, so its text leaves the process only on
+    purpose.
     """
 
     __slots__ = ("__text",)
@@ -39,7 +41,7 @@ class Secret:
         self.__text = text
 
     def reveal(self) -> str:
-        """Return the text, for whoever opens something by it."""
+        """Return the text."""
         return self.__text
 
     def __repr__(self) -> str:
@@ -73,9 +75,9 @@ class Secret:
 
 
 def passwords_of_url(url: str) -> tuple[str, ...]:
-    """Return the passwords inside a URL, as they are spelled there and decoded; also those of a URL that is not well-formed.
+    """Return the passwords inside a URL, as spelled there and decoded. The URL may be malformed.
 
-    A password that stands in the rest of the URL, too, is left out: to hide it would hide a host or a database.
+    A password that also occurs in the rest of the URL is left out: masking it would mask a host or a database.
     """
     found = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
     rest = _QUERY.sub(r"\1", url)
@@ -98,12 +100,13 @@ def _decoded(text: str) -> str:
 
 
 def hide_secrets(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text for people or logs with `***` in the place of secrets.
+    """Return a text for people or logs with `***` in place of secrets.
 
-    Passwords inside URLs and database addresses, credentials of requests and the server's own tokens are recognized by their form.
+    Passwords in URLs and database addresses, credentials of requests and the server's own tokens are recognized by
+    form.
 
     Args:
-        text: What is about to be printed.
+        text: The text to print.
         known: Texts that are secret; each occurrence is replaced.
     """
     for secret in sorted(known, key=len, reverse=True):

@@ -1,6 +1,6 @@
-"""A statistic of a table or of one of its partitions, and a range of these, as values.
+"""Statistics of a table or of its partitions, and ranges of partitions, as values.
 
-May import nothing of the product. What it counts is for whoever wrote it to know.
+May import nothing of the product. Knows no meaning of a statistic: its writer defines it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """A value under a name; `partition` is empty for the table's own. `value` is JSON."""
+    """A named value. `partition` is "" for a statistic of the whole table; `value` is JSON."""
 
     partition: str
     name: str
@@ -21,7 +21,7 @@ class Statistic(msgspec.Struct, frozen=True):
 
 
 class PartitionRange(msgspec.Struct, frozen=True):
-    """Partitions by their names, from one to another; None is no end."""
+    """A range of partitions by name. None means no bound; `above_too` and `below_too` include the bounds."""
 
     above: str | None
     below: str | None

@@ -1,6 +1,6 @@
-"""Storage locations in the register of places: what lies there, and in which state. Numbers are stored: never change or reuse one.
+"""Storage locations in the register of locations: their use and their state.
 
-May import nothing but the standard library.
+May import nothing but the standard library. Knows no store. Numbers are stored: never change or reuse one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 
 class LocationKind(IntEnum):
-    """What a location is used for."""
+    """The use of a location."""
 
     TABLE = 1
-    """An Iceberg table's location."""
+    """The location of an Iceberg table."""
     DATA_PATH = 2
-    """A location outside its table's own to which the table's properties send writers."""
+    """A location outside the table's own to which the table's properties send writers."""
     VIEW = 3
     LANCE_TABLE = 4
     LANCE_DIRECTORY = 5
@@ -24,9 +24,9 @@ class LocationKind(IntEnum):
     """A location of a managed fileset."""
     EXTERNAL_FILESET = 7
     WAREHOUSE = 8
-    """Where a catalog's tables go."""
+    """The location below which a catalog's tables are created."""
     ALLOWED_LOCATION = 9
-    """Another root of a catalog: `allowed-locations`, and the locations of a catalog of filesets."""
+    """Another root of a catalog: its `allowed-locations`, or the locations of a fileset catalog."""
     STAGED_TABLE = 10
     """The location of a staged create whose table is not committed yet."""
     RESTRICTED_READS = 11
@@ -34,25 +34,25 @@ class LocationKind(IntEnum):
 
 
 class LocationState(IntEnum):
-    """How far the owner of a place is gone. In every state the place is taken."""
+    """The state of a location's owner. The location is taken in every state."""
 
     LIVE = 0
     DROPPED = 1
-    """In the trash: it can be brought back."""
+    """In the trash: it can be restored."""
     RELEASED = 2
-    """Dropped for good, and its files stand."""
+    """Dropped for good, but its files still exist."""
     DELETING = 3
     """Dropped for good, and a task deletes its files."""
 
 
 ROOTS: Final = frozenset({LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION})
-"""Kinds that cover the places of objects."""
+"""Kinds below which the locations of objects lie."""
 OF_CATALOGS: Final = frozenset({*ROOTS, LocationKind.LANCE_DIRECTORY, LocationKind.RESTRICTED_READS})
-"""Kinds whose owner is a catalog; the owner of the others is an object in one."""
+"""Kinds whose owner is a catalog. The owner of the other kinds is an object in a catalog."""
 
 
 class LocationClaim(NamedTuple):
-    """Who uses a place, and for what."""
+    """The owner of a location, and its use."""
 
     kind: LocationKind
     owner_id: int
@@ -60,4 +60,4 @@ class LocationClaim(NamedTuple):
     metalake_id: int
     state: LocationState = LocationState.LIVE
     is_conflicting: bool = False
-    """It was stored before the rules were kept, and breaks one: it keeps nobody else out."""
+    """It was stored before the rules existed and breaks one. It does not block other claims."""

@@ -1,8 +1,8 @@
-"""UUIDs as text that grow with time (version 7, RFC 9562), their random bits drawn many at a time.
+"""UUIDs of version 7 (RFC 9562) as text, with random bits drawn for many at once.
 
-May import nothing but the standard library. Tables and their metadata files are named by these. What grows with time
-lands side by side in the store's indexes, so that a batch of new tables writes few pages; and a system call for each
-would also hand the interpreter's lock around.
+May import nothing but the standard library. Tables and their metadata files are named by these. Values that grow with
+time are neighbours in the store's indexes, so a batch of new tables writes few pages. One system call per UUID would
+also release and reacquire the interpreter's lock each time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 _DRAWN_AT_ONCE: Final = 256
 _BYTES: Final = 10
 _VARIANT: Final = bytes(0x80 | low & 0x3F for low in range(256))
-"""A random byte with its two highest bits as the standard wants them."""
+"""Maps a random byte to the same byte with the variant's two highest bits (10)."""
 _pool: list[str] = []
 
 
 def new_uuid(now_ms: int) -> str:
-    """Give a version 7 UUID of a moment (ms since 1970) in its canonical spelling. Safe from any thread."""
+    """Return a version 7 UUID for a time (ms since 1970) in canonical spelling. Safe from any thread."""
     try:
         rest = _pool.pop()
     except IndexError:
@@ -27,7 +27,7 @@ def new_uuid(now_ms: int) -> str:
 
 
 def _draw_suffixes() -> str:
-    """Draw what follows the time in many UUIDs; returns one of them, the others are for the next calls."""
+    """Draw the part after the time for many UUIDs. Returns one and adds the others to the pool."""
     drawn = bytearray(os.urandom(_BYTES * _DRAWN_AT_ONCE))
     drawn[2::_BYTES] = drawn[2::_BYTES].translate(_VARIANT)
     text = drawn.hex()

@@ -1,9 +1,9 @@
-"""Names and their spellings: `Path` is the name of anything in the tree, and each module maps it to one spelling.
+"""Names and their spellings: `Path` is the name of anything in the tree, and each module maps names to one spelling.
 
-Every function is pure and every codec reversible; what cannot be carried is refused with `InvalidName`, which says
-what to do. May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes.
-
-A codec is used by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`, `LogicalCodec(":").join(levels)`.
+May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes. Every
+function is pure and every codec reversible. A name that a spelling cannot carry is refused with `InvalidName`, which
+says what to do. Use a codec by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`,
+`LogicalCodec(":").join(levels)`.
 """
 
 from limnos.names import (

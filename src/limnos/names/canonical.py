@@ -16,19 +16,22 @@ _PIECE = re.compile(r"@.?|\.|[^@.]+", re.DOTALL)
 
 
 def encode_part(part: str) -> str:
-    """One part with `@` before each `@` and `.`. Any text, allowed in the tree or not."""
+    """Return a part with `@` before each `@` and `.`. Accepts any text, allowed in the tree or not."""
     return _SPECIAL.sub(r"@\g<0>", part)
 
 
 def encode(levels: Levels) -> str:
-    """The canonical form. Raises InvalidName for levels that the tree refuses, and for none."""
+    """Return the canonical form: `("a.b", "c")` is `a@.b.c`.
+
+    Raises InvalidName for no levels and for levels the tree refuses.
+    """
     return ".".join(map(encode_part, check_some_levels(levels)))
 
 
 def decode(text: str) -> Levels:
-    """The levels of a canonical form. Strict: exactly the strings that encode makes are accepted.
+    """Return the levels of a canonical form. Accepts exactly the strings that `encode` makes.
 
-    Raises InvalidName: `@` at the end or before anything but `@` and `.`; an empty part; a part the tree refuses.
+    Raises InvalidName for `@` at the end or before anything but `@` and `.`, an empty part, or a part the tree refuses.
     """
     parts: list[str] = []
     part = ""

@@ -1,8 +1,8 @@
-"""`DataverseName`: the name of a dataverse of SQL++, a list of parts that also has one canonical string.
+"""`DataverseName`: the name of a SQL++ dataverse, a list of parts that also has one canonical string.
 
-May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor what exists on the tree. A
-dataverse is a namespace, so its parts keep the tree's rules and, on top, the narrower ones of AsterixDB: 251 bytes a part,
-1004 in all, no white space at the front of a part, no `^` at the front of the first. `/` is allowed (decision record 0003).
+May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor which dataverses exist. A
+dataverse is a namespace, so its parts obey the tree's rules and AsterixDB's narrower ones: 251 bytes a part, 1004 in
+all, no white space at the front of a part, no `^` at the front of the first. `/` is allowed (decision record 0003).
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from limnos.names.errors import InvalidName
 from limnos.names.parts import Levels, check_part, check_some_levels, quote_for_message
 
 PART_BYTES_MAX = 251
-"""Longest part of a dataverse's name, and longest name of a dataset, type, function and so on, in bytes of UTF-8."""
+"""Longest part of a dataverse's name, and longest name of a dataset, type or function, in bytes of UTF-8."""
 
 NAME_BYTES_MAX = 4 * PART_BYTES_MAX
 """Longest name of a dataverse: the bytes of all its parts, separators not counted."""
 
 METADATA_NAME = "Metadata"
-"""The dataverse in which SQL++ shows its own metadata; nothing can be created by that name or below it."""
+"""The dataverse in which SQL++ shows its own metadata. Nothing can be created with that name or below it."""
 
 
 def check_object_name(name: str) -> str:
-    """One part if SQL++ can make something of that name: a dataverse's part, a dataset, a type. Raises InvalidName."""
+    """Return a part if SQL++ can create an object of that name: a dataverse's part, a dataset, a type.
+
+    Raises InvalidName.
+    """
     check_part(name)
     if name[0].isspace():
         raise InvalidName(
@@ -44,7 +47,7 @@ def check_object_name(name: str) -> str:
 
 
 def _check_parts(parts: Iterable[str]) -> Levels:
-    """The parts if they may name a dataverse."""
+    """Return the parts if they can name a dataverse. Raises InvalidName."""
     levels = check_some_levels(parts)
     for part in levels:
         check_object_name(part)
@@ -64,10 +67,10 @@ def _check_parts(parts: Iterable[str]) -> Levels:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class DataverseName:
-    """A dataverse's name. Equality, hash and order are those of the canonical form, as the API of seed 4 has it.
+    """The name of a dataverse. Equality, hash and order are those of the canonical form, as in the API of seed 4.
 
-    The order is by UTF-16 code units, so a child need not follow its parent directly: `a-b` comes between `a` and `a.a`.
-    The constructor trusts its caller; the class methods check.
+    The order is by UTF-16 code units, so a child need not follow its parent directly: `a-b` comes between `a` and
+    `a.a`. The constructor does not check its arguments; the class methods do.
     """
 
     DEFAULT: ClassVar[DataverseName]
@@ -80,18 +83,21 @@ class DataverseName:
 
     @classmethod
     def create(cls, parts: Iterable[str]) -> DataverseName:
-        """The name of these parts, outermost first. Raises InvalidName for none, or for one that is refused."""
+        """Return the name with these parts, outermost first. Raises InvalidName for no part or a refused one."""
         levels = _check_parts(parts)
         return cls(levels, canonical.encode(levels))
 
     @classmethod
     def create_single_part(cls, part: str) -> DataverseName:
-        """The name of one part, which is never split. Raises InvalidName."""
+        """Return the name with this one part, which is never split. Raises InvalidName."""
         return cls.create((part,))
 
     @classmethod
     def create_builtin(cls, part: str) -> DataverseName:
-        """The name of one part that is its own canonical form. Raises InvalidName if it holds `.` or `@`."""
+        """Return the name with one part that equals its canonical form.
+
+        Raises InvalidName if it contains `.` or `@`.
+        """
         name = cls.create((part,))
         if name.canonical_form != part:
             raise InvalidName(
@@ -101,7 +107,7 @@ class DataverseName:
 
     @classmethod
     def from_canonical_form(cls, text: str) -> DataverseName:
-        """The name with this canonical form, strictly decoded. Raises InvalidName for what no name has as its form."""
+        """Return the name with this canonical form. Raises InvalidName if no name has this form."""
         return cls(_check_parts(canonical.decode(text)), text)
 
     @property

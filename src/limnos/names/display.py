@@ -19,23 +19,23 @@ _ESCAPED = re.compile("[`\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "`": "\\`", "\\": "\\\\"}
 _LONG = {short[1]: character for character, short in _SHORT.items()} | {"/": "/", '"': '"'}
 
-# One part: quoted, or bare. Bare parts are read generously ("1a", "é", "a-b"); what looks like a slip is refused.
+# One part: quoted, or bare. Unusual bare parts are accepted ("1a", "é", "a-b"); likely mistakes are refused.
 _PART = re.compile(r"`(?P<quoted>(?:[^`\\]|``|\\.)*)`|(?P<bare>[^`\\.\s\"']+)", re.DOTALL)
 _UNIT = re.compile(r"``|\\u[0-9A-Fa-f]{4}|\\.", re.DOTALL)
 
 
 def render_part(part: str) -> str:
-    """One part for a message. Never raises: a message may have to show a part that is not allowed."""
+    """Return a part as messages show it. Never raises: a message may have to show a part that is not allowed."""
     return part if _BARE.fullmatch(part) else quote_part(part)
 
 
 def quote_part(part: str) -> str:
-    """One part in back-quotes, needed or not."""
+    """Return a part in back-quotes, needed or not."""
     return f"`{_ESCAPED.sub(_escape, part)}`"
 
 
 def render(parts: Iterable[str]) -> str:
-    """Parts joined by `.`, each back-quoted where needed."""
+    """Return the parts joined by `.`, each back-quoted where needed."""
     return ".".join(map(render_part, parts))
 
 

@@ -1,7 +1,7 @@
 """How SQL engines spell names: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
 
-May import `errors` and `parts`. Must not know any catalog. Each rendering is lossless for what the engine can carry;
-for the rest InvalidName says why not, before another object is named by mistake.
+May import `errors` and `parts`. Must not know any catalog. Each rendering is lossless. A name that the engine cannot
+spell is refused with InvalidName and the reason, so that it never refers to another object.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SPARK_RESERVED = frozenset(_SPARK_WORDS.split())
 
 
 def render_spark(parts: Levels) -> str:
-    """A multi-part identifier for Spark SQL, parts quoted where needed.
+    """Return a multi-part identifier for Spark SQL, with parts quoted where needed.
 
-    Raises InvalidName for `${` in a part: Spark substitutes variables in the whole statement, quoted names included.
+    Raises InvalidName for `${` in a part: Spark substitutes variables in the whole statement, also inside quotes.
     """
     for part in check_some_levels(parts):
         if "${" in part:
@@ -39,14 +39,18 @@ def render_spark(parts: Levels) -> str:
 
 
 def parse_spark(text: str) -> Levels:
-    """The parts of a Spark identifier. Bare parts may start with a digit, as in what Spark prints."""
+    """Return the parts of a Spark identifier.
+
+    Bare parts may start with a digit, as Spark prints them. Raises InvalidName.
+    """
     return check_some_levels(_parse(text, _BACK_QUOTED, unquote=lambda body: body.replace("``", "`")))
 
 
 def render_flink(parts: Levels) -> str:
-    """A multi-part identifier for Flink SQL. Every part is quoted, as Flink reserves many words and more each release.
+    """Return a multi-part identifier for Flink SQL.
 
-    Raises InvalidName for a line break in a part: Flink's quoted identifiers end at it.
+    Every part is quoted, because each release of Flink reserves more words. Raises InvalidName for a line break in a
+    part, which ends a quoted identifier in Flink.
     """
     for part in check_some_levels(parts):
         if "\n" in part or "\r" in part:
@@ -55,12 +59,12 @@ def render_flink(parts: Levels) -> str:
 
 
 def parse_flink(text: str) -> Levels:
-    """The parts of a Flink identifier."""
+    """Return the parts of a Flink identifier. Raises InvalidName."""
     return parse_spark(text)
 
 
 def render_trino(levels: Levels) -> str:
-    """The schema identifier for Trino: all levels in one quoted name, joined by dots.
+    """Return a schema identifier for Trino: all levels in one quoted name, joined by dots.
 
     Raises InvalidName for a level with a dot (it would read as two) or with upper-case letters (Trino folds case).
     """
@@ -74,7 +78,10 @@ def render_trino(levels: Levels) -> str:
 
 
 def render_trino_table(levels: Levels, *, name: str) -> str:
-    """Schema and table for Trino, as `"a.b"."t"`. A table's name may hold dots, but neither `$` nor `@`."""
+    """Return schema and table for Trino, such as `"a.b"."t"`.
+
+    A table's name may contain dots, but neither `$` nor `@`.
+    """
     schema = render_trino(levels)
     if "$" in check_part(name) or "@" in name:
         raise _cannot("Trino", name, why="its Iceberg connector reads '$' and '@' as the mark of a metadata table")
@@ -83,7 +90,7 @@ def render_trino_table(levels: Levels, *, name: str) -> str:
 
 
 def parse_trino(text: str) -> Levels:
-    """The levels of a Trino schema identifier, in lower case as Trino reads it."""
+    """Return the levels of a Trino schema identifier, in lower case as Trino reads it. Raises InvalidName."""
     identifiers = _parse_trino(text)
     if len(identifiers) != 1:
         raise InvalidName(
@@ -94,7 +101,7 @@ def parse_trino(text: str) -> Levels:
 
 
 def parse_trino_table(text: str) -> tuple[Levels, str]:
-    """The levels and the table name of `"a.b"."t"`, in lower case as Trino reads them."""
+    """Return the levels and the table name of `"a.b"."t"`, in lower case as Trino reads them. Raises InvalidName."""
     identifiers = _parse_trino(text)
     if len(identifiers) != 2:
         raise InvalidName("too-few-parts", f'{quote_for_message(text)} is not of the form "schema"."table". Give both.')

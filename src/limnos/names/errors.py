@@ -1,7 +1,7 @@
-"""The one exception of this room: a name, or the spelling of one, that is not allowed.
+"""`InvalidName`, the only exception of this room: a name, or the spelling of one, is not allowed.
 
-May import nothing but the standard library. Must not know status codes or protocols: callers above turn an
-`InvalidName` into their own error class and keep its message.
+May import nothing but the standard library. Must not know status codes or protocols: callers turn an `InvalidName` into
+an error class of their own and keep its message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Gravitino's `fullName`: catalog, schema, object and column joined by dots, which names may hold themselves.
+"""Gravitino's `fullName`: catalog, schema, object and column joined by dots, which the names may contain themselves.
 
-May import `errors`, `parts` and `logical`. Must not know the store: `exists` is the caller's question to the tree.
-The catalog ends at the first dot (it holds none); every split of the rest is a candidate, and what is live decides.
-A component in back-quotes is taken as it stands (inside, a doubled back-quote is one).
+May import `errors`, `parts` and `logical`. Must not know the store: callers pass `exists`. The catalog ends at the
+first dot, as its name has none. Every split of the rest is a candidate, and the objects that exist decide between them.
+A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from limnos.names.logical import LogicalCodec
 from limnos.names.parts import Levels, check_catalog_name, check_part, quote_for_message
 
 CATALOG, SCHEMA, OBJECT, COLUMN = 1, 2, 3, 4
-"""How many components a full name of that kind has: `kind_levels`."""
+"""The number of components in a full name of that kind, passed as `kind_levels`."""
 
 PIECES_MAX = 33
-"""Most dotted pieces below the catalog that are tried; more must be quoted. Bounds the candidates (496 for a column)."""
+"""The most dotted pieces below the catalog; more must be quoted. It bounds the candidates (496 for a column)."""
 
 _PIECE = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<bare>[^`.][^.]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class FullName:
-    """One reading of a full name. `levels` are the schema's, `name` the object's, `column` a column's."""
+    """One reading of a full name: `levels` of the schema, `name` of the object, `column`."""
 
     catalog: str
     levels: Levels = ()
@@ -36,7 +36,9 @@ class FullName:
 
     @property
     def parent(self) -> FullName | None:
-        """The object above: column, object, schema, its parent schemas, catalog; None above a catalog."""
+        """The object above: a column's object, an object's schema, a schema's parent, a catalog; None above a
+        catalog.
+        """
         if self.column is not None:
             return FullName(self.catalog, self.levels, self.name)
         if self.name is not None:
@@ -45,7 +47,7 @@ class FullName:
 
     @property
     def parents(self) -> tuple[FullName, ...]:
-        """Everything above, innermost first, the catalog last."""
+        """All objects above, innermost first, the catalog last."""
         above: list[FullName] = []
         parent = self.parent
         while parent is not None:
@@ -61,14 +63,14 @@ class _Piece:
 
 
 def catalog_of(text: str) -> str:
-    """The catalog of a full name, for choosing its codec. Raises InvalidName."""
+    """Return the catalog of a full name, so that a caller can choose its codec. Raises InvalidName."""
     return _split_catalog(text)[0]
 
 
 def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[FullName]:
-    """Every reading of a full name with that many components, the shortest schema first.
+    """Yield every reading of a full name with that many components, the shortest schema first.
 
-    Raises InvalidName when the text has too few components, is badly quoted, or no reading is a legal name.
+    Raises InvalidName if the text has too few components, is badly quoted, or has no reading that is a legal name.
     """
     catalog, rest = _split_catalog(text)
     if kind_levels == CATALOG:
@@ -95,12 +97,12 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
 
 
 def resolve(text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec) -> FullName | None:
-    """The one reading that is live; None when none is. Raises InvalidName, `ambiguous` for more than one."""
+    """Return the only reading that exists, or None. Raises InvalidName, with `ambiguous` if several exist."""
     return choose(text, filter(exists, candidates(text, kind_levels, codec=codec)), codec=codec)
 
 
 def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullName | None:
-    """As resolve, for callers that have asked the tree themselves."""
+    """Like `resolve`, for callers that have checked existence themselves. `live` are the readings that exist."""
     hits = list(live)
     if len(hits) <= 1:
         return hits[0] if hits else None
@@ -112,12 +114,12 @@ def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullN
 
 
 def render(name: FullName, *, codec: LogicalCodec) -> str:
-    """The full name as Gravitino's clients expect it: dots inside a component stay bare."""
+    """Return the full name as Gravitino's clients expect it: dots inside a component are not quoted."""
     return ".".join(_quote(c) if "`" in c else c for c in _components(name, codec))
 
 
 def render_quoted(name: FullName, *, codec: LogicalCodec) -> str:
-    """The full name with back-quotes where needed, so that it has exactly one reading."""
+    """Return the full name with back-quotes where needed, so that it has exactly one reading."""
     return ".".join(_quote(c) if "`" in c or "." in c else c for c in _components(name, codec))
 
 
@@ -147,7 +149,7 @@ def _split_catalog(text: str) -> tuple[str, str | None]:
 
 
 def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
-    """What stands between dots; a back-quoted piece may hold dots. An empty piece is part of a name such as `a..b`."""
+    """Split a text at dots; a back-quoted piece may contain dots. An empty piece is part of a name such as `a..b`."""
     pieces: list[_Piece] = []
     position = 0
     while position <= len(rest):
@@ -170,7 +172,10 @@ def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
 
 
 def _readings(pieces: tuple[_Piece, ...], size: int) -> Iterator[list[str]]:
-    """Every way to group the pieces into `size` components, in order; a quoted piece is a component by itself."""
+    """Yield every way to group the pieces into `size` components, in order.
+
+    A quoted piece is always a whole component.
+    """
     for cuts in combinations(range(1, len(pieces)), size - 1):
         bounds = (0, *cuts, len(pieces))
         groups = [pieces[start:end] for start, end in pairwise(bounds)]

@@ -1,9 +1,10 @@
-"""Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as prefix.
+"""Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as
+prefix.
 
-May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not decode a path before splitting it: a level may hold an
-escaped anything, so the split is made on the raw segment. `+` is a space, because Java clients form-encode levels; but beside
-a `%20`, which no form-encoder writes, it is itself.
-The plain case (no escape) is the short one in each function: it is on the way of every read.
+May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not know routes. A path is split before it is
+decoded, because a level may contain any escaped character. `+` is a space, because Java clients form-encode levels; in
+a segment with `%20`, which no form-encoder writes, `+` is itself. Each function handles names without escapes first: it
+runs on every read.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
 
 
 def decode_path(raw: bytes) -> Levels:
-    """The levels of one raw path segment, as sent.
+    """Return the levels of one raw path segment.
 
-    Raises InvalidName: empty level, bad escape, bytes that are not UTF-8, a part that the tree refuses.
+    Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a part the tree refuses.
     """
     if b"%" in raw:  # an escape holds no further %, so the separator's never begins inside another one
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
@@ -47,12 +48,12 @@ def decode_path(raw: bytes) -> Levels:
 
 
 def decode_name(raw: bytes) -> str:
-    """One part, as a table name, from a raw path segment. U+001F has no meaning here and is refused."""
+    """Return one part, such as a table name, from a raw path segment. Raises InvalidName, also for U+001F."""
     return check_part(_decode_level(_plus_kept(raw)))
 
 
 def keep_plus(raw: bytes) -> bytes:
-    """Escape each `+` of a raw path segment whose sender is known not to form-encode: there it is itself."""
+    """Escape each `+` of a raw path segment whose sender does not form-encode, so that it stays a plus."""
     return raw.replace(b"+", b"%2B")
 
 
@@ -61,20 +62,23 @@ def _plus_kept(raw: bytes) -> bytes:
 
 
 def encode_path(levels: Levels) -> str:
-    """The path segment for levels: everything but letters, digits, `-`, `.`, `_`, `~` escaped, joined by `%1F`."""
+    """Return the path segment for levels, joined by `%1F`.
+
+    Everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
+    """
     return SEPARATOR_ADVERTISED.join(map(quote, check_some_levels(levels)))
 
 
 def encode_name(part: str) -> str:
-    """The path segment for one part."""
+    """Return the path segment for one part."""
     return quote(check_part(part))
 
 
 def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
-    """The levels of a raw `parent` query value, and a second reading with each level decoded once more.
+    """Return the levels of a raw `parent` query value, and a second reading with each level decoded once more.
 
-    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading when the first names
-    nothing. It is None where it would be the same or not a name. An empty value is the catalog itself, `()`.
+    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names
+    nothing. It is None if it would be the same or is no name. An empty value is the catalog itself, `()`.
     """
     if not value:
         return (), None
@@ -83,31 +87,38 @@ def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
 
 
 def decode_body(value: object) -> Levels:
-    """The levels of a JSON array of strings. Raises InvalidName for anything else, and for an empty array."""
+    """Return the levels of a JSON array of strings. Raises InvalidName for anything else, and for an empty array."""
     return decode_array(value)
 
 
 def encode_body(levels: Levels) -> list[str]:
-    """The JSON array for levels; empty for the catalog itself."""
+    """Return the JSON array for levels; empty for the catalog itself."""
     return list(check_levels(levels))
 
 
 def render(levels: Iterable[str]) -> str:
-    """Levels for an error message: joined by `.` as Iceberg's clients print them, which look for such texts.
+    """Return levels for an error message, joined by `.` as Iceberg's clients print them; some clients look for such
+    texts.
 
-    A part is back-quoted where it would be ambiguous or hidden: it holds a dot, a quote, white space or what does not
-    print. Never raises: a message may have to show a part that is not allowed.
+    A part is back-quoted if it contains a dot, a quote, white space or unprintable characters. Never raises: a message
+    may have to show a part that is not allowed.
     """
     return ".".join(part if _PLAIN.fullmatch(part) and part.isprintable() else render_part(part) for part in levels)
 
 
 def encode_prefix(metalake: str, catalog: str) -> str:
-    """The prefix of a catalog: `<metalake>.<catalog>`, one segment that needs no escaping, as neither holds a dot."""
+    """Return the prefix of a catalog, `<metalake>.<catalog>`: one segment that needs no escaping.
+
+    Neither name has a dot.
+    """
     return f"{check_metalake_name(metalake)}.{check_catalog_name(catalog)}"
 
 
 def decode_prefix(raw: bytes) -> tuple[str, str]:
-    """Metalake and catalog of a raw prefix segment. Raises InvalidName for anything but two legal names and a dot."""
+    """Return metalake and catalog of a raw prefix segment.
+
+    Raises InvalidName unless it is two legal names and a dot.
+    """
     found = _PREFIX.fullmatch(raw)
     if found is None and b"%" in raw:
         found = _PREFIX.fullmatch(unquote_strict(raw).encode())
@@ -121,7 +132,10 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
 
 
 def decode_warehouse(text: str) -> tuple[str | None, str]:
-    """Metalake (None: the default one) and catalog of a `warehouse` parameter, `<catalog>` or `<metalake>/<catalog>`."""
+    """Return metalake and catalog of a `warehouse` parameter, `<catalog>` or `<metalake>/<catalog>`.
+
+    Raises InvalidName. The metalake is None, for the default one, if the parameter names none.
+    """
     metalake, slash, catalog = text.rpartition("/")
     if not slash:
         return None, check_catalog_name(text)

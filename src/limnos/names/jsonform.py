@@ -1,6 +1,7 @@
-"""The JSON spelling of SQL++ REST: one part is a string, several are an array; HTTP parameters repeat per part.
+"""The JSON spelling of names in SQL++ REST: one part is a string, several are an array; HTTP parameters repeat per
+part.
 
-May import `errors` and `parts`. Must not split text: a string is one part, dots and all (seed 4).
+May import `errors` and `parts`. Must not split text: a string is always one part, even with dots (seed 4).
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ _WORDS = {
 
 
 def encode(levels: Levels) -> str | list[str]:
-    """The JSON value: a string for one part, else a list. Raises InvalidName for no part or a refused one."""
+    """Return the JSON value: a string for one part, else a list. Raises InvalidName for no part or a refused one."""
     checked = check_some_levels(levels)
     return checked[0] if len(checked) == 1 else list(checked)
 
 
 def decode(value: object) -> Levels:
-    """The levels of a decoded JSON value. Raises InvalidName for anything but text or a list of text."""
+    """Return the levels of a decoded JSON value. Raises InvalidName for anything but text or a list of text."""
     if isinstance(value, str):
         return check_some_levels((value,))
     return decode_array(value)
 
 
 def decode_array(value: object) -> Levels:
-    """The levels of a JSON array of strings; nothing else is accepted."""
+    """Return the levels of a JSON array of strings. Raises InvalidName for anything else."""
     if not isinstance(value, list):
         raise InvalidName("bad-type", f"A name must be text or an array of texts, not {_json_word(value)}.")
     texts: list[str] = []
@@ -47,12 +48,12 @@ def decode_array(value: object) -> Levels:
 
 
 def encode_parameters(parameter: str, levels: Levels) -> list[tuple[str, str]]:
-    """The HTTP parameters: the parameter repeated, one part each, in order; values are not URL-encoded yet."""
+    """Return the HTTP parameters: one (parameter, part) pair per part, in order, not URL-encoded yet."""
     return [(parameter, part) for part in check_some_levels(levels)]
 
 
 def decode_parameters(parameter: str, values: Iterable[str]) -> Levels:
-    """The levels from all values of one HTTP parameter, in order. Raises InvalidName when there is none."""
+    """Return the levels from all values of one HTTP parameter, in order. Raises InvalidName if there is none."""
     texts = tuple(values)
     if not texts:
         raise InvalidName(

@@ -1,7 +1,7 @@
 """Lance's spelling of an identifier: a list of names, or one string joined by a delimiter that each request chooses.
 
-May import `errors`, `parts` and `percent`. Must not know what the first level means (a catalog, to our server). The
-root is the empty list, and the delimiter by itself as a string.
+May import `errors`, `parts` and `percent`. Must not know the meaning of the first level (on this server, a catalog).
+The root is the empty list; as a string it is the delimiter alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DELIMITER_DEFAULT = "$"
 
 
 def check_delimiter(delimiter: str) -> str:
-    """The delimiter if it can be used: one or more characters, none of them a control character or lone surrogate."""
+    """Return a usable delimiter: one or more printable characters. Raises InvalidName."""
     if delimiter and delimiter.isprintable():
         return delimiter
     raise InvalidName(
@@ -24,7 +24,7 @@ def check_delimiter(delimiter: str) -> str:
 
 
 def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """The string identifier. Raises InvalidName when it could be read as other levels."""
+    """Return the string identifier. Raises InvalidName if it could be read as other levels."""
     check_delimiter(delimiter)
     if not check_levels(levels):
         return delimiter
@@ -38,9 +38,9 @@ def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 
 
 def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
-    """The list identifier; `()` for the root, which is the delimiter itself or nothing.
+    """Return the list identifier; `()` for the root, which is the delimiter alone or "".
 
-    Raises InvalidName for an empty part (`a$`, `$a`, `$$`) and for parts that the tree refuses.
+    Raises InvalidName for an empty part (`a$`, `$a`, `$$`) and for parts the tree refuses.
     """
     check_delimiter(delimiter)
     if text in ("", delimiter):
@@ -55,19 +55,19 @@ def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
 
 
 def decode_path(raw: bytes, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
-    """The list identifier of a raw path segment; an escaped delimiter and a bare one mean the same."""
+    """Return the list identifier of a raw path segment. An escaped delimiter counts like a bare one."""
     return split(unquote_strict(raw), delimiter=delimiter)
 
 
 def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """The path segment of a list identifier."""
+    """Return the path segment of a list identifier."""
     return quote(join(levels, delimiter=delimiter))
 
 
 def same(path: Levels, body: Levels) -> bool:
-    """Whether a path's identifier is the body's: equal, or equal once `+` is read as a space.
+    """Return whether a path's identifier equals the body's, directly or with `+` read as a space.
 
-    The native client form-encodes the path, so that a space arrives as `+`; the body tells which was meant.
+    The native client form-encodes the path, so that a space arrives as `+`; the body shows which was meant.
     """
     return path == body or tuple(part.replace("+", " ") for part in path) == body
 

@@ -1,8 +1,8 @@
 """The logical spelling of a namespace: its parts joined by one configurable character, by default `A:B:C`.
 
-May import `errors` and `parts`. Must not know the store: the re-check of stored names takes them as values. The
-separator is one character; seed 1 leaves two policies open, and both are here: `restricted` (one of `: ; $`, reserved
-in every catalog) and `unrestricted` (any safe character; plain text in catalogs without nested namespaces).
+May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Seed 1 leaves two
+policies for the separator open, and both are here. `restricted`: one of `: ; $`, reserved in every catalog.
+`unrestricted`: any safe character, which is an ordinary character in catalogs without nested namespaces.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Policy = Literal["restricted", "unrestricted"]
 
 SEPARATOR_DEFAULT = ":"
 SEPARATORS_ALLOWED = (":", ";", "$")
-"""What the policy `restricted` accepts, and what every refusal suggests."""
+"""The separators that the policy `restricted` accepts, and that every refusal suggests."""
 
-# Why a character can never separate parts. Letters, digits and the rest are refused, if at all, by stored names.
+# Why a character can never separate parts. Other characters are refused only if stored names contain them.
 _REFUSED = {
     ".": "it is reserved: identifiers are joined by it",
     "\x01": "it is reserved: stored physical names are joined by it",
@@ -38,7 +38,7 @@ _REFUSED = {
 
 
 def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
-    """The separator if it may be configured. Raises InvalidName with the separator, the reason and alternatives."""
+    """Return the separator if it may be configured. Raises InvalidName with the reason and alternatives."""
     if why := _why_refused(separator, policy):
         raise InvalidName(
             "bad-separator", f"Delimiter {quote_for_message(separator)} is not allowed because {why}. {_suggest()}"
@@ -47,14 +47,17 @@ def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
 
 
 def separator_conflicts(separator: str, names: Iterable[str]) -> list[str]:
-    """The stored namespace parts that hold the separator, in the order given: each would read as two parts."""
+    """Return the stored namespace parts that contain the separator, in the given order.
+
+    Each would read as two parts.
+    """
     return [name for name in names if separator in name]
 
 
 def check_separator_free(separator: str, names: Iterable[str]) -> None:
-    """Nothing, if no stored namespace part holds the separator: to be asked before it is configured or changed.
+    """Check that no stored namespace part contains the separator, before it is configured or changed.
 
-    Raises InvalidName with the first conflicting names and the allowed separators that no stored name holds.
+    Raises InvalidName with the first conflicting names and the allowed separators that no stored name contains.
     """
     stored = list(names)
     conflicts = separator_conflicts(separator, stored)
@@ -74,8 +77,8 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
 class LogicalCodec:
     """Joins and splits namespace levels of one catalog.
 
-    `nested` tells whether the catalog has nested namespaces; without them a name is one part. Raises InvalidName when
-    the separator may not be configured under the policy.
+    `nested` says whether the catalog has nested namespaces; without them a name is one part. Raises InvalidName if the
+    separator may not be configured under the policy.
     """
 
     separator: str = SEPARATOR_DEFAULT
@@ -86,32 +89,38 @@ class LogicalCodec:
         check_separator(self.separator, policy=self.policy)
 
     def check_namespace_part(self, part: str) -> str:
-        """One part of a namespace, for creates in any spelling: the tree's rules, and free of a reserved separator."""
+        """Return a part if a namespace can be created with it: the tree's rules, and free of a reserved separator."""
         self._check_free(check_part(part))
         return part
 
     @property
     def holds_separator(self) -> bool:
-        """Whether the separator is a character like others in names of the catalog."""
+        """Whether names of the catalog may contain the separator as an ordinary character."""
         return not self.nested and self.policy == "unrestricted"
 
     def check_namespace(self, levels: Levels) -> Levels:
-        """A whole namespace, for creates and moves in any spelling. Raises InvalidName, also for nesting in a flat catalog."""
+        """Return the levels if a namespace can be created there or moved there.
+
+        Raises InvalidName, also for nesting in a flat catalog.
+        """
         for part in self._check_depth(levels):
             self.check_namespace_part(part)
         return levels
 
     def join(self, levels: Levels) -> str:
-        """The logical name. Raises InvalidName: no level, a part that holds the separator, nesting in a flat catalog."""
+        """Return the logical name.
+
+        Raises InvalidName for no level, a part with the separator, or nesting in a flat catalog.
+        """
         check_some_levels(levels)
         for part in self._check_depth(levels):
             self._check_free(part)
         return self.separator.join(levels)
 
     def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
-        """The levels of a logical name; `what` is the caller's word for it, as `parentSchema`.
+        """Return the levels of a logical name. `what` is the caller's word for it in messages, such as `parentSchema`.
 
-        Raises InvalidName: empty text or segment, a segment that the tree refuses, the separator in a flat catalog
+        Raises InvalidName for an empty text or segment, a segment the tree refuses, or the separator in a flat catalog
         under `restricted`.
         """
         if not text:
@@ -127,15 +136,15 @@ class LogicalCodec:
         return check_some_levels(segments)
 
     def ancestors(self, text: str) -> tuple[str, ...]:
-        """What lies above a logical name, outermost first: `A:B:C` gives `A`, `A:B`."""
+        """Return the names above a logical name, outermost first: `A:B:C` gives `A`, `A:B`."""
         return tuple(self._prefixes(self.split(text)))[:-1]
 
     def parent_scopes(self, text: str) -> tuple[str, ...]:
-        """The ancestors and the name itself, outermost first: `A`, `A:B`, `A:B:C` (seed 1, snippet 3)."""
+        """Return the ancestors and the name itself, outermost first: `A`, `A:B`, `A:B:C` (seed 1, snippet 3)."""
         return tuple(self._prefixes(self.split(text)))
 
     def scopes(self, text: str) -> tuple[str, ...]:
-        """The name itself and its ancestors, innermost first, the order in which a right is looked for."""
+        """Return the name itself and its ancestors, innermost first: the order in which a right is looked for."""
         return self.parent_scopes(text)[::-1]
 
     def _check_depth(self, levels: Levels) -> Levels:

@@ -1,7 +1,7 @@
-"""What one part of a name, and a list of parts, may be: the refusals that hold for every spelling.
+"""Rules for one part of a name, and for a list of parts, that hold in every spelling.
 
-May import `errors` of this room and the standard library. Must not know any spelling: codecs call these checks on
-what they decoded and on what they are about to encode.
+May import `errors` of this room and the standard library. Must not know any spelling: codecs check what they decoded
+and what they are about to encode.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ _RESERVED = frozenset({"system"})
 
 
 def quote_for_message(text: str) -> str:
-    """The text in single quotes for a message: control characters and surrogates escaped, long text cut."""
+    """Return the text in single quotes for a message: control characters and surrogates escaped, long text cut."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return f"'{shown}'" if shown.isprintable() else f"'{shown.encode('unicode_escape').decode('ascii')}'"
 
 
 def check_part(part: str) -> str:
-    """The part itself if the tree can hold it.
+    """Return the part if the tree allows it. Nothing is normalised or trimmed.
 
-    Raises InvalidName: empty, `.`, `..`, U+0000, U+0001, U+001F, a lone surrogate, over 255 bytes of UTF-8.
-    Nothing is normalised or trimmed.
+    Raises InvalidName for "", `.`, `..`, U+0000, U+0001, U+001F, a lone surrogate, or more than 255 bytes of UTF-8.
     """
     if len(part) <= PART_BYTES_MAX and part.isascii() and part.isprintable() and part not in ("", ".", ".."):
         return part
@@ -71,7 +70,10 @@ def _check_unusual(part: str) -> str:
 
 
 def check_levels(parts: Iterable[str]) -> Levels:
-    """The parts as a tuple if each is allowed and there are at most 32. None at all is allowed: the catalog itself."""
+    """Return the parts as a tuple if each is allowed and there are at most 32. No part at all means the catalog itself.
+
+    Raises InvalidName.
+    """
     levels = tuple(parts)
     if len(levels) > PARTS_MAX:
         raise InvalidName("too-many-parts", f"The name has {len(levels)} parts; the limit is {PARTS_MAX}.")
@@ -81,7 +83,7 @@ def check_levels(parts: Iterable[str]) -> Levels:
 
 
 def check_some_levels(parts: Iterable[str]) -> Levels:
-    """As check_levels, and at least one part: for spellings that cannot name the catalog itself."""
+    """Like `check_levels`, but requires at least one part: for spellings that cannot name the catalog itself."""
     levels = check_levels(parts)
     if not levels:
         raise InvalidName("empty-name", "The name has no part. Give at least one.")
@@ -89,7 +91,11 @@ def check_some_levels(parts: Iterable[str]) -> Levels:
 
 
 def check_metalake_name(name: str) -> str:
-    """The name if Gravitino allows it for a metalake: 1 to 64 ASCII letters, digits or `_`; `system` is reserved."""
+    """Return the name if Gravitino allows it for a metalake: 1 to 64 ASCII letters, digits or `_`; `system` is
+    reserved.
+
+    Raises InvalidName.
+    """
     _check_reserved(name, kind="METALAKE")
     if not _METALAKE.fullmatch(name):
         raise _pattern_error(name, kind="METALAKE", rule="1 to 64 ASCII letters, digits or '_'")
@@ -97,7 +103,10 @@ def check_metalake_name(name: str) -> str:
 
 
 def check_catalog_name(name: str) -> str:
-    """The name if Gravitino allows it for a catalog: as a metalake's, and `-` after the first character."""
+    """Return the name if Gravitino allows it for a catalog: as for a metalake, and `-` after the first character.
+
+    Raises InvalidName.
+    """
     _check_reserved(name, kind="CATALOG")
     if not _CATALOG.fullmatch(name):
         raise _pattern_error(name, kind="CATALOG", rule="1 to 64 ASCII letters, digits, '_' or (not first) '-'")
@@ -105,9 +114,10 @@ def check_catalog_name(name: str) -> str:
 
 
 def check_gravitino_name(part: str, *, kind: str = "SCHEMA") -> str:
-    """One part if it may be created through Gravitino REST: the tree's rules, Gravitino's default pattern, and `.`.
+    """Return the part if Gravitino REST can create it: the tree's rules and Gravitino's default pattern with `.`
+    allowed.
 
-    `kind` is the word for the message. For a nested schema check each part by itself.
+    `kind` is the word for the message. For a nested schema check each part separately. Raises InvalidName.
     """
     if not _GRAVITINO.fullmatch(part):
         rule = "1 to 64 ASCII letters, digits, '_' or (not first) one of '.', '-', '/', '='"

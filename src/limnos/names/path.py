@@ -1,7 +1,7 @@
 """`Path`: the absolute name of anything in the tree, as a list of parts.
 
-May import `errors`, `parts` and `display`. Must not know any wire spelling. The checks of single parts live in
-`parts` and are offered here too, so that callers need one import.
+May import `errors`, `parts` and `display`. Must not know any wire spelling. It re-exports the checks of `parts`, so
+that callers need one import.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ __all__ = [
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A metalake, a catalog of it, or something below: `levels` are the parts below the catalog.
+    """A metalake, a catalog of it, or an object below: `levels` are the parts below the catalog.
 
-    The constructor trusts its caller (stored and decoded names are checked already); `Path.of` checks. Sorted by code
-    point, part by part, so that what lies below a name follows it directly.
+    The constructor does not check names, because stored and decoded names are checked already; `Path.of` does. Paths
+    are sorted by code point, part by part, so that objects below a name follow it directly.
     """
 
     metalake: str
@@ -55,7 +55,7 @@ class Path:
 
     @classmethod
     def of(cls, metalake: str, catalog: str | None = None, levels: Iterable[str] = ()) -> Path:
-        """A path of names not checked yet. Raises InvalidName."""
+        """Return a path of unchecked names. Raises InvalidName."""
         checked = None if catalog is None else check_catalog_name(catalog)
         return cls(check_metalake_name(metalake), checked, check_levels(levels))
 
@@ -73,13 +73,13 @@ class Path:
 
     @property
     def parent(self) -> Path | None:
-        """The path one part shorter; None above a metalake."""
+        """The path one part shorter; None for a metalake."""
         if self.levels:
             return Path(self.metalake, self.catalog, self.levels[:-1])
         return None if self.catalog is None else Path(self.metalake)
 
     def child(self, part: str) -> Path:
-        """The path one part longer, checked: a catalog below a metalake, else a level. Raises InvalidName."""
+        """Return the path one part longer, checked: a catalog below a metalake, else a level. Raises InvalidName."""
         if self.catalog is None:
             return Path(self.metalake, check_catalog_name(part))
         if len(self.levels) >= PARTS_MAX:

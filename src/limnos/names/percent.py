@@ -1,7 +1,7 @@
-"""Percent-encoding, strict: what may not be understood in two ways is refused.
+"""Strict percent-encoding: text that could be understood in two ways is refused.
 
-May import `errors` and `parts`. Must not know where in a request the text stood. The standard library's decoder is
-not used because it keeps bad escapes and replaces bad UTF-8, so that two spellings would mean one name.
+May import `errors` and `parts`. Must not know where in a request the text stood. The standard library's decoder is not
+used: it keeps bad escapes and replaces bad UTF-8, so two spellings could mean one name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def quote(text: str) -> str:
-    """The text with every byte of its UTF-8 form escaped that is not a letter, digit, `-`, `.`, `_` or `~`."""
+    """Return the text with every byte of its UTF-8 form escaped that is not a letter, digit, `-`, `.`, `_` or `~`."""
     try:
         return "".join([_QUOTED[byte] for byte in text.encode()])
     except UnicodeEncodeError:
@@ -28,9 +28,9 @@ def quote(text: str) -> str:
 
 
 def unquote_strict(raw: bytes | str) -> str:
-    """Percent-decoded text. `+` stays a plus.
+    """Return the percent-decoded text. `+` stays a plus.
 
-    Raises InvalidName: `%` without two hex digits (bad-escape), bytes that are not UTF-8 (bad-utf8).
+    Raises InvalidName for `%` without two hex digits (bad-escape) and for bytes that are not UTF-8 (bad-utf8).
     """
     data = _utf8(raw) if isinstance(raw, str) else raw
     if b"%" in data:
@@ -42,15 +42,15 @@ def unquote_strict(raw: bytes | str) -> str:
 
 
 def unquote_form(raw: bytes | str) -> str:
-    """As unquote_strict, after reading `+` as a space: path segments and query values of form-encoding clients."""
+    """Like `unquote_strict`, but reads `+` as a space: for path segments and query values of form-encoding clients."""
     data = _utf8(raw) if isinstance(raw, str) else raw
     return unquote_strict(data.replace(b"+", b" "))
 
 
 def unquote_once_if_encoded(text: str) -> str:
-    """The text decoded once where it is encoded, for clients that encode names inside a JSON body.
+    """Return the text decoded once if it is encoded, for clients that encode names inside a JSON body.
 
-    A `%` that starts no valid escape, and escapes that are no UTF-8, stay as they are. Never raises.
+    A `%` that starts no valid escape, and escapes that are not UTF-8, are kept. Never raises.
     """
     return _RUN.sub(_decode_run, text) if "%" in text else text
 

@@ -1,5 +1,5 @@
-"""The exact in-memory view of the store at a revision: facts, what is known of each zone, and the gate before them.
+"""The in-memory view: cached facts of the store at known revisions, and the freshness gate that keeps them exact.
 
-May import `store`, `telemetry`, `model` and `names`. Knows no policy and no wire format. The protocol it keeps has ten
-rules (docs/explain/consistency.md); "rule n" in comments means those.
+May import `store`, `telemetry`, `model` and `names`. Knows no policy and no wire format. "Rule n" in comments means the
+numbered rules of docs/explain/consistency.md.
 """

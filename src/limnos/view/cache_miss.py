@@ -1,6 +1,7 @@
-"""`CacheMiss`: how a synchronous reader says which facts it lacks; and the accessor that raises it.
+"""`CacheMiss`: how a synchronous reader names the facts it lacks, and the functions that raise it.
 
-May import this room only. The reader is run again when the facts are there, so it must have no effects.
+May import this room only. After a cache miss the facts are loaded and the reader runs again, so it must have no
+effects.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ R = TypeVar("R")
 
 
 class CacheMiss(Exception):
-    """Facts (key → zone) that must be loaded before the answer can be given.
+    """A reader lacks facts. They must be loaded before it can run again.
 
-    `goes_on`: they are the next part of something long. Others have their turn between the parts, and there may be many.
+    `wanted` maps each missing key to its zone. `goes_on` marks one part of a long read: many cache misses may follow,
+    and other requests have their turn between them.
     """
 
     def __init__(self, wanted: dict[Key, int], *, goes_on: bool = False) -> None:
@@ -33,7 +35,7 @@ class CacheMiss(Exception):
 
 
 def require_fact(view: StoreView, key: Key[V], *, zone: int) -> V:
-    """Return a cached fact. Raises Cold for it when it is not cached."""
+    """Return a cached fact. Raises CacheMiss if it is not cached."""
     found = view.get(key)
     if found is ABSENT:
         raise CacheMiss({key: zone})
@@ -41,7 +43,14 @@ def require_fact(view: StoreView, key: Key[V], *, zone: int) -> V:
 
 
 def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: int | None = None) -> list[V]:
-    """Return cached facts. Raises Cold for all that are not cached, or the first `at_once` of them, so that they are read together."""
+    """Return several cached facts of one zone, in the order of `keys`.
+
+    With `at_once`, a cache miss asks for at most that many facts, so that a long read is loaded in parts.
+
+    Raises:
+        CacheMiss: Some facts are not cached. It names all of them (or the first `at_once`), so one load reads them
+            together.
+    """
     found: list[Any] = [view.get(key) for key in keys]
     lacking = [key for key, value in zip(keys, found, strict=True) if value is ABSENT] if ABSENT in found else []
     if lacking:
@@ -50,7 +59,12 @@ def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: in
 
 
 def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
-    """Read something for each item. Raises Cold for what any of them lacks, so that many items cost few rounds."""
+    """Call `read` for each item and return the results.
+
+    Raises:
+        CacheMiss: At least one call raised it. The facts that all calls lack are collected, so many items need few
+            loads.
+    """
     found: list[R] = []
     wanted: dict[Key, int] = {}
     goes_on = False

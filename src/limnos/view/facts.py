@@ -1,7 +1,7 @@
-"""Facts: what the view caches, how each is read, and which facts a change touches.
+"""Facts: the values that the view caches, how each is read from the store, and which facts a change touches.
 
-May import `store` and `model`. A fact is a key and an immutable value; absence is a fact too. Keys are
-made in `keys`: each begins with the fact's kind, so that one dictionary, one budget and one merge rule serve them all.
+May import `store` and `model`. A fact is a key and an immutable value; an absence is a fact, too. Keys are made in
+`keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve all kinds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from limnos.view.keys import Space
 
 Value = object
-"""What any fact may be; its key says which it is."""
+"""The type of any fact's value. The key says which type it is."""
 
 _READS: dict[str, Callable[..., Load[Value]]] = {
     "node": nodes.node_read,
@@ -74,7 +74,10 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
 
 
 def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
-    """Read facts, with those that come along for nothing (a node with its name)."""
+    """Read facts by their keys. The result may hold more facts than asked for, such as the node with its name.
+
+    `span`, `nodes` and `path` keys are requests for several facts and do not appear in the result themselves.
+    """
     found: dict[Key, Value] = {}
     many = [key[1] for key in keys if key[0] == "rules"]
     if len(many) > 1:
@@ -121,7 +124,10 @@ def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]
 
 
 def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
-    """Read a range in blocks; what is beyond the limit is left out."""
+    """Read a range of a listing as blocks of `listings.BLOCK` names, at most `limit` names in all.
+
+    Names beyond the limit belong to no block of the result; the next request reads on from there.
+    """
     (after, until), found = ends, dict[Key, Value]()
     rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
     size = listings.BLOCK
@@ -135,7 +141,7 @@ def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Ke
 
 
 def touched_keys(change: ChangeRow) -> list[Key]:
-    """Every key whose fact a change may have altered, under the old name and the new one (rule 4)."""
+    """Return the keys of all facts that a change may have altered, under the old name and the new one (rule 4)."""
     kind = change.kind
     if kind.is_node:
         return _touched_by_node(change)
@@ -207,19 +213,27 @@ TOUCHED: Final[Mapping[Kind, Callable[[ChangeRow], list[Key]]]] = {
     Kind.USER: _touched_by_principal,
     Kind.GROUP: _touched_by_principal,
 }
-"""Keys that a change of an object touches, for each kind without a row of `node`."""
+"""For each kind without a row in `node`: the function that returns the keys which a change of such an object
+touches.
+"""
 
 
 WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
-"""Kinds of facts that name other things than their key does, or less than a change touches; `touches_value` is to be asked about them."""
+"""Kinds of facts that a change can touch without naming their key. `touches_value` decides about each cached one."""
 
 
 RANGE_FACTS = WIDE | {"block", "owned"}
-"""Kinds of facts about which `touches_value` is to be asked when they are merged late; blocks find their changes otherwise."""
+"""Kinds of facts for which `touches_value` decides whether a late merge is allowed.
+
+Cached blocks follow changes otherwise.
+"""
 
 
 def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
-    """Say whether a change touches a fact that no key of the change can name: what something dropped was part of."""
+    """Return whether a change touches a fact whose key the change does not name.
+
+    For example, dropping a role touches the roles of every user who holds it.
+    """
     fact, kind = key[0], change.kind
     if fact == "block":
         return listings.touches_block(change, key)
@@ -237,20 +251,25 @@ def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
 
 
 def _touches_part(change: ChangeRow, span: tuple[int, int]) -> bool:
-    """Say whether a change of a role touches its rules on objects after an id, up to another; one that names no object touches all."""
+    """Return whether a change of a role touches its rules on objects with ids in `span` (first excluded, last
+    included).
+
+    A change that names no object touches all parts.
+    """
     if change.operation == "own":
         return False
     return change.operation != "alter" or change.object_id == ROOT_ID or span[0] < change.object_id <= span[1]
 
 
 OWNED_BY = frozenset({"create", "drop", "move", "own", "undrop"})
-"""Operations that can change where somebody owns something."""
+"""Operations that can change in which parents a principal owns objects."""
 
 
 def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
-    """Say whether a change of a node may alter where a principal owns something.
+    """Return whether a change of a node may alter in which parents a principal owns objects.
 
-    A change does not tell who owned the object before. So one that takes an object out of a parent that the fact names touches it.
+    A change row does not name the former owner. So a change that takes an object out of a parent which the fact names
+    counts as touching it.
     """
     node_id = change.node_id
     if change.zone != key[1] or change.operation not in OWNED_BY or not change.kind.is_node or node_id <= key[3]:
@@ -265,7 +284,7 @@ def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
 
 
 def size_of(key: Key, value: Value) -> int:
-    """Estimate what a fact costs in memory, in bytes."""
+    """Estimate the memory that a fact takes, in bytes."""
     base = 200
     for part in key:
         if isinstance(part, str):

@@ -1,9 +1,9 @@
-"""The freshness gate: one question per request, "what has changed since the revisions I know?", before a cached fact is
-used.
+"""The freshness gate: before a request uses cached facts, it asks the store what changed since the revisions it knows.
 
-May import `model`, `store`, `telemetry` and this room. On SQLite the question is answered inline; on PostgreSQL the
-requests that arrive while a read is in flight share the next one, which starts after each of them arrived (rule 1).
-A read waits some turns of the loop for company, as long as each of them brings some (docs/decisions/0015).
+May import `model`, `store`, `telemetry` and this room. Knows no policy and no request. On SQLite the question is
+answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
+each of them arrived (rule 1). A read waits a few turns of the event loop as long as each turn brings more requests
+(docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -38,36 +38,39 @@ T = TypeVar("T")
 GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())
 QUIET_MAX = 10_000
 TURNS_MAX = 8
-"""So many turns of the loop a question waits at most while each of them brings others who want it, too."""
+"""The most turns of the event loop that a read waits while each turn brings more requests that want to share it."""
 
 Zones = tuple[int, ...]
-"""In lock order: the server's, the metalake's, the catalog's."""
+"""In lock order: the server, the metalake, the catalog."""
 
 
 class GateWaiter(Protocol):
-    """Who is told that a gate read is over: a future, or whoever wants to be called at once, before anything else runs."""
+    """Receives the outcome of a gate read: a future, or an object that is to be called before anything else runs."""
 
     def done(self) -> bool:
-        """Say whether it is waited no longer."""
+        """Return whether the waiter has gone, for example because the request was cancelled."""
         ...
 
     def set_result(self, moment: KnownRevisions, /) -> None:
-        """The view is at a moment after the waiter came. Must not raise."""
+        """Accept the revisions of the gate read, which started after the waiter joined. Must not raise."""
         ...
 
     def set_exception(self, error: Exception, /) -> None:
-        """The gate could not be read. Must not raise."""
+        """Accept the error of a gate read that failed. Must not raise."""
         ...
 
 
 class FreshnessGate(Protocol):
-    """What a request passes before it uses cached facts, and where it gets the facts that are missing."""
+    """Brings the view up to date before a request uses cached facts, and loads missing facts into it."""
 
     view: StoreView
     inline: bool
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Bring the view up to now; only where `inline`. Says whether it was so already, these zones seen in one snapshot."""
+        """Bring the view up to date at once; only where `inline` is true.
+
+        Returns whether it was up to date already, with these zones seen in one snapshot.
+        """
         ...
 
     async def ask(self, zones: Zones, reason: str) -> None:
@@ -75,28 +78,34 @@ class FreshnessGate(Protocol):
         ...
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Bring the view up to a moment after this call, then tell the waiter; only where not `inline`."""
+        """Bring the view up to a moment after this call, then notify the waiter; only where `inline` is false."""
         ...
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Bring the view up to one moment after this call in all chains of zones; return the revisions of that moment."""
+        """Bring the view up to one moment after this call in several chains of zones.
+
+        Returns the revisions of that moment.
+        """
         ...
 
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load facts (key → zone) into the view, with the changes of the same snapshot."""
+        """Load facts into the view, with the changes of the same snapshot. `wanted` maps each key to its zone.
+
+        Raises ServiceUnavailable if too many loads are in flight.
+        """
         ...
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read what is not worth caching, straight from the store, in one snapshot that starts after this call."""
+        """Read uncached values straight from the store, in one snapshot that starts after this call."""
         ...
 
     async def find(self, query: Query) -> list[Row]:
-        """The same by a single statement, for what many requests want."""
+        """Run one query on the store, without a cache. Cheaper than `look_up`, for reads that many requests need."""
         ...
 
 
 class InlineFreshnessGate:
-    """The gate of a store that answers at once; nothing can come between a read and its landing."""
+    """The gate of a store that answers inline. Nothing can run between a read and the update of the view."""
 
     inline = True
 
@@ -106,7 +115,7 @@ class InlineFreshnessGate:
         self._quiet: dict[Zones, tuple[bytes, int]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Bring the view up to now. While nothing is committed, what was seen in one snapshot remains so."""
+        """Bring the view up to date, without a statement while `store.moment()` shows that nothing was committed."""
         moment, view = self.store.moment(), self.view
         if moment is not None and self._quiet.get(zones) == (moment, view.generation):
             GATE_QUIET[()] += 1
@@ -121,27 +130,27 @@ class InlineFreshnessGate:
         return False
 
     def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
-        """Remember the moment before a read of these zones: while it lasts, they need no other one."""
+        """Remember the store's moment for these zones. Until it changes, they need no gate statement."""
         if len(self._quiet) >= QUIET_MAX:
             self._quiet.clear()
         self._quiet[zones] = (moment, self.view.generation)
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to now."""
+        """Bring the view up to date."""
         self.ask_now(zones, reason)
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Never called: this store answers at once."""
+        """Raise RuntimeError: an inline store has no waiters."""
         raise RuntimeError("this store answers at once")
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Bring the view up to now in all chains of zones, by one statement."""
+        """Bring the view up to date in all chains of zones with one statement."""
         GATE_READS[reason,] += 1
         asked = self.view.known(_union(chains))
         return _advance(self.view, self.store.gate(self.view.epoch, asked), asked, chains)
 
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load facts in one snapshot with the changes before them."""
+        """Load facts in one snapshot, together with the changes before it."""
         COLD_READS[()] += 1
         asked = self.view.known(zones)
         moved, facts = self.store.load(self.view.epoch, asked, partial(read_facts, tuple(wanted)))
@@ -153,26 +162,28 @@ class InlineFreshnessGate:
         return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
-        """Read straight from the store, by one statement."""
+        """Run one query on the store."""
         return self.store.find(query)
 
 
 def _merge(view: StoreView, zones: Zones, facts: dict[Key, Value], wanted: dict[Key, int]) -> None:
-    """Merge facts right after the advance of their own snapshot, so they are at the zones' known revisions."""
+    """Merge facts right after the view advanced to their snapshot, so they hold at the known revisions of their
+    zones.
+    """
     at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
     zone_of = {key: wanted.get(key, zones[-1]) for key in facts}
     view.merge(facts, zone_of=zone_of, at=at)
 
 
 def _union(chains: Iterable[Zones]) -> Zones:
-    """Return every zone of several chains once, each after those above it."""
+    """Return every zone of several chains once, each after the zones above it."""
     return tuple({zone: None for zones in sorted(chains) for zone in zones})
 
 
 def _advance(view: StoreView, moved: GateResult, asked: KnownRevisions, chains: Iterable[Zones]) -> KnownRevisions:
-    """Apply what one statement over the union of several chains found, each chain paired by itself.
+    """Apply the result of one gate statement that covered several chains of zones; each chain is paired separately.
 
-    Returns the revisions of that statement's snapshot: the view may know newer ones of some zones already.
+    Returns the revisions of that statement's snapshot. The view may know newer revisions of some zones already.
     """
     known = dict(asked)
     for zones in chains:
@@ -182,7 +193,10 @@ def _advance(view: StoreView, moved: GateResult, asked: KnownRevisions, chains: 
 
 
 class SharedFreshnessGate:
-    """The gate of a store that must be awaited: one read in flight, the next carries everyone who came meanwhile."""
+    """The gate of a store that must be awaited.
+
+    One read is in flight; requests that arrive meanwhile share the next one.
+    """
 
     inline = False
 
@@ -195,23 +209,26 @@ class SharedFreshnessGate:
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Never called: this store must be awaited."""
+        """Raise RuntimeError: this store must be awaited."""
         raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Wait for a gate read that starts from now on."""
+        """Wait for a gate read that starts after this call."""
         await self._waiter((zones,), reason)
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Wait for a gate read that starts from now on and covers all chains of zones in its one snapshot."""
+        """Wait for a gate read that starts after this call and covers all chains of zones in one snapshot."""
         return await self._waiter(chains, reason)
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Tell the waiter when a gate read is over that starts from now on."""
+        """Notify the waiter when a gate read that starts after this call has finished."""
         self._join((zones,), reason, waiter)
 
     def _waiter(self, chains: tuple[Zones, ...], reason: str) -> asyncio.Future[KnownRevisions]:
-        """Join the next gate read. A plain function, as every request passes here and a coroutine more is felt."""
+        """Join the next gate read.
+
+        A plain function: every request passes here, and one more coroutine costs measurable time.
+        """
         future: asyncio.Future[KnownRevisions] = asyncio.get_running_loop().create_future()
         self._join(chains, reason, future)
         return future
@@ -233,9 +250,9 @@ class SharedFreshnessGate:
             self._reading = None
 
     async def _gather(self) -> None:
-        """Let come who is about to: requests that lie in sockets already, those of clients who were answered just now first.
+        """Wait up to `TURNS_MAX` turns of the loop for requests that are about to arrive.
 
-        Else steady clients fall apart into parties, each of which waits for the question of the other.
+        Without this wait, steady clients split into two groups, each of which waits for the gate read of the other.
         """
         for _ in range(TURNS_MAX):
             before = len(self._waiting)
@@ -244,24 +261,27 @@ class SharedFreshnessGate:
                 return
 
     async def _read(self, waiting: list[tuple[Zones, GateWaiter]]) -> None:
-        """One statement, one snapshot, over the union of the zones; then each chain of zones is paired by itself."""
+        """Run one statement in one snapshot over the union of the zones, then pair each chain of zones separately."""
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
         asked = self.view.known(_union(chains))
         generation = self.view.generation
         try:
             moved = await self.store.gate_async(self.view.epoch, asked)
-            if self.view.generation != generation:  # the view began afresh meanwhile: ask for them again
+            if self.view.generation != generation:  # the view was reset meanwhile: ask again
                 self._waiting = waiting + self._waiting
                 return
             moment = _advance(self.view, moved, asked, chains)
-        except Exception as error:  # noqa: BLE001 - every waiter is told
+        except Exception as error:  # noqa: BLE001 - every waiter gets the error
             _settle(waiting, error)
         else:
             _settle(waiting, moment)
 
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load facts; the same facts wanted twice are read once."""
+        """Load facts. Requests that want the same facts at the same time share one load.
+
+        Raises ServiceUnavailable if `cold_reads_max` loads are in flight.
+        """
         keys = tuple(wanted)
         running = self._cold.get(keys)
         if running is not None:
@@ -278,11 +298,13 @@ class SharedFreshnessGate:
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
 
     async def find(self, query: Query) -> list[Row]:
-        """Read straight from the store, by one statement."""
+        """Run one query on the store."""
         return await self.store.find_async(query)
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load, and forget the load before its waiters run on: one that still lacks a fact must start a new load."""
+        """Load facts, and remove the load from `_cold` before its waiters resume: a waiter that still lacks a fact
+        starts anew.
+        """
         try:
             await self._load(zones, wanted)
         finally:

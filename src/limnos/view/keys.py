@@ -1,7 +1,7 @@
-"""Keys of facts: what each fact is called in the view, and what kind of value it has.
+"""Keys of facts: how each fact is identified in the view, and the type of its value.
 
-May import `model`. A key is a plain tuple that begins with the fact's kind. `Key[Node | None]` says so to the type checker
-alone, so that who asks for a fact gets a value of its type; nothing is built or called for that when the program runs.
+May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` tells only the type
+checker what the value is; at run time `Key` is `tuple`, and nothing is built or called for it.
 """
 
 # A plain tuple is returned where a `Key` is promised, here and nowhere else:
@@ -30,120 +30,132 @@ if TYPE_CHECKING:
         __slots__ = ()
 
     Space = tuple[int, str, Kind]
-    """Of a listing: the parent, the name space, the kind."""
+    """A listing: the parent's id, the name space, the kind."""
     RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
-    """A role with its rules."""
+    """A role and its rules; None in place of the rules if the role has many, None for no such role."""
 else:
     Key = tuple
 
 
 class AbsentType(Enum):
-    """The type of `ABSENT`: an enum of one member, so that `is ABSENT` tells the type checker what is left."""
+    """The type of `ABSENT`.
+
+    An enum of one member, so that after `is ABSENT` the type checker knows which type remains.
+    """
 
     ABSENT = "absent"
 
 
 ABSENT: Final = AbsentType.ABSENT
-"""What `View.get` returns for a fact that is not cached; None is a cached absence."""
+"""Result of `StoreView.get` for a fact that is not cached. None is a cached absence."""
 
 
 def name_key(parent_id: int, space: str, name: str) -> Key[int | None]:
-    """Which node has this name: an id or None."""
+    """The id of the node with this name under a parent, or None."""
     return ("name", parent_id, space, name)
 
 
 def node_key(node_id: int) -> Key[Node | None]:
-    """The node of an id, or None."""
+    """The node with this id, or None."""
     return ("node", node_id)
 
 
 def owner_key(object_id: int) -> Key[int | None]:
-    """The owning principal's id, or None."""
+    """The id of the principal that owns an object, or None."""
     return ("owner", object_id)
 
 
 def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedRange]:
-    """Where in a catalog a principal owns objects whose ids come after one."""
+    """Where in a catalog a principal owns objects with ids greater than `after`."""
     return ("owned", zone, principal_id, after)
 
 
 def zones_of_key(node_ids: tuple[int, ...]) -> Key[dict[int, int]]:
-    """In which zones nodes lie, by their ids; that never changes."""
+    """The zones in which nodes lie, by node id. A node's zone never changes."""
     return ("zones of", node_ids)
 
 
 def document_key(node_id: int) -> Key[MetadataDocument | None]:
-    """A table's metadata document, or None."""
+    """The metadata document of a table or view, or None."""
     return ("document", node_id)
 
 
 def listing_key(parent_id: int, space: str, kind: Kind) -> Key[Listing]:
-    """The live names of a kind under a parent, with ids and owners."""
+    """The live names of one kind under a parent, with ids and owners."""
     return ("listing", parent_id, space, kind)
 
 
 def block_key(space: Space, after: str, until: str) -> Key[Listing]:
-    """All names of a listing (parent, name space, kind) in a range: after one, up to another; "" is the end."""
+    """All names of a listing in a range: greater than `after`, up to `until`; "" means no upper end."""
     return ("block", *space, after, until)
 
 
 def span_key(space: Space, ends: tuple[str, str], limit: int) -> Key[Never]:
-    """Not a fact itself: asks for the first blocks in a range of a listing, at most so many names."""
+    """A request, not a fact: the first blocks in a range of a listing, at most `limit` names."""
     return ("span", *space, *ends, limit)
 
 
 def principal_key(metalake_id: int, kind: Kind, name: str) -> Key[Principal | None]:
-    """A user or group by name, or None."""
+    """The user or group with this name, or None."""
     return ("principal", metalake_id, kind, name)
 
 
 def principal_id_key(principal_id: int) -> Key[Principal | None]:
-    """A live user or group by id, or None."""
+    """The live user or group with this id, or None."""
     return ("principal id", principal_id)
 
 
 def principals_key(metalake_id: int, kind: Kind) -> Key[tuple[Principal, ...]]:
-    """All users, or groups, of a metalake."""
+    """All users, or all groups, of a metalake."""
     return ("principals", metalake_id, kind)
 
 
 def groups_key(user_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the groups a user is in."""
+    """Ids of the groups that a user belongs to."""
     return ("groups", user_id)
 
 
 def members_key(group_id: int) -> Key[tuple[str, ...]]:
-    """Names of a group's members."""
+    """Names of the members of a group."""
     return ("members", group_id)
 
 
 def roles_key(principal_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the roles a principal holds directly."""
+    """Ids of the roles granted directly to a principal."""
     return ("roles", principal_id)
 
 
 def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
-    """A role by name, or None."""
+    """The role with this name, or None."""
     return ("role", metalake_id, name)
 
 
 def rules_key(role_id: int) -> Key[RoleFact]:
-    """A role with its rules by id, or None; a role of many rules with None in their place: they are facts in parts."""
+    """A role with its rules, by id, or None.
+
+    For a role with many rules the rules are None: they are cached in parts.
+    """
     return ("rules", role_id)
 
 
 def rules_end_key(role_id: int, after: int) -> Key[int]:
-    """Where the part of a role's rules ends that begins after an object's id. It stays though rules change: a choice, of which any is right."""
+    """The object id at which the part of a role's rules ends that begins after `after`.
+
+    It stays valid while rules change: any choice of an end is right.
+    """
     return ("rules end", role_id, after)
 
 
 def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]]:
-    """The rules of a role on objects with ids after one, up to another."""
+    """The rules of a role on objects with ids in `span` (first excluded, last included)."""
     return ("rules part", role_id, span)
 
 
 def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str, ...]], ...]]:
-    """Which roles all users, or groups, of a metalake hold, by the ids of those who hold any."""
+    """The role names held by each user, or each group, of a metalake, by principal id.
+
+    Principals without roles are left out.
+    """
     return ("holders", metalake_id, kind)
 
 
@@ -153,35 +165,35 @@ def all_roles_key(metalake_id: int) -> Key[tuple[tuple[RoleEntity, int | None], 
 
 
 def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
-    """Names of the roles with a rule on an object."""
+    """Names of the roles that have a rule on an object."""
     return ("roles on", object_id, metalake_id)
 
 
 def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
-    """The tags, or policies, that are on an object itself or on its columns, dropped ones among them."""
+    """The tags, or policies, attached to an object itself or to its columns, including dropped ones."""
     return ("attached", kind, object_id)
 
 
 def restrictions_key(zone: int) -> Key[CatalogRestrictions]:
-    """All restrictions of a catalog: nearly always there are none or few, so one fact tells of every table."""
+    """All restrictions of a catalog. Most catalogs have few or none, so one fact serves all of their tables."""
     return ("restrictions", zone)
 
 
 def token_key(token_id: int) -> Key[Token | None]:
-    """A token by id, or None."""
+    """The token with this id, or None."""
     return ("token", token_id)
 
 
 def tokens_key(user: str | None) -> Key[tuple[Token, ...]]:
-    """A user's tokens, or everybody's."""
+    """The tokens of one user, or of all users for None."""
     return ("tokens", user)
 
 
 def nodes_key(zone: int, node_ids: tuple[int, ...]) -> Key[Never]:
-    """Not a fact itself: asks for nodes of a zone by their ids, those above them in it, and the owners of all."""
+    """A request, not a fact: nodes of a zone by id, their ancestors in it, and the owners of all of them."""
     return ("nodes", zone, node_ids)
 
 
 def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key[Never]:
-    """Not a fact itself: asks for the names and nodes on a path, in one statement."""
+    """A request, not a fact: the names and nodes on a path, read in one statement."""
     return ("path", parent_id, names)

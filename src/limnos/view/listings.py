@@ -1,7 +1,8 @@
-"""Listings in blocks: a block holds all names of one kind under one parent within a range, and follows changes by itself.
+"""Listings in blocks: a block caches all names of one kind under one parent within a range, and follows changes by
+itself.
 
-May import `model`. A name in or out costs a copy of one block, however many siblings there are, and a change elsewhere costs
-nothing. A change that does not say enough makes a block unusable, and it is read again.
+May import `model`. Adding or removing a name costs a copy of one block, however many siblings there are; a change
+elsewhere costs nothing. A change row that does not say enough invalidates the block, and it is read again.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BLOCK: Final = 512
-"""Names of a block when it is read; one that has grown to twice as many is read again, as two."""
+"""Names per block when it is read. A block that has grown to twice as many is read again as two."""
 _BEGIN: Final = itemgetter(0)
 
 
 class BlockIndex:
-    """Which blocks are held, in order. A block's key ends with its range: names after one, up to another; "" is the end."""
+    """The cached blocks of each listing, in order.
+
+    A block's key ends with its range: `after`, `until` ("" means no end).
+    """
 
     def __init__(self) -> None:
         self._shelves: dict[Space, list[tuple[str, str]]] = {}
@@ -35,7 +39,7 @@ class BlockIndex:
         return len(self._shelves)
 
     def add(self, key: Key[Listing]) -> list[Key[Listing]]:
-        """Note a block; returns those that it overlaps, which must be forgotten."""
+        """Register a block. Returns the keys of overlapping blocks, which the caller must forget."""
         space, after, until = key[1:4], key[4], key[5]
         shelf = self._shelves.setdefault(space, [])
         at = bisect_left(shelf, (after, until))
@@ -52,7 +56,7 @@ class BlockIndex:
         return over
 
     def remove(self, key: Key[Listing]) -> None:
-        """Forget a block, if it is known."""
+        """Remove a block from the index, if it is there."""
         shelf = self._shelves.get(key[1:4], [])
         at = bisect_left(shelf, (key[4], key[5]))
         if at < len(shelf) and shelf[at] == (key[4], key[5]):
@@ -61,15 +65,15 @@ class BlockIndex:
                 del self._shelves[key[1:4]]
 
     def __contains__(self, space: Space) -> bool:
-        """Say whether any block of a listing is held."""
+        """Return whether any block of a listing is cached."""
         return space in self._shelves
 
     def holding(self, space: Space, name: str) -> Key[Listing] | None:
-        """Return the key of the block in whose range a name lies, if it is held."""
+        """Return the key of the cached block whose range includes a name, or None."""
         return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)
 
     def following(self, space: Space, after: str) -> Key[Listing] | None:
-        """Return the key of the block with the names right after one, if it is held."""
+        """Return the key of the cached block with the names right after `after`, or None."""
         at = bisect_right(self._shelves.get(space, ()), after, key=_BEGIN)
         return self._nearest(space, at, after, ends_there=False)
 
@@ -82,7 +86,7 @@ class BlockIndex:
         return block_key(space, after, until)
 
     def gap(self, space: Space, after: str) -> tuple[str, str] | None:
-        """Return the first range after a name that is not held, None when all of the rest is."""
+        """Return the first range after a name that is not cached, or None if the rest of the listing is cached."""
         shelf = self._shelves.get(space, ())
         at = bisect_right(shelf, after, key=_BEGIN)
         if at and (shelf[at - 1][1] == "" or shelf[at - 1][1] > after):
@@ -97,12 +101,12 @@ class BlockIndex:
         return after, shelf[at][0] if at < len(shelf) else ""
 
     def keys(self, space: Space) -> list[Key[Listing]]:
-        """Return the keys of all blocks of a listing."""
+        """Return the keys of all cached blocks of a listing."""
         return [block_key(space, *ends) for ends in self._shelves.get(space, ())]
 
 
 def names_touched(change: ChangeRow, space: Space) -> list[str] | None:
-    """Return the names of a listing that a change is about; None when it does not say which."""
+    """Return the names of a listing that a change affects, or None if the change row does not tell."""
     parent_id, name_space, kind = space
     if change.kind is not kind or change.name_space != name_space:
         return []
@@ -115,7 +119,7 @@ def names_touched(change: ChangeRow, space: Space) -> list[str] | None:
 
 
 def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
-    """Say whether a change is about a name in a block's range."""
+    """Return whether a change affects a name in a block's range."""
     names = names_touched(change, key[1:4])
     if names is None:
         return True
@@ -124,7 +128,7 @@ def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
 
 
 def patch_block(found: Listing, change: ChangeRow, parent_id: int) -> Listing | None:
-    """Return a block of a parent's children after a change to one of them; None when it must be read again."""
+    """Return a block after a change to one child of `parent_id`, or None if the block must be read again."""
     if change.operation == "own":
         return _with_owner(found, change)
     if change.old_parent == parent_id and change.old_name is not None:

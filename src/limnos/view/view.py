@@ -1,7 +1,7 @@
-"""The view: cached facts, what is known of each zone's clock, and the ring of recent changes.
+"""`StoreView`: cached facts, the known revision of each zone, and a ring of recent changes.
 
-May import `store` and `model`. Synchronous throughout. Changes are applied forward only; a loaded fact enters only if
-the ring has every change since its revision and none touches it.
+May import `store` and `model`. Knows no policy and no I/O; every method is synchronous. Changes are applied forward
+only. A loaded fact enters only if the ring has every change since its revision and none of them touches it (rule 3).
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 DerivedValues = dict[object, Any]
-"""What was derived from facts, under keys of whoever derived it, who alone knows its type."""
+"""Values derived from facts. Each key belongs to the code that derived the value, which alone knows its type."""
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
-"""Entries that a memo may have before it begins afresh."""
+"""The most entries of a memo. A memo that exceeds it is cleared."""
 OFFERED_MAX: Final = 256
-"""Facts of its own that a zone keeps until its gate gets to their revisions."""
+"""The most revisions per zone whose own writes wait until the gate reaches them."""
 
 
 class BrokenFeed(LimnosError):
-    """A clock moved without the change rows that must come with it: the store was written by something else."""
+    """A clock moved without its change rows. Something other than this server wrote to the store."""
 
     code = "broken-feed"
 
 
 class ZoneState(msgspec.Struct):
-    """What the view knows of one clock.
+    """The known state of one zone's clock.
 
-    `outer_revisions` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
-    `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
-    facts until access moves in this zone or one above it;
-    `derived` remembers what was made of single facts, beside those facts: it holds while the view has the very same values;
-    `offered` are facts that this node wrote itself, by the revision that wrote them.
+    - `outer_revisions`: revisions of the server's and the metalake's clocks, read in the same snapshot (rule 2).
+    - `ring`: recent revisions, each with its change rows and the keys they touch.
+    - `paths`: resolved names, valid until a name in the zone is removed or changed.
+    - `memo`: values derived from access facts, valid until access moves in this zone or one above it.
+    - `derived`: values made from single facts and kept with them, valid while the view holds the identical facts.
+    - `offered`: facts that this node wrote itself, by the revision that wrote them.
     """
 
     revision: int = UNKNOWN
@@ -61,11 +62,11 @@ class ZoneState(msgspec.Struct):
 
 
 class StoreView:
-    """Facts at the known revisions of their zones.
+    """Facts at the known revisions of their zones, within a memory budget.
 
-    `bytes_max` bounds what is kept, absences included. Two generations make the least-recently-used order without
-    bookkeeping on a hit: when the young one is half the budget it becomes the old one, and what is asked for in the
-    old one moves to the young.
+    `bytes_max` bounds the cached facts, absences included. Two generations approximate least-recently-used eviction
+    without bookkeeping on a hit. When the young generation reaches half the budget it becomes the old one; a fact found
+    in the old one moves to the young one.
     """
 
     def __init__(self, *, bytes_max: int = 256 << 20) -> None:
@@ -73,14 +74,14 @@ class StoreView:
         self.epoch = UNKNOWN
         self.zones: dict[int, ZoneState] = {}
         self.scopes: DerivedValues = {}
-        """What was derived from metalakes and catalogs alone, until one of them changes."""
+        """Values derived from metalakes and catalogs alone, valid until one of them changes."""
         self.generation = 0
         self._young: dict[Key, Any] = {}
         self._old: dict[Key, Any] = {}
         self._young_bytes = 0
         self._wide: set[Key] = set()
         self._owned: dict[int, set[Key]] = {}
-        """Facts of where principals own something, by zone."""
+        """Keys of `owned` facts, by zone."""
         self.shelves = BlockIndex()
         self._turn = 0
         self._leases: dict[int, int] = {}
@@ -89,7 +90,7 @@ class StoreView:
         return len(self._young) + len(self._old)
 
     def get(self, key: Key[V]) -> V | AbsentType:
-        """Return a fact, or ABSENT when it is not cached."""
+        """Return a fact, or ABSENT if it is not cached."""
         found: V | AbsentType = self._young.get(key, ABSENT)
         if found is ABSENT and (found := self._old.pop(key, ABSENT)) is not ABSENT:
             self._put(key, found)
@@ -100,12 +101,15 @@ class StoreView:
         return {**self._old, **self._young}
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return (zone, known revision) pairs to ask the gate with."""
+        """Return (zone, known revision) pairs, as the gate statement takes them."""
         found = self.zones
         return tuple([(zone, found[zone].revision if zone in found else UNKNOWN) for zone in zones])
 
     def advance(self, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
-        """Apply what a gate read found for the zones that were asked for, all of one snapshot."""
+        """Apply the result of a gate read. `asked` holds the zones of the read, all of one snapshot.
+
+        Raises BrokenFeed if change rows are missing.
+        """
         if moved is not NO_CHANGES and moved.epoch != self.epoch:
             self.reset(moved.epoch)
         clocks = {clock.zone: clock for clock in moved.clocks}
@@ -118,7 +122,7 @@ class StoreView:
         self._pair(tuple(zones), tuple(revisions))
 
     def _pair(self, zones: tuple[int, ...], revisions: tuple[int, ...]) -> None:
-        """Remember, for each zone, the revisions of the zones above it in the same snapshot; forward only."""
+        """Record, for each zone, the revisions of the zones above it in the same snapshot; forward only."""
         for place in range(1, len(zones)):
             zone = self.zones.get(zones[place])
             if zone is None or revisions[place] < zone.revision:
@@ -127,7 +131,7 @@ class StoreView:
             zone.outer_revisions = above if len(zone.outer_revisions) != place else max(zone.outer_revisions, above)
 
     def is_paired(self, zones: tuple[int, ...]) -> bool:
-        """Say whether everything known of these zones was seen in one snapshot (rule 2)."""
+        """Return whether the known revisions of these zones were seen in one snapshot (rule 2)."""
         known = self.zones
         try:
             if len(zones) == 3:
@@ -143,28 +147,31 @@ class StoreView:
             return False
 
     def memo(self, zone_id: int) -> DerivedValues:
-        """Return what was derived from access facts of this zone and those above, and still holds."""
+        """Return the valid values derived from access facts of this zone and the zones above it."""
         memo = self.zones[zone_id].memo
         if len(memo) > MEMO_MAX:
             memo.clear()
         return memo
 
     def derived(self, zone_id: int) -> DerivedValues:
-        """Return what was made of single facts of a zone. Whoever keeps something here keeps the facts too, and compares them by identity."""
+        """Return the values made from single facts of a zone.
+
+        A caller that stores a value here stores its facts too, and compares them by identity before use.
+        """
         derived = self.zones[zone_id].derived
         if len(derived) > MEMO_MAX:
             derived.clear()
         return derived
 
     def paths(self, zone_id: int) -> DerivedValues:
-        """Return what names of a zone resolved to, as far as no name was taken away since."""
+        """Return the names of a zone that were resolved since a name was last removed or changed."""
         paths = self.zones[zone_id].paths
         if len(paths) > MEMO_MAX:
             paths.clear()
         return paths
 
     def access_stamps(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return (zone, access revision) pairs as they are known now."""
+        """Return (zone, known access revision) pairs."""
         known = self.zones
         return tuple([(zone, known[zone].access_revision) for zone in zones])
 
@@ -199,7 +206,7 @@ class StoreView:
             for change in rows:
                 if change.old_name is not None:
                     zone.paths.clear()
-                    zone.memo.clear()  # a refusal that is remembered holds the old name in its words
+                    zone.memo.clear()  # the text of a cached refusal contains the old name
                 if change.kind in SCOPES:
                     self.scopes.clear()
             zone.ring.append((revision, rows, keys))
@@ -210,13 +217,18 @@ class StoreView:
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
 
     def _forget_memos(self, zone: ZoneState) -> None:
-        """Access moved in a zone: forget what was derived there, and below it unless it is a catalog."""
+        """Clear the derived values of a zone whose access revision moved; unless it is a catalog, those of all
+        zones.
+        """
         is_catalog = len(zone.outer_revisions) == 2
         for each in (zone,) if is_catalog else self.zones.values():
             each.memo.clear()
 
     def _take_offered(self, zone: ZoneState, revision: int) -> None:
-        """Keep what this node wrote with the very revision that has just come; a later one that touches it drops it again."""
+        """Cache the facts that this node wrote with the revision just applied.
+
+        A later revision that touches them drops them.
+        """
         found = zone.offered.pop(revision, None)
         if found is not None:
             for key, value in found.items():
@@ -238,7 +250,7 @@ class StoreView:
             self._drop_owned(rows)
 
     def _drop_owned(self, rows: list[ChangeRow]) -> None:
-        """Forget where principals own something, as far as changes of nodes touch that."""
+        """Forget the `owned` facts that changes of nodes touch."""
         moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
         for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
             value = self._young.get(key, self._old.get(key, ABSENT))
@@ -246,7 +258,7 @@ class StoreView:
                 self._forget(key)
 
     def _follow(self, space: Space, rows: list[ChangeRow]) -> None:
-        """Let the held blocks of a listing follow what happened in one revision."""
+        """Apply the changes of one revision to the cached blocks of a listing."""
         if space not in self.shelves:
             return
         for change in rows:
@@ -266,7 +278,7 @@ class StoreView:
             self._owned[key[1]].discard(key)
 
     def _patch(self, key: Key, change: ChangeRow) -> bool:
-        """Let a block follow one change; says whether it could."""
+        """Apply one change to a block. Returns False if the block must be read again."""
         facts = self._young if key in self._young else self._old
         block = facts.get(key)
         after = patch_block(block, change, key[1]) if isinstance(block, Listing) else None
@@ -276,12 +288,14 @@ class StoreView:
         return True
 
     def _start_afresh(self, clock: ClockRow) -> None:
-        """The feed was pruned past what is known: forget every fact, of every zone, and begin at this revision."""
+        """Forget every fact of every zone and start at the clock's revision: the feed was pruned past the known
+        revision.
+        """
         self.reset(self.epoch)
         self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
 
     def reset(self, epoch: int) -> None:
-        """Forget everything: another epoch of the store, or a feed that was pruned."""
+        """Forget everything. Called when the store has another epoch, or when the feed was pruned."""
         self.epoch = epoch
         self.generation += 1
         self.zones = {}
@@ -292,10 +306,15 @@ class StoreView:
         self.shelves = BlockIndex()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
-        """Take loaded facts, each read at its zone's revision `at`; says whether all of them were current.
+        """Add loaded facts, each read at revision `at` of its zone. Returns whether all of them were current.
 
-        A fact whose zone has moved since enters only if the ring has every change since and none touches it
-        (rule 3); otherwise it is left out, and whoever wants it reads it again.
+        If a zone has moved since, its fact enters only if the ring has every change since and none touches the fact
+        (rule 3). Otherwise it is left out, and a request that needs it loads it again.
+
+        Args:
+            facts: The loaded values by key.
+            zone_of: The zone of each key.
+            at: The revision of each zone in the snapshot of the load.
         """
         complete = True
         for key, value in facts.items():
@@ -307,9 +326,15 @@ class StoreView:
         return complete
 
     def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
-        """Take a fact that this node wrote with that revision: now if the zone is known so far, else when its gate gets there.
+        """Add a fact that this node wrote: at once if the zone's known revision is that far, else when its gate gets
+        there.
 
-        `epoch` is the store's when the write was decided on: revisions of another one say nothing here.
+        Args:
+            key: The key of the fact.
+            value: The value as written.
+            zone: The zone of the write.
+            revision: The revision that the write got.
+            epoch: The store's epoch when the write was decided. With another epoch the call has no effect.
         """
         found = self.zones.get(zone)
         if found is None or epoch != self.epoch:
@@ -341,7 +366,7 @@ class StoreView:
 
     def _put(self, key: Key, value: Value) -> None:
         self._young[key] = value
-        self._old.pop(key, ABSENT)  # a load may bring along what is there; what is stale must not stay in the other
+        self._old.pop(key, ABSENT)  # a load may bring a fact that is cached already: no stale copy may stay in `_old`
         if key[0] in WIDE:
             self._wide.add(key)
         elif key[0] == "block":
@@ -354,7 +379,7 @@ class StoreView:
             self._turn_over()
 
     def _turn_over(self) -> None:
-        """Let go of the old generation, unless somebody who is gathering facts may have put some of them there."""
+        """Drop the old generation, unless a request with a lease may have facts there."""
         if self._leases and min(self._leases) < self._turn:
             return
         for key in self._old:
@@ -362,11 +387,14 @@ class StoreView:
                 self.shelves.remove(key)
         self._old, self._young, self._young_bytes = self._young, {}, 0
         for zone in self.zones.values():
-            zone.derived.clear()  # it holds facts that may not be kept any more
+            zone.derived.clear()  # it refers to facts that the budget no longer covers
         self._turn += 1
 
     def lease(self) -> int:
-        """Keep every fact that comes from now on until `release`, though it be over the budget: for a request that gathers."""
+        """Keep every fact that is added from now on until `release`, even above the budget.
+
+        For a request that loads many facts in several rounds. Returns the lease to pass to `release`.
+        """
         self._leases[self._turn] = self._leases.get(self._turn, 0) + 1
         return self._turn
 
