@@ -225,11 +225,13 @@ def _transactions(_: Kind, row: KindRow) -> Iterator[str]:
         yield f"no operation {word}; add it in http/admin/transactions.py"
 
 
-def _places(kind: Kind, row: KindRow) -> Iterator[str]:
-    for place in row.places or ():
+def _locations(kind: Kind, row: KindRow) -> Iterator[str]:
+    for place in row.locations or ():
         if (place in OF_CATALOGS) != (kind is Kind.CATALOG):
             yield f"OF_CATALOGS of model/storage_locations.py disagrees about {place.name}"
-        others = [each.word for each, other in KIND_TABLE.items() if each is not kind and place in (other.places or ())]
+        others = [
+            each.word for each, other in KIND_TABLE.items() if each is not kind and place in (other.locations or ())
+        ]
         if others:
             yield f"{place.name} is a place of {', '.join(others)} too"
 
@@ -256,7 +258,7 @@ CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
     "gravitino": _gravitino, "gravitino_error": _gravitino_error, "sqlpp": _sqlpp, "name_space": _name_space, "catalogs": _catalogs,
     "verbs": _verbs, "privileges": _privileges, "owned": _owned, "attachable": _attachable, "attached_as": _attached_as,
     "protected": _protected, "restricted": _restricted, "trash": _trash, "export": _export, "feed": _feed, "transactions": _transactions,
-    "places": _places, "placeholder": _placeholder, "lineage": _lineage, "cli": _cli,
+    "locations": _locations, "placeholder": _placeholder, "lineage": _lineage, "cli": _cli,
 }  # fmt: skip
 """What each aspect of a row promises, checked in the rooms."""
 
@@ -290,10 +292,10 @@ def test_rooms_know_what_the_row_says(kind: Kind, aspect: str) -> None:
 def test_every_operation_and_place_belongs_to_a_kind() -> None:
     """No operation of transactions and no use of a location is left out of the table."""
     operations = {word for row in KIND_TABLE.values() for word in row.transactions or ()}
-    places = {place for row in KIND_TABLE.values() for place in row.places or ()}
+    locations = {place for row in KIND_TABLE.values() for place in row.locations or ()}
 
     assert operations == OPERATIONS
-    assert places == set(LocationKind)
+    assert locations == set(LocationKind)
 
 
 @pytest.mark.parametrize(
@@ -318,8 +320,8 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
         (Kind.TOKEN, "feed", "told", "kind token: feed: no rule of metadata_load"),
         (Kind.JOB, "feed", no("not yet"), "kind job: feed: nothing says which facts a change touches"),
         (Kind.VIEW, "transactions", ("share-view",), "kind view: transactions: no operation share-view"),
-        (Kind.VIEW, "places", (LocationKind.TABLE,), "kind view: places: TABLE is a place of table too"),
-        (Kind.VIEW, "places", (LocationKind.WAREHOUSE,), "kind view: places: OF_CATALOGS"),
+        (Kind.VIEW, "locations", (LocationKind.TABLE,), "kind view: locations: TABLE is a place of table too"),
+        (Kind.VIEW, "locations", (LocationKind.WAREHOUSE,), "kind view: locations: OF_CATALOGS"),
         (Kind.VIEW, "placeholder", no("not yet"), "kind view: placeholder: _RECORDS"),
         (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
         (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees"),

@@ -19,7 +19,7 @@ def test_an_exclusion_is_false_and_has_a_reason() -> None:
 def test_kinds_are_found_by_aspect_in_the_order_of_their_numbers() -> None:
     """Who derives a set asks for an aspect; a kind that is excluded is not in it."""
     assert kinds_with(lambda row: row.attached_as) == (Kind.TAG, Kind.POLICY)
-    assert kinds_with(lambda row: row.places) == (Kind.CATALOG, Kind.TABLE, Kind.VIEW, Kind.FILESET)
+    assert kinds_with(lambda row: row.locations) == (Kind.CATALOG, Kind.TABLE, Kind.VIEW, Kind.FILESET)
 
 
 def test_a_catalog_without_tables_holds_one_kind() -> None:

@@ -1,8 +1,9 @@
 """The table of kinds: one row per kind of object, with everything that more than one room must know about the kind.
 
-May import `kinds` and `places`. Rooms derive their sets and dictionaries from the rows. Where an aspect needs a function, the room
-keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A row says `no(reason)` for an aspect that the
-kind does not have; a missing row, a missing aspect and a missing reason fail that test by the name of the kind.
+May import `kinds` and `storage_locations`. Rooms derive their sets and dictionaries from the rows. Where an aspect needs a
+function, the room keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A row says
+`no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing reason fail that test
+by the name of the kind.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def no(reason: str) -> Exclusion:
 UNSAID: Final = no("")
 """The default: the row says nothing about an aspect. The house test fails for it and names the kind."""
 ANY_CATALOG: Final = "*"
-"""Stands for catalogs of every provider."""
+"""In a row's `catalogs`: catalogs of every provider."""
 
 Words = tuple[str, ...]
 Yes = Literal[True]
@@ -86,7 +87,7 @@ class KindRow(NamedTuple):
     """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
     transactions: Words | Exclusion = UNSAID
     """Operations on the kind in a transaction of several operations."""
-    places: tuple[LocationKind, ...] | Exclusion = UNSAID
+    locations: tuple[LocationKind, ...] | Exclusion = UNSAID
     """What its storage locations are used for."""
     placeholder: Yes | Exclusion = UNSAID
     """A node can be the placeholder of an object of an external system."""
@@ -123,21 +124,21 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         gravitino="metalake", gravitino_error="Metalake", sqlpp=_NO_SQLPP, name_space="metalake", catalogs=_NO_TREE,
         verbs=("create", "load", "alter", "drop"), privileges=_NO_DATA_ABOVE, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
         protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="metalake", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
+        locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.CATALOG: KindRow(
         gravitino="catalog", gravitino_error="Catalog", sqlpp=_NO_SQLPP, name_space="catalog", catalogs=_NO_TREE,
         verbs=_CONTAINER_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=no("a catalog must be empty or is dropped with everything in it"),
         export="catalog", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=(LocationKind.LANCE_DIRECTORY, LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, LocationKind.RESTRICTED_READS),
+        locations=(LocationKind.LANCE_DIRECTORY, LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, LocationKind.RESTRICTED_READS),
         placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.NAMESPACE: KindRow(
         gravitino="schema", gravitino_error="Schema", sqlpp=no("a dataverse is not an object of a dataverse"), name_space="namespace",
         catalogs=(ANY_CATALOG,), verbs=_LEAF_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=True, trash=True, export="namespace", feed="told",
-        transactions=("create-namespace", "drop-namespace", "move-namespace"), places=_NO_FILES, placeholder=True, lineage=_NO_DATASET,
+        transactions=("create-namespace", "drop-namespace", "move-namespace"), locations=_NO_FILES, placeholder=True, lineage=_NO_DATASET,
         cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.TABLE: KindRow(
@@ -145,41 +146,41 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         verbs=_LEAF_VERBS, privileges=("select_table", "modify_table"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=True, trash=True, export="table", feed="told",
         transactions=("create-table", "commit-table", "drop-table", "move-table"),
-        places=(LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.LANCE_TABLE, LocationKind.STAGED_TABLE), placeholder=True, lineage=True,
+        locations=(LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.LANCE_TABLE, LocationKind.STAGED_TABLE), placeholder=True, lineage=True,
         cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.VIEW: KindRow(
         gravitino="view", gravitino_error="View", sqlpp="view", name_space="table", catalogs=(ICEBERG_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("select_view",), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.view", feed="told",
-        transactions=("create-view", "commit-view", "drop-view", "move-view"), places=(LocationKind.VIEW,), placeholder=True, lineage=True,
+        transactions=("create-view", "commit-view", "drop-view", "move-view"), locations=(LocationKind.VIEW,), placeholder=True, lineage=True,
         cli=("path", "owner", "explain", "drop", "describe"),
     ),
     Kind.FILESET: KindRow(
         gravitino="fileset", gravitino_error="Fileset", sqlpp=_NO_SQLPP, name_space="fileset", catalogs=(FILESET_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("read_fileset", "write_fileset"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.fileset", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=(LocationKind.FILESET, LocationKind.EXTERNAL_FILESET), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        locations=(LocationKind.FILESET, LocationKind.EXTERNAL_FILESET), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=("path", "drop", "describe"),
     ),
     Kind.TOPIC: KindRow(
         gravitino="topic", gravitino_error="Topic", sqlpp=_NO_SQLPP, name_space="topic", catalogs=(MESSAGING_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("consume_topic", "produce_topic"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.topic", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=_NO_FILES, placeholder=True, lineage=_NO_DATASET, cli=("path", "describe"),
+        locations=_NO_FILES, placeholder=True, lineage=_NO_DATASET, cli=("path", "describe"),
     ),
     Kind.MODEL: KindRow(
         gravitino="model", gravitino_error="Model", sqlpp=_NO_SQLPP, name_space="model", catalogs=(MODEL_PROVIDER,),
         verbs=_LEAF_VERBS, privileges=("use_model", "link_model_version"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.model", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=no("a version names URIs that the server does not open"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        locations=no("a version names URIs that the server does not open"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=("path", "drop", "describe"),
     ),
     Kind.FUNCTION: KindRow(
         gravitino="function", gravitino_error="Function", sqlpp="function", name_space="function", catalogs=(ANY_CATALOG,),
         verbs=_LEAF_VERBS, privileges=("execute_function", "modify_function"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
         protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("functions are managed by SQL++, Gravitino's API and the Python client"),
     ),
     Kind.COLUMN: KindRow(
@@ -188,79 +189,79 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         privileges=no("privileges are granted on the table"), owned=no("the table's owner owns it"), attachable=True, attached_as=_NOT_ATTACHED,
         protected=no("the table is protected"), restricted=no("restrictions of the table name columns"), trash=no("it has no row of its own"),
         export=no("columns are part of the table's record"), feed=no("a change of a column is a commit of its table"),
-        transactions=no("a commit of the table changes its columns"), places=_NO_FILES, placeholder=no("the table's node stands for it"),
+        transactions=no("a commit of the table changes its columns"), locations=_NO_FILES, placeholder=no("the table's node stands for it"),
         lineage=no("lineage of columns is a facet of the table's"), cli=no("`describe` shows columns with their table"),
     ),
     Kind.TAG: KindRow(
         gravitino="tag", gravitino_error="Tag", sqlpp=_NO_SQLPP, name_space="tag", catalogs=_NO_TREE,
         verbs=("list", "create", "load", "alter", "drop", "apply"), privileges=("apply_tag",), owned=True, attachable=_NO_TAGS, attached_as="tags",
         protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.tag", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
+        locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
     ),
     Kind.POLICY: KindRow(
         gravitino="policy", gravitino_error="Policy", sqlpp=_NO_SQLPP, name_space="policy", catalogs=_NO_TREE,
         verbs=("list", "create", "load", "alter", "drop", "apply"), privileges=("apply_policy",), owned=True, attachable=_NO_TAGS,
         attached_as="policies", protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.policy", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("policies are managed by Gravitino's API and the Python client"),
     ),
     Kind.JOB_TEMPLATE: KindRow(
         gravitino="job_template", gravitino_error="JobTemplate", sqlpp=_NO_SQLPP, name_space="job_template", catalogs=_NO_TREE,
         verbs=_CONTAINER_VERBS, privileges=("use_job_template",), owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
         protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.job_template", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
     ),
     Kind.JOB: KindRow(
         gravitino="job", gravitino_error="Job", sqlpp=_NO_SQLPP, name_space="job", catalogs=_NO_TREE, verbs=("list", "load"),
         privileges=_ABOVE_ONLY, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED,
-        trash=_NO_TRASH, export=no("runs are records of one store and expire"), feed="told", transactions=("publish-run",), places=_NO_FILES,
+        trash=_NO_TRASH, export=no("runs are records of one store and expire"), feed="told", transactions=("publish-run",), locations=_NO_FILES,
         placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=no("commands of runs and jobs take ids, not kinds"),
     ),
     Kind.DATATYPE: KindRow(
         gravitino="datatype", gravitino_error=no("Gravitino has no such objects"), sqlpp="type", name_space="datatype",
         catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("rights on the namespace decide"), owned=True, attachable=True,
         attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("SQL++ statements manage it"),
     ),
     Kind.SYNONYM: KindRow(
         gravitino="synonym", gravitino_error=no("Gravitino has no such objects"), sqlpp="synonym", name_space="synonym",
         catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("rights on the namespace decide"), owned=True, attachable=True,
         attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("SQL++ statements manage it"),
     ),
     Kind.EXTERNAL_DATASET: KindRow(
         gravitino="external_dataset", gravitino_error=no("Gravitino has no such objects"), sqlpp="dataset", name_space="table",
         catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("SELECT_TABLE is granted on the namespace"), owned=True,
         attachable=True, attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=no("its files belong to nobody here"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        transactions=_NOT_IN_TRANSACTIONS, locations=no("its files belong to nobody here"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("SQL++ statements manage it"),
     ),
     Kind.USER: KindRow(
         gravitino=no("a principal is not a MetadataObject"), gravitino_error="User", sqlpp=_NO_SQLPP, name_space="user", catalogs=_NO_TREE,
         verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
         attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
     ),
     Kind.GROUP: KindRow(
         gravitino=no("a principal is not a MetadataObject"), gravitino_error="Group", sqlpp=_NO_SQLPP, name_space="group", catalogs=_NO_TREE,
         verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
         attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
+        transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
     ),
     Kind.ROLE: KindRow(
         gravitino="role", gravitino_error="Role", sqlpp=_NO_SQLPP, name_space="role", catalogs=_NO_TREE,
         verbs=("list", "create", "load", "drop"), privileges=_ABOVE_ONLY, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
         protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="role", feed="told", transactions=_NOT_IN_TRANSACTIONS,
-        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("owner", "explain"),
+        locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("owner", "explain"),
     ),
     Kind.TOKEN: KindRow(
         gravitino=no("a credential is not a MetadataObject"), gravitino_error=no("Gravitino's API has no tokens"), sqlpp=_NO_SQLPP,
         name_space="token", catalogs=_NO_TREE, verbs=no("a token belongs to its user, and others need TOKEN_MANAGE_OTHERS"),
         privileges=no("service admins manage tokens of others"), owned=no("a token belongs to its user"), attachable=_NO_TAGS,
         attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH,
-        export=no("credentials stay in the store that issued them"), feed="internal", transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES,
+        export=no("credentials stay in the store that issued them"), feed="internal", transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES,
         placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=no("commands of tokens take ids, not kinds"),
     ),
 }  # fmt: skip
