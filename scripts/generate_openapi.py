@@ -72,6 +72,7 @@ _FIELD = re.compile(r'form(?:\.get\(|\[)"(\w+)"')
 _BODY = re.compile(r"decode\((?:await request\.body\(\)|data), (\w+|dict\[str, object\])")
 _QUERY = re.compile(r'\.query(_flag|_raw|_each)?\("([\w-]+)"')
 _HELPED = re.compile(r'_(?:number|moment|count)\(request, "(\w+)"')
+_FLAG = re.compile(r'_flag\(request, [\w.]+, name="(\w+)"')
 _PASSED_ON = re.compile(r"(\w+)\(request\b")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -238,6 +239,7 @@ def read_of(known: Known) -> dict[str, str]:
     found: dict[str, str] = {}
     for function in known.functions:
         found |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
+        found |= dict.fromkeys(_FLAG.findall(source_of(function)), "_flag")
         found |= {name: "" for name in _HELPED.findall(source_of(function)) if name not in found}
     return found
 
@@ -260,7 +262,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
     if known.body is not None or route.takes != "json":
         refused += [TooLarge, WrongMediaType]
     refused += [PositionPruned] if route.operation.endswith("-changes") else []
-    refused += [PropertyConflict] if "Unprocessable" in text else []
+    refused += [PropertyConflict] if "PropertyConflict" in text else []
     return [*done, *sorted({_status_of(protocol, kind) for kind in refused})]
 
 

@@ -34,8 +34,8 @@ serving.bootstrap = bootstrap
 
 
 IMPATIENT = """
-from limnos.app import workers
-workers.BEATS_MISSED_MAX = 5
+from limnos.app import worker_supervisor
+worker_supervisor.BEATS_MISSED_MAX = 5
 """
 
 

@@ -66,7 +66,7 @@ async def server_moves_alone(stage: Stage) -> str | None:
     """
     await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
     await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
-    if await stage.may_load() != "Forbidden":
+    if await stage.may_load() != "PermissionDenied":
         return "ana may read without a right"
     zones = await stage.ana.read(MAIN, lambda of: of.settled.zones)
     node = stage.node
@@ -83,7 +83,7 @@ async def server_moves_alone(stage: Stage) -> str | None:
         node.view.memo(zone).clear()
     stage.store.in_load = meanwhile
     told = await stage.may_load()
-    return None if told == "Forbidden" else f"ana {told} a table that was closed to her all the time"
+    return None if told == "PermissionDenied" else f"ana {told} a table that was closed to her all the time"
 
 
 async def right_goes_before_the_commit(stage: Stage) -> str | None:
@@ -104,7 +104,7 @@ async def membership_ends(stage: Stage) -> str | None:
         return "a member may not read at all"
     await member_remove(stage.admin, metalake=LAKE, group="g", user="ana")
     told = await stage.may_load()
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table of a group that she has left"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table of a group that she has left"
 
 
 async def namespace_changes_its_name(stage: Stage) -> str | None:
@@ -114,7 +114,7 @@ async def namespace_changes_its_name(stage: Stage) -> str | None:
         return "ana may not read at all"
     await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
     told = await stage.may_load()
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table at an address that leads nowhere"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table at an address that leads nowhere"
 
 
 async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
@@ -178,7 +178,7 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
     stage.node.view.scopes.clear()
     stage.node.view._forget(name_key(lake, "catalog", "main"))
     told = await stage.may_load()
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table that was dropped before she came"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table that was dropped before she came"
 
 
 async def others_write_during_a_list(stage: Stage) -> str | None:

@@ -201,7 +201,7 @@ async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
     stage.node.view.memo(zones[-1]).clear()
     stage.store.in_load = meanwhile
     told = await stage.may_load()
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} t, which was never hers under that name"
 
 
 def _table(of: RequestView, name: str) -> int:
@@ -231,7 +231,7 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
     stage.store.in_gate = meanwhile
     told = await stage.may_load()
     await asyncio.gather(*loading)
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} t, which was never hers under that name"
 
 
 async def request_comes_during_a_read(stage: Stage) -> str | None:
@@ -250,7 +250,7 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
     stage.store.in_gate = meanwhile
     await stage.node.gate.ask(zones, "arrival")
     told = await coming[0]
-    return None if told == "Forbidden" else f"ana {told} a table though she was disabled before she came"
+    return None if told == "PermissionDenied" else f"ana {told} a table though she was disabled before she came"
 
 
 async def turns(count: int = 20) -> None:
@@ -281,7 +281,7 @@ async def catalogs_change_names(stage: Stage) -> str | None:
     stage.store.in_gate = meanwhile
     await stage.node.gate.ask(side_zones, "neighbour")
     told = await coming[0]
-    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table that was dropped before she came"
+    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table that was dropped before she came"
 
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:

@@ -23,7 +23,7 @@ SCRIPT = """
 import sys
 from limnos.client import Client
 from limnos.pipeline.engine.lineage import lineage_of
-from limnos.pipeline.lineage import report
+from limnos.pipeline.lineage import report_lineage
 from limnos.spark import session
 
 uri, token, out = sys.argv[1:]
@@ -45,7 +45,7 @@ spark.read.parquet(out).createOrReplaceTempView("files")
 spark.sql("CREATE TABLE main.ol.deep.back AS SELECT id + 1 AS next FROM files")
 step = lineage_of(spark.sql("SELECT amt AS twice FROM main.ol.deep.src WHERE name IS NOT NULL"))
 with Client(uri, token=token) as client:
-    taken = report(client, pipeline="p", run_id="r1", step="more", targets=[("main", "ol", "deep", "more")], lineage=step)
+    taken = report_lineage(client, pipeline="p", run_id="r1", step="more", targets=[("main", "ol", "deep", "more")], lineage=step)
 print("kept", taken.kept, flush=True)
 spark.stop()
 """

@@ -144,10 +144,10 @@ def test_writers_come_one_after_the_other(pairs: KeyValueStore) -> None:
 _DIES = """
 import os, signal, sys
 from pathlib import Path
-from limnos.store.key_value_lmdb import LmdbPairs
-from limnos.store.key_value_sql import SqlPairs
+from limnos.store.key_value_lmdb import LmdbKeyValueStore
+from limnos.store.key_value_sql import SqlKeyValueStore
 kind, place = sys.argv[1:]
-pairs = LmdbPairs(Path(place)) if kind == "lmdb" else SqlPairs(place)
+pairs = LmdbKeyValueStore(Path(place)) if kind == "lmdb" else SqlKeyValueStore(place)
 with pairs.writing() as writing:
     writing.put(b"whole", b"1")
 with pairs.writing() as writing:

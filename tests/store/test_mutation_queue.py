@@ -63,7 +63,7 @@ def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch:
     async def at_once(_self: MutationQueue) -> None:
         return
 
-    monkeypatch.setattr(MutationQueue, "reunite", at_once)
+    monkeypatch.setattr(MutationQueue, "wait_for_returning_callers", at_once)
     by_turns = commits_of_two_parties(lab, monkeypatch)
 
     assert together <= ROUNDS + 5
@@ -79,7 +79,7 @@ def test_nobody_waits_for_company_after_a_batch_that_was_closed(lab: StoreLab, m
         paused.append(len(self))
         await real(self)
 
-    monkeypatch.setattr(MutationQueue, "reunite", counted)
+    monkeypatch.setattr(MutationQueue, "wait_for_returning_callers", counted)
     store, permit = lab.store, lab.permit(0)
 
     async def main() -> list[object]:

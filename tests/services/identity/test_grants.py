@@ -148,7 +148,7 @@ def test_right_that_goes_between_the_look_and_the_change(
         await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
         return found
 
-    monkeypatch.setattr(room, "wishes_find", found_and_lost)
+    monkeypatch.setattr(room, "privilege_requests_resolve", found_and_lost)
 
     with pytest.raises(PermissionDenied, match=privilege.name):
         (override if room is grants else create)(desk, "ana")

@@ -59,7 +59,7 @@ def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None
         )
     enable(desk, "ana", enabled=True)
 
-    assert [*told, loads(desk, "ana")] == ["loaded", "Forbidden", "loaded"]
+    assert [*told, loads(desk, "ana")] == ["loaded", "PermissionDenied", "loaded"]
 
 
 def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open_desk: ServiceDesk) -> None:
@@ -68,7 +68,7 @@ def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open
 
     enable(desk, "ana", enabled=False)
 
-    assert loads(open_desk, "ana") == "Forbidden"
+    assert loads(open_desk, "ana") == "PermissionDenied"
     with pytest.raises(PermissionDenied):
         open_desk.run(namespace_create(open_desk.ctx("ana"), MAIN, levels=("b",), properties={}))
 
@@ -98,7 +98,7 @@ def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> No
     gone = loads(desk, "ana")
     desk.users("ana")
 
-    assert (gone, loads(desk, "ana")) == ("Forbidden", "Forbidden")
+    assert (gone, loads(desk, "ana")) == ("PermissionDenied", "PermissionDenied")
 
 
 def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
@@ -136,7 +136,7 @@ def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
 
     with pytest.raises(NotFound):
         desk.run(desk.ctx().read(MAIN, catalog_load))
-    assert loads(desk, "ana") == "Forbidden"
+    assert loads(desk, "ana") == "PermissionDenied"
 
 
 def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
@@ -150,7 +150,7 @@ def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
 
     desk.run(fill(desk.ctx()))
 
-    assert loads(desk, "ana") == "Forbidden"
+    assert loads(desk, "ana") == "PermissionDenied"
     assert loads(desk, ADMIN) == "NotFound"
 
 

@@ -142,7 +142,7 @@ def test_many_who_make_the_same_table(tmp_path: Path) -> None:
 
     told = asyncio.run(all_of_them())
 
-    assert [type(each).__name__ for each in told] == [*["BadRequest"] * 4, "Made", *["AlreadyExists"] * 3]
+    assert [type(each).__name__ for each in told] == [*["BadRequest"] * 4, "CreatedFolderTable", *["AlreadyExists"] * 3]
     assert not asyncio.run(found.lying(("t",))).is_declared
 
 

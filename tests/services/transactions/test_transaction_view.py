@@ -9,7 +9,7 @@ from collections.abc import Callable
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.request import request_view as scene_module
+from limnos.services.request import request_view as request_view_module
 from limnos.services.request.request_view import RequestView
 from limnos.services.transactions.transaction_view import TransactionView, is_new
 from tests.inprocess import MAIN
@@ -26,8 +26,8 @@ def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: st
 
 def test_every_method_that_reads_names_is_its_own() -> None:
     """Whatever reads a name, a node or an owner from the view is answered by what was noted first: none is left to the scene."""
-    body = ast.parse(inspect.getsource(scene_module))
-    (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "Scene"]
+    body = ast.parse(inspect.getsource(request_view_module))
+    (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
     reading = {
         method.name
         for method in made.body

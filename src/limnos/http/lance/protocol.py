@@ -34,7 +34,7 @@ _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialize
 
 OWN_PARAMETERS: Final = ("delimiter", "metalake")
 """Query parameters of every operation: the protocol's, and the metalake that a client may name."""
-DESCRIBE_FLAGS: Final = ("with_table_uri", "load_detailed_metadata", "check_declared")
+DESCRIBE_FLAGS: Final = ("load_detailed_metadata", "check_declared")
 """Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each description. The same
 flags in the body decide."""
 
@@ -62,7 +62,14 @@ _QUICK: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/declare", tables.table_declare, "lance-declare-table", query=("dry_run",)),
     Route("POST", f"{_TABLE}/create-empty", tables.table_declare, "lance-create-empty-table", query=("dry_run",)),
     Route("POST", f"{_TABLE}/register", tables.table_register, "lance-register-table", query=("dry_run",)),
-    Route("POST", f"{_TABLE}/describe", tables.table_describe, "lance-describe-table", query_ignored=DESCRIBE_FLAGS),
+    Route(
+        "POST",
+        f"{_TABLE}/describe",
+        tables.table_describe,
+        "lance-describe-table",
+        query=DESCRIBE_FLAGS,
+        query_ignored=("with_table_uri",),
+    ),
     Route("POST", f"{_TABLE}/exists", tables.table_exists, "lance-table-exists"),
     Route("POST", f"{_TABLE}/drop", tables.table_drop, "lance-drop-table", takes="any"),
     Route("POST", f"{_TABLE}/deregister", tables.table_deregister, "lance-deregister-table", takes="any"),

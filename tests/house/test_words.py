@@ -1,0 +1,58 @@
+"""Names are the field's: no class is a participle, none stands for several things, and no private word comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house import words
+from tests.house.tidy import SourceFile
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "src").rglob("*.py"))
+]
+
+
+def source(text: str, name: str = "a") -> SourceFile:
+    """A module of the product."""
+    return SourceFile(f"src/limnos/{name}.py", text)
+
+
+def test_classes_are_nouns() -> None:
+    """No class of the product is named by a participle alone."""
+    assert list(words.participles(FILES)) == []
+
+
+@pytest.mark.parametrize("name", ["Asked", "_Loaded", "Told", "_Shown", "Reading"])
+def test_a_participle_is_seen(name: str) -> None:
+    """A class that is nothing but a participle fails, a private one too."""
+    (complaint,) = words.participles([source(f"class {name}:\n    pass\n")])
+
+    assert f"class {name} is a participle" in complaint
+
+
+@pytest.mark.parametrize("name", ["ListRequest", "LoadedTable", "String", "Listing"])
+def test_a_noun_is_fine(name: str) -> None:
+    """A noun, with a participle before it or not, passes."""
+    assert list(words.participles([source(f"class {name}:\n    pass\n")])) == []
+
+
+def test_a_name_is_one_thing() -> None:
+    """No class name stands in more than three modules."""
+    assert list(words.repeated(FILES)) == []
+
+
+def test_a_repeated_name_is_seen() -> None:
+    """The fourth module with the same class name fails."""
+    files = [source("class Entry:\n    pass\n", name) for name in "abcd"]
+
+    assert list(words.repeated(files[:3])) == []
+    assert len(list(words.repeated(files))) == 1
+
+
+def test_a_private_word_is_seen() -> None:
+    """A name and a comment with a private word fail."""
+    assert len(list(words.private("a.py", "scene = 1  # the deeds\n"))) == 2
