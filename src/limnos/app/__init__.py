@@ -1,4 +1,4 @@
-"""The composition root: settings → store → view → services → http, and the process around them.
+"""The composition root: builds a server from settings (store, view, services, http) and runs its processes.
 
-May import every room. Nothing imports this but the command line.
+May import every room. Only the command line imports this room.
 """

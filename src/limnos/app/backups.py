@@ -1,4 +1,4 @@
-"""`server backup` and `server restore`: which store, and words for what was done.
+"""The commands `server backup` and `server restore`: select the store, and report the result.
 
 May import `config`, `store` and this room.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def backup(settings: Settings, target: Path) -> str:
-    """Copy the store to a file; says what was done. Raises BadBackup."""
+    """Copy the store to a file. Returns a report. Raises BadBackup."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
     done = f"{target}: {size} bytes, whole, mode 600"
     uses = sealed_keys(str(target))
@@ -33,9 +33,10 @@ def backup(settings: Settings, target: Path) -> str:
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
-    """Put a backup in the store's place; says what was done.
+    """Replace the store by a backup. Returns a report.
 
-    Raises BadBackup, with nothing changed, also when secrets of the backup are sealed under keys that are not here, unless `without_keys`.
+    Raises BadBackup, with nothing changed. That includes secrets of the backup that are sealed under missing keys,
+    unless `without_keys`.
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
     backup_check(source, vouched=vouched)

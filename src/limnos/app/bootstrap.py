@@ -1,6 +1,7 @@
-"""What an empty store gets: a metalake, a catalog for Iceberg tables and one for Lance tables, a token for the admin.
+"""First start: fills an empty store with a metalake, an Iceberg catalog, a Lance catalog and the admin's token.
 
-May import every room below. Several nodes may do this at once: the first one wins, the others find it done.
+May import every room below. Several nodes may do this at the same time: the first one creates each object, the others
+find it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: NodeServices, settings: Settings) -> None:
-    """Fill an empty store, and see that the admin's token file holds a valid token."""
+    """Fill an empty store, and ensure that the admin's token file has a valid token."""
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
     await _settle_separator(services)
     await locations_reconcile(services)
@@ -50,7 +51,7 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
 
 
 async def _tell_lacking_keys(ctx: Context) -> None:
-    """Log a warning for each key under which secrets of the store are sealed and that is not here."""
+    """Log a warning for each missing key under which secrets of the store are sealed."""
     held = await keys_inventory(ctx)
     for key in held.lacking:
         log.warning(
@@ -60,7 +61,10 @@ async def _tell_lacking_keys(ctx: Context) -> None:
 
 
 async def _settle_separator(services: NodeServices) -> None:
-    """See that stored names are free of the separator, if it is not the one they were last asked about. Raises CannotStart."""
+    """Check stored names against the separator, if it or its policy changed since the last check.
+
+    Raises CannotStart.
+    """
     separator, policy = services.defaults.separator, services.defaults.separator_policy
     if await services.gate.look_up(checked_read) != separator_check_key(separator, policy):
         settle = partial(separator_check, separator=separator, policy=policy)
@@ -68,10 +72,10 @@ async def _settle_separator(services: NodeServices) -> None:
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:
-    """Make what is missing of a first start, whether this node was killed in it or another one is at it."""
+    """Create the objects that are missing after a first start, for example because a node was killed in it."""
     server = settings.server
     if not await ctx.read(RequestScope(), metalakes_list):
-        with suppress(AlreadyExists):  # another node was first
+        with suppress(AlreadyExists):  # another node created it
             await metalake_create(ctx, name=server.metalake, comment=COMMENT, properties={})
     catalogs = {server.catalog: ICEBERG_PROVIDER}
     if settings.lance.catalog:
@@ -90,7 +94,7 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
 
 
 async def _is_untouched(ctx: Context, metalake: str, *, made: int) -> bool:
-    """Say whether a first start made the metalake, and nothing was done in it since but to make so many catalogs."""
+    """Return whether the metalake comes from a first start and has had no change except `made` new catalogs."""
 
     def read(request_view: RequestView) -> bool:
         comment = cast("MetalakeRecord", request_view.metalake.record).comment
@@ -104,11 +108,12 @@ async def _is_untouched(ctx: Context, metalake: str, *, made: int) -> bool:
 
 
 async def _ensure_token(ctx: Context, path: Path) -> None:
-    """Write the admin's token, mode 600, unless a valid one is there."""
+    """Write the admin's token with mode 600, unless a valid one exists."""
     if path.exists() and await _is_valid(ctx, path.read_text().strip()):
         return
     _, text = await token_create(ctx, user=None, name="admin.token", expires_in_s=None, by_server=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".admin.token.")  # made with mode 600
+    # mkstemp creates the file with mode 600.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".admin.token.")
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
     Path(temporary).replace(path)

@@ -1,7 +1,8 @@
-"""The certificate that a server shows: read from two files, and read again when they change, while connections go on.
+"""The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
-May import `config`, `model`, `telemetry` and cryptography. Knows no socket: who listens is given one context for good, and each handshake on it is
-carried on by the newest pair. A context of its own for each pair, because one that was loaded with a second key of another kind would show either.
+May import `config`, `model`, `telemetry` and cryptography. Knows no socket. The listener keeps one SSL context, and
+each handshake switches to the newest pair's context. Each pair has its own context, because a context loaded with keys
+of two types could present either certificate.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ ENDS = Gauge("limnos_tls_certificate_ends_seconds", "When the certificate in use
 
 
 class NoCertificate(CannotStart):
-    """The files of certificate and key cannot be used: missing, of two keys, encrypted, or over."""
+    """The certificate or key file cannot be used: missing, not matching, encrypted, or expired."""
 
     code = "certificate"
 
 
 class CertificatePair(NamedTuple):
-    """A certificate with its key, ready for handshakes."""
+    """A certificate with its key, as an SSL context for handshakes."""
 
     context: ssl.SSLContext
     starts: dt.datetime
@@ -44,14 +45,17 @@ class CertificatePair(NamedTuple):
 
 
 def pair_read(certificate: Path, key: Path) -> CertificatePair:
-    """Read a pair of PEM files: the certificate, with those between it and its authority behind it, and the key. Raises NoCertificate."""
+    """Read a pair of PEM files: the certificate, followed by intermediate certificates, and the key.
+
+    Raises NoCertificate.
+    """
     try:
         leaf = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         context.load_cert_chain(certificate, key, password=_no_password)
-    except (OSError, ValueError) as error:  # of OpenSSL, too
+    except (OSError, ValueError) as error:  # OpenSSL's errors are OSErrors, too
         raise NoCertificate(
             f"The certificate {certificate} with the key {key} cannot be used",
             why=_why(error),
@@ -74,14 +78,17 @@ def _why(error: Exception) -> str:
 
 
 def certificates_of(settings: Settings) -> CertificateReloader | None:
-    """Return what a server shows by its settings; None for one that speaks without TLS. Raises NoCertificate, also for a certificate that is over."""
+    """Return the certificate that the settings name; None for a server without TLS.
+
+    Raises NoCertificate, also for an expired certificate.
+    """
     if settings.tls.certificate is None or settings.tls.key is None:
         return None
     return CertificateReloader(Path(settings.tls.certificate), Path(settings.tls.key))
 
 
 class CertificateReloader:
-    """The pair in use, and `context`, on which connections come in."""
+    """The current certificate, and the `context` that accepts connections."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
@@ -98,7 +105,7 @@ class CertificateReloader:
         self.context = self._pair.context
 
         def carry_on(connection: ssl.SSLObject, *_: object) -> None:
-            """Go on with a handshake by the newest pair; asked for each, whether it names a host or not."""
+            """Switch a handshake to the newest pair. Called for every handshake, with or without a host name."""
             connection.context = self._pair.context
 
         self.context.sni_callback = carry_on
@@ -111,7 +118,10 @@ class CertificateReloader:
         log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
 
     def look(self) -> bool:
-        """Take a new pair if the files have changed; one that cannot be used leaves the old one in use. Says whether there is a new one."""
+        """Load the files if they have changed. Returns whether a new pair is in use.
+
+        A pair that cannot be used leaves the old one in use.
+        """
         now = _stamp(self._files)
         if now == self._seen:
             return False
@@ -129,7 +139,7 @@ class CertificateReloader:
         return True
 
     async def run(self, *, every_s: float = LOOK_EVERY_S) -> None:
-        """Look at the files again and again; a disk that hangs holds up this alone."""
+        """Check the files periodically. A hanging disk blocks only this task."""
         while True:
             await asyncio.sleep(every_s)
             await asyncio.to_thread(self.look)
@@ -152,7 +162,7 @@ def _now() -> dt.datetime:
 
 
 def _stamp(files: tuple[Path, Path]) -> tuple[object, ...]:
-    """Return what changes when a file is written or another one put in its place."""
+    """Return a value that changes when a file is written or replaced."""
     found: list[object] = []
     for file in files:
         try:

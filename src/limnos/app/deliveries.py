@@ -1,9 +1,9 @@
-"""Deliveries: changes go out to webhooks, at least once and in the order of each zone, each webhook by one node at a time.
+"""Webhook deliveries: sends changes at least once and in the order of each zone; one node at a time serves a webhook.
 
-May import `services`, `store`, `http` (the form of an event) and the rooms below. The row of the feed, written with the
-mutation, is what is sent; a webhook's position moves in the store after the receiver has said yes. What is refused is tried
-again, ever more slowly and in smaller parts, and never passed over; only where changes are not kept any longer does a webhook
-stop, and says so.
+May import `services`, `store`, `http` (the form of an event) and the rooms below. The events are the change rows that
+the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted. Refused events are
+retried with growing pauses in smaller batches, and never skipped. A webhook stops with an error only if its next
+changes have been pruned.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 log = get_logger("limnos.deliveries")
 LEASE_MS: Final = 30_000
 HELD_MAX: Final = 1_000
-"""Webhooks that one node holds at most; one that waits for changes costs next to nothing."""
+"""Maximum number of webhooks that one node leases. A waiting webhook costs little."""
 LIMIT: Final = 200
-"""Revisions that are read at once."""
+"""Number of revisions read at once."""
 BATCH_MAX: Final = 100
-"""Events in a body; half as many after each failure, down to one."""
+"""Number of events in a body. Each failure halves it, down to one."""
 PAUSE_MS: Final = 1_000
 PAUSE_MS_MAX: Final = 900_000
 DELIVERIES = Counter(
@@ -49,22 +49,22 @@ BEHIND = Gauge(
 
 
 class DeliveryRefusal(Exception):
-    """A receiver did not say yes."""
+    """The receiver answered with another status than 2xx."""
 
 
 class _FailureCounts:
-    """How often in a row a webhook failed until now."""
+    """Number of consecutive failures of a webhook."""
 
     def __init__(self, failed: int) -> None:
         self.failed = failed
 
     def part_of(self, count: int) -> int:
-        """Halve a number for each failure, down to one: what is refused is found out, and what is before it gets through."""
+        """Halve a number for each failure, down to one. So events before a refused one are delivered."""
         return max(1, count >> min(self.failed, 10))
 
 
 class WebhookDeliveries(WorkPoller):
-    """What this node sends."""
+    """The deliveries of this node."""
 
     works = "webhooks"
 
@@ -76,7 +76,7 @@ class WebhookDeliveries(WorkPoller):
         self._permit = upkeep_permit("limnos")
 
     async def _take(self) -> None:
-        """Lease what is due, and begin to send."""
+        """Lease the due webhooks, and start to send."""
         store, room = self.services.store, HELD_MAX - len(self._held)
         now_ms = store.time.now_ms()
         if room <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
@@ -88,7 +88,7 @@ class WebhookDeliveries(WorkPoller):
             self._begin(self._hold(webhook))
 
     async def _hold(self, webhook: Webhook) -> None:
-        """Send to one webhook until something is in the way, and say what."""
+        """Send to one webhook until an error occurs or the lease is lost; record the error."""
         tries = _FailureCounts(webhook.attempts)
         try:
             await self._send_on(webhook, tries)
@@ -97,13 +97,13 @@ class WebhookDeliveries(WorkPoller):
                 await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
             raise
         except Exception as error:  # noqa: BLE001 - told by the webhook, tried again
-            with suppress(LimnosError):  # else the lease ends by itself
+            with suppress(LimnosError):  # otherwise the lease expires by itself
                 await self._failed(webhook, error, tries)
         finally:
             BEHIND.pop((webhook.id,), None)
 
     async def _send_on(self, webhook: Webhook, tries: _FailureCounts) -> None:
-        """Read and send, part by part, as long as this node holds it."""
+        """Read and send batch by batch while this node holds the lease."""
         position = webhook.position
         kept_at = time.monotonic()
         while True:
@@ -121,10 +121,10 @@ class WebhookDeliveries(WorkPoller):
             if not page.more:
                 await self.services.watch.wait(page.reached, LEASE_MS / 3000, always=True)
                 if self.services.watch.closed:
-                    await asyncio.sleep(LEASE_MS / 1000)  # the node stops, and cancels this
+                    await asyncio.sleep(LEASE_MS / 1000)  # the node is stopping and will cancel this task
 
     async def _keep(self, webhook: Webhook, position: str, *, delivered: bool) -> bool:
-        """Note in the store how far it was told; False when another node has it."""
+        """Store the feed position and renew the lease. Returns False if another node has the lease."""
         return await self.services.store.submit(
             self._permit,
             lambda tx: tx.webhooks.reached(
@@ -133,7 +133,7 @@ class WebhookDeliveries(WorkPoller):
         )
 
     async def _send(self, webhook: Webhook, sending: WebhookBatch, *, size: int) -> None:
-        """Send the changes of a page. Raises Refused, PostFailed."""
+        """Send the changes of a page. Raises DeliveryRefusal, PostFailed."""
         page = sending.page
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
         for body in batches_of(events, size=size):
@@ -147,7 +147,7 @@ class WebhookDeliveries(WorkPoller):
             DELIVERIES["delivered",] += 1
 
     async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
-        """Give a webhook back for later with what went wrong."""
+        """Release a webhook until its next try, with the error."""
         known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
@@ -161,6 +161,6 @@ class WebhookDeliveries(WorkPoller):
 
 
 def pause_ms(attempts: int) -> int:
-    """Return how long to wait after so many failures in a row: twice as long each time, and by chance up to half of it less."""
+    """Return the pause in milliseconds after consecutive failures: doubled for each, less up to half at random."""
     longest = min(PAUSE_MS << min(attempts, 20), PAUSE_MS_MAX)
     return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - so that receivers are not met by all at once

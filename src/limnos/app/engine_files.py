@@ -1,7 +1,8 @@
-"""What the engine of SQL++ needs on disk, fetched by the server: an engine is confined, may write nothing there and asks no network.
+"""Files of the SQL++ engine, fetched by the server, because a confined engine may not write them nor use the network.
 
-May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread that works. One thread at a time fetches,
-beside the loop; other processes are kept out by the lock of the directory (`limnos.spark.jars`). Statements wait for it, or are told why they cannot be worked out yet.
+May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread
+that works. One thread at a time fetches, beside the event loop; the directory's lock excludes other processes
+(`limnos.spark.jars`). Statements wait for the files, or get an error with the reason.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.engine")
 RETRY_S: Final = 10
-"""After a failure nothing is fetched for so long: statements are told the reason meanwhile."""
+"""Seconds without a new try after a failure. Statements get the failure's reason during that time."""
 PROGRESS_LOGGED_AT: Final = (0.25, 0.5, 0.75)
-"""The parts of an archive at which the log has a line."""
+"""Shares of an archive at which progress is logged."""
 _NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again"
 
 
 class EngineFiles:
-    """Prepares an engine's files when they are needed, once for all that wait. Must be used on one loop."""
+    """Prepares an engine's files on demand, once for all waiting statements. Use it on one event loop."""
 
     def __init__(self, prepare: Prepare, *, are_fetched: Callable[[], bool] = lambda: True) -> None:
         self._prepare = prepare
         self.are_fetched = are_fetched
-        """Says, on any thread, whether everything from the network is on this machine."""
+        """Returns, on any thread, whether all downloads are on this machine."""
         self._files: SparkFiles | None = None
         self._running: asyncio.Future[SparkFiles] | None = None
         self._failure = ""
@@ -49,13 +50,13 @@ class EngineFiles:
         self._bytes = (0, 0)
 
     async def get(self, *, within_s: float) -> SparkFiles:
-        """Return the files, prepared if need be.
+        """Return the files; prepare them if needed.
 
         Args:
-            within_s: how long to wait for them, in seconds.
+            within_s: Seconds to wait.
 
         Raises:
-            EngineUnavailable: they cannot be had now, with the reason; or it takes longer.
+            EngineUnavailable: The files are not available, with the reason; or it takes longer.
         """
         if self._files is not None and self._files.are_there():
             return self._files
@@ -71,7 +72,7 @@ class EngineFiles:
             raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:
-        """Prepare the files beside the loop, unless that is under way; the result may be passed over."""
+        """Start preparing the files beside the event loop, unless that is running. The result may be ignored."""
         if self._running is None:
             loop = asyncio.get_running_loop()
             self._running = loop.create_future()
@@ -81,11 +82,11 @@ class EngineFiles:
         return self._running
 
     def forget(self) -> None:
-        """Look for the files afresh when they are needed next: an engine could not be started with them."""
+        """Check the files again at the next use, because an engine could not start with them."""
         self._files = None
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:
-        """Prepare, on a thread; the loop may be closed before it is done."""
+        """Prepare the files, on a thread. The event loop may close before it ends."""
         try:
             files = self._prepare(self._count)
         except BaseException as error:  # noqa: BLE001 - the future has it
@@ -132,7 +133,7 @@ def _fail(done: asyncio.Future[SparkFiles], error: Exception) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why files could not be prepared, as part of a sentence."""
+    """Return why files could not be prepared, as a part of a sentence."""
     if isinstance(error, LimnosError):
         return error.message.rstrip(".")
     if isinstance(error, OSError):
@@ -141,7 +142,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def engine_files_of(settings: Settings) -> EngineFiles:
-    """What fetches files for a server's engine, from and to where its settings say."""
+    """Build the preparation of the engine's files from a server's settings."""
 
     def prepare(progress: Progress) -> SparkFiles:
         from limnos.spark.files import prepare_files
@@ -153,7 +154,7 @@ def engine_files_of(settings: Settings) -> EngineFiles:
 
         try:
             artifact = runtime_for(installed_pyspark())
-        except LimnosError:  # nothing to be fetched: a statement is told the reason
+        except LimnosError:  # nothing can be fetched; a statement reports the reason
             return True
         return fetched_bytes(artifact, cache=cache_of(settings)) == artifact.size_bytes
 
@@ -161,15 +162,15 @@ def engine_files_of(settings: Settings) -> EngineFiles:
 
 
 def cache_of(settings: Settings) -> Path | None:
-    """The directory of archives that the settings name, if any."""
+    """Return the cache directory of the settings, if set."""
     named = settings.spark.cache
     return None if named is None else Path(named).expanduser().absolute()
 
 
 def engine_notes(settings: Settings) -> list[str]:
-    """Say, for `server check`, what statements over data would have to wait for. Empty when nothing is missing.
+    """Return notes for `server check` on files that statements over data would wait for; empty if none are missing.
 
-    A server starts without it: it fetches archives itself, and statements are told of a Java that is missing.
+    A server starts without them: it fetches archives itself, and statements report a missing Java.
     """
     from limnos.spark.jars import cache_directory, fetched_bytes, installed_pyspark, repository_url, runtime_for
     from limnos.spark.java import find_java

@@ -1,6 +1,7 @@
-"""One process of the engine of SQL++: spawned in a session of its own, told where to start, ended with all that it started.
+"""A process of the SQL++ engine: spawned in its own session, configured by a message, killed with its children.
 
-May import the wire of `engine` and this room. Knows no statement: a job is a socket. Its environment holds what it needs by name and no secret.
+May import the wire of `engine` and this room. Knows no statement: a job is a socket. The process gets only listed
+environment variables and no secret.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
 MODULE: Final = "limnos.engine.process"
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_HOME", "JAVA_HOME")
-"""Variables of the server's own environment that an engine gets; its settings come beside them."""
+"""Environment variables that an engine inherits. Its settings are added."""
 
 
 class EngineProcess:
-    """An engine: its process, its control socket, its scratch directory. Raises OSError when it cannot be started."""
+    """A running engine: process, control socket and scratch directory. Raises OSError if it cannot start."""
 
     def __init__(self, start: wire.EngineStart, *, settings: Mapping[str, str] | None = None) -> None:
         for directory in start.writable:
-            if any(Path(directory).is_relative_to(own) for own in start.closed):  # what is not there cannot be allowed
+            # The sandbox cannot allow a directory that does not exist.
+            if any(Path(directory).is_relative_to(own) for own in start.closed):
                 Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._scratch = ScratchDirectory()
         self.scratch = self._scratch.path
@@ -51,7 +53,7 @@ class EngineProcess:
         ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(told)))
 
     def job(self) -> socket.socket:
-        """A socket for one job. Raises OSError when the process has gone."""
+        """Return a socket for one job. Raises OSError if the process has ended."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -62,7 +64,7 @@ class EngineProcess:
         return ours
 
     def end(self) -> None:
-        """End the process and all that it started, whatever they are at."""
+        """Kill the process and all that it started."""
         self.control.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -72,7 +74,7 @@ class EngineProcess:
 
 
 def _spawn(control: socket.socket, environment: Mapping[str, str]) -> int:
-    """Start the module with a socket as its standard input; returns the process's id."""
+    """Spawn the module with a socket as its standard input. Returns the process id."""
     command = [sys.executable, "-P", "-m", MODULE]
     actions = [(os.POSIX_SPAWN_DUP2, control.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     return os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)

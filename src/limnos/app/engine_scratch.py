@@ -1,7 +1,8 @@
-"""Scratch directories of engines: made for one engine, and removed when the server that made them has ended in whatever way.
+"""Scratch directories of engines, removed also after a server was killed.
 
-May import the standard library. Must not know what an engine writes. A directory belongs to the server that holds the lock of its file `owner`; the operating system
-gives the lock back when that process ends, so the next server of the same user removes what a killed one left.
+May import the standard library. Must not know what an engine writes. A directory belongs to the server that holds the
+lock of its file `owner`. The operating system releases the lock when the process ends, so the next server of the same
+user removes the directory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ WORK: Final = "work"
 
 
 class ScratchDirectory:
-    """One engine's scratch directory. Raises OSError when it cannot be made, and leaves nothing then."""
+    """One engine's scratch directory. Raises OSError if it cannot be created, and leaves nothing then."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -33,7 +34,7 @@ class ScratchDirectory:
             raise
 
     def remove(self) -> None:
-        """Remove it with all that lies in it."""
+        """Remove the directory with its content, and release the lock."""
         shutil.rmtree(self._home, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(self._lock)
@@ -41,7 +42,10 @@ class ScratchDirectory:
 
 
 def _lock_owner_file(home: Path) -> int:
-    """Make the file that says whose a directory is; it gets its name once the lock is held. Returns its descriptor."""
+    """Create the locked file that marks the owner.
+
+    It gets its final name once the lock is held. Returns its descriptor.
+    """
     made = home / f".{OWNER}"
     lock = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -55,9 +59,9 @@ def _lock_owner_file(home: Path) -> int:
 
 
 def remove_stale() -> int:
-    """Remove scratch directories of this user whose server has ended; returns how many.
+    """Remove scratch directories of this user whose server has ended. Returns their number.
 
-    Directories without the file `owner` stay: nobody can tell whose they are.
+    Directories without the file `owner` stay, because their owner is unknown.
     """
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
@@ -76,7 +80,7 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_left(home: Path) -> bool:
-    """Whether the process that made a directory has ended."""
+    """Return whether the process that made a directory has ended."""
     try:
         lock = os.open(home / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

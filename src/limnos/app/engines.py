@@ -1,8 +1,9 @@
-"""The engine of SQL++: its process is started when there is a statement for it, asked over a socket for each, and replaced when it does not obey.
+"""The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
-May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Knows no statement: a job is bytes. What an engine needs on disk the server
-fetches (`limnos.app.engine_files`), for the process takes away from itself what it may touch (`limnos.engine.confinement`). An engine that cannot be started, or has ended, is
-`EngineUnavailable`, and the next statement tries again.
+May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Knows no statement:
+a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process confines itself
+(`limnos.engine.confinement`). If an engine cannot start or has ended, statements get `EngineUnavailable`, and the next
+one tries again.
 """
 
 from __future__ import annotations
@@ -55,15 +56,18 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.engine")
 GRACE_S: Final = 10.0
-"""How long a statement whose time is over, or whose caller has gone, may take to end before its engine is replaced."""
+"""Seconds for a timed-out or abandoned statement to end before its engine is replaced."""
 BROKEN, TIMED_OUT = 3102, 30
 WAITING_PART: Final = 0.9
-"""Of a statement's time, for an engine's files; what is left of it is for the answer that they are not there yet."""
+"""Share of a statement's time spent waiting for the engine's files.
+
+The rest is for the answer that they are not ready.
+"""
 SLOTS_LEAST: Final = 3
 WAITING_MAX: Final = 1_000
-"""So many statements wait for a place."""
+"""Maximum number of waiting statements."""
 ASKER_WAITING_MAX: Final = 500
-"""And so many of one user: more would leave the others none to wait in."""
+"""Maximum number of waiting statements of one user, so that other users find room."""
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
 )
@@ -71,9 +75,9 @@ STARTS = Counter("limnos_sqlpp_engine_starts_total", "Times that the engine of S
 
 
 def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
-    """The engine that a server's settings ask for, which is started when it is needed; none where PySpark is not installed.
+    """Return the engine of a server's settings, started on demand; a null engine if PySpark is not installed.
 
-    It reaches the server at the address that the server listens on.
+    The engine reaches the server at the address on which the server listens.
     """
     if not has_engine(settings):
         return NoSqlppEngine()
@@ -95,30 +99,30 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
 
 
 def engine_settings(settings: Settings) -> dict[str, str]:
-    """The settings of `spark.*` as variables of an engine's environment; those that are not set are left out."""
+    """Return the set values of `spark.*` as environment variables of an engine."""
     named = settings.spark.model_dump() | {"cache": cache_of(settings)}
     return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
 
 
 def has_engine(settings: Settings) -> bool:
-    """Say whether a server has an engine, by its settings and by what is installed."""
+    """Return whether a server has an engine, by its settings and installed packages."""
     return settings.sqlpp.enabled and importlib.util.find_spec("pyspark") is not None
 
 
 def _reached_at(bound: socket.socket) -> str:
-    """The URL of the server from this machine: who listens everywhere is at loopback, too."""
+    """Return the server's URL from this machine. For a server that listens on all addresses it is loopback."""
     return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _directories(roots: Iterable[str]) -> Iterator[str]:
-    """Those of some roots that are directories on this machine."""
+    """Return the roots that are local directories."""
     for root in roots:
         if root.startswith("file:"):
             yield unquote(urlsplit(root).path)
 
 
 class SparkEngine:
-    """Works statements out on Spark, in a process that is there while it is needed."""
+    """Runs statements on Spark, in a process that is started on demand."""
 
     def __init__(
         self,
@@ -144,7 +148,10 @@ class SparkEngine:
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob) -> AsyncGenerator[bytes]:
-        """Give the results of a job, line by line, when its turn has come. Raises SqlppError, Unavailable (too many wait)."""
+        """Yield the result lines of a job when its turn has come.
+
+        Raises SqlppError, ServiceUnavailable (queue full).
+        """
         outcome = "failed"
         self._jobs[job.id] = None
         if self._timer is not None:
@@ -163,13 +170,13 @@ class SparkEngine:
             self._rest()
 
     async def cancel(self, job_id: str) -> None:
-        """End a job, if it is still under way: whoever takes its results is told so by the engine."""
+        """Cancel a job if it is running. The engine reports it to the reader of the job's results."""
         writer = self._jobs.get(job_id)
         if writer is not None and writer.can_write_eof():
             writer.write_eof()
 
     def begin(self) -> None:
-        """Remove what engines of killed servers left, and fetch what is not on this machine yet, beside the loop."""
+        """Remove scratch directories of killed servers, and fetch missing files, beside the event loop."""
         threading.Thread(
             target=self._look, args=(asyncio.get_running_loop(),), name="engine-begin", daemon=True
         ).start()
@@ -179,11 +186,11 @@ class SparkEngine:
         if removed:
             log.info("scratch directories of engines whose server was killed have been removed", count=removed)
         if self._files is not None and not self._files.are_fetched():
-            with contextlib.suppress(RuntimeError):  # the loop has been closed
+            with contextlib.suppress(RuntimeError):  # the event loop has been closed
                 loop.call_soon_threadsafe(self._files.begin)
 
     def close(self) -> None:
-        """End the engine."""
+        """Kill the engine."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -191,11 +198,12 @@ class SparkEngine:
             self._process.end()
             self._process = None
 
-    # One job.
-
     @contextlib.asynccontextmanager
     async def _turn(self, job: EngineJob) -> AsyncIterator[EngineJob]:
-        """Wait for the job's turn, and give it with the time that is left: no user's statements take the last place. Raises SqlppError, Unavailable."""
+        """Wait for the job's turn; yields the job with its remaining time. One user's statements cannot take all slots.
+
+        Raises SqlppError, ServiceUnavailable.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with contextlib.AsyncExitStack() as stack:
@@ -242,7 +250,7 @@ class SparkEngine:
                 writer.close()
 
     async def _socket(self, *, within_s: float) -> tuple[EngineProcess, socket.socket]:
-        """A socket to the engine, which is started if need be. Raises EngineUnavailable when that fails."""
+        """Return a socket to the engine, which is started if needed. Raises EngineUnavailable."""
         for _ in range(2):
             process = self._process or await self._begun(within_s)
             try:
@@ -257,7 +265,10 @@ class SparkEngine:
         )
 
     async def _begun(self, within_s: float) -> EngineProcess:
-        """Start the engine, once its files are there. Raises EngineUnavailable, also for a while after a start has failed."""
+        """Start the engine when its files are ready.
+
+        Raises EngineUnavailable, also for some seconds after a failed start.
+        """
         loop = asyncio.get_running_loop()
         left_s = self._refused_until - loop.time()
         if left_s > 0:
@@ -268,7 +279,7 @@ class SparkEngine:
             start = structs.replace(start, jars=found.jars, java_home=found.java_home, java_runtime=found.java_runtime)
         if self._closed:
             raise EngineUnavailable("The server was stopped: try again")
-        if self._process is None:  # another statement may have started it meanwhile
+        if self._process is None:  # another statement may have started it during the wait
             STARTS[()] += 1
             try:
                 self._process = EngineProcess(start, settings=self._settings)
@@ -281,7 +292,10 @@ class SparkEngine:
         return self._process
 
     def _told(self, error: SqlppError) -> SqlppError:
-        """What a statement is told; that an engine could not be started, the next ones are told for a while without a try."""
+        """Return the error for a statement.
+
+        After a failed start, further statements get the same error for some seconds.
+        """
         if isinstance(error, EngineUnavailable) and error.number == NO_ENGINE:
             self._refusal, self._refused_until = error.message, asyncio.get_running_loop().time() + RETRY_S
             if self._files is not None:
@@ -292,7 +306,7 @@ class SparkEngine:
     def _see_off(
         self, process: EngineProcess, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Cancel a job, and see to it that it ends."""
+        """Cancel a job, and replace the engine if the job does not end in time."""
 
         async def watch() -> None:
             try:
@@ -317,7 +331,7 @@ class SparkEngine:
             self._process = None
 
     def _rest(self) -> None:
-        """End the engine when nothing has been asked of it for a while: it holds a gigabyte."""
+        """Kill the engine after an idle time, because it uses a gigabyte of memory."""
         if not self._jobs and self._process is not None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
 
@@ -327,7 +341,7 @@ class SparkEngine:
 
 
 _SEEN_OFF: set[asyncio.Task[None]] = set()
-"""Jobs that are being seen off: a task that nobody holds may be taken away."""
+"""Running cancellations. The event loop keeps only weak references to tasks."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
@@ -336,7 +350,7 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def timed_out_error() -> SqlppError:
-    """A statement's time is over."""
+    """Return the error of a statement that exceeded its time."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
@@ -354,7 +368,7 @@ def _error(failure: wire.JobFailure) -> SqlppError:
 
 
 def _engine_lost_error(job: EngineJob) -> SqlppError:
-    """The engine has ended in the middle of a job."""
+    """Return the error of a job whose engine ended during it."""
     if job.kind == "query":
         return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)
     return OutcomeUnknown()

@@ -1,7 +1,8 @@
-"""The local executor: takes jobs that wait in the store, lets a process of its own run each, and says what became of them.
+"""The local job executor: takes jobs from the store, runs each in its own process, and records their results.
 
-May import `config`, `services`, `store`, this room and the rooms below. A job is held under a lease: a node that gives no sign of life has lost its jobs, which are told as failed and
-never begun again, for nobody knows how far they were. Who may ask for a job was decided when it was asked for.
+May import `config`, `services`, `store`, this room and the rooms below. A job is held under a lease. If a node's lease
+expires, the job is recorded as failed and never restarted, because its progress is unknown. Access was checked when the
+job was requested.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ log = get_logger("limnos.jobs")
 BEAT_S: Final = 4.0
 LEASE_MS: Final = 15_000
 LEAVES_WITHIN_S: Final = 3.0
-"""How long the process of a job may take to end what it keeps when it is hung up on."""
+"""Seconds for a job's keeper process to end its children after its socket was closed."""
 LOST_AT_ONCE: Final = 100
 REPORT_ATTEMPTS: Final = 10
-"""How often the store is told of an end, a second apart; after that the lease says it."""
+"""Tries, one second apart, to record a job's end. After that the lease expires."""
 KEEPER: Final = "limnos.app.job_keeper"
 _LOST = "The server that ran it gave no sign of life any more: nobody knows how far it was. Ask for it again"
 _STOPPED = "The server that ran it was stopped: ask for it again"
@@ -49,7 +50,7 @@ JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by ou
 
 
 class JobEnd(NamedTuple):
-    """What became of a job."""
+    """The result of a job."""
 
     state: str
     message: str | None = None
@@ -58,7 +59,7 @@ class JobEnd(NamedTuple):
 
 
 class JobExecutor(WorkPoller):
-    """Runs jobs on this machine; what runs when it is cancelled is ended, and told as failed."""
+    """Runs jobs on this machine. When it is cancelled, running jobs are ended and recorded as failed."""
 
     works = "jobs"
 
@@ -72,13 +73,13 @@ class JobExecutor(WorkPoller):
         self._bells: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Say that a job was asked for, cancelled, or has ended."""
+        """Check the store now: a job was requested, cancelled, or has ended."""
         super().wake()
         for bell in self._bells:
             bell.set()
 
     async def _take(self) -> None:
-        """Tell of jobs that were lost, and begin those that wait, as many as there is room for."""
+        """Record lost jobs as failed, and start waiting jobs up to the limit."""
         services, room = self.services, self.running_max - len(self._held)
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
@@ -94,7 +95,7 @@ class JobExecutor(WorkPoller):
             self._begin(self._carry(job, text)).add_done_callback(lambda _: WorkPoller.wake(self))
 
     async def _carry(self, job: TemplateJob, text: str) -> None:
-        """Run a job, and say what became of it."""
+        """Run a job and record its result."""
         log.info("job begun", job=job.uuid, user=job.user)
         try:
             end = await self._run(job, text)
@@ -113,7 +114,7 @@ class JobExecutor(WorkPoller):
             await self._told(job, end)
 
     async def _run(self, job: TemplateJob, text: str) -> JobEnd | None:
-        """Let a process run the job; None when it is not this node's any longer. Raises JobNotRunnable, OSError."""
+        """Run the job in a process. Returns None if another node holds it. Raises JobNotRunnable, OSError."""
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="limnos-job-")
         worker: WorkerProcess | None = None
         bell = asyncio.Event()
@@ -133,7 +134,7 @@ class JobExecutor(WorkPoller):
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
-        """Give signs of life until the job has ended; tell its process to end it when that is wanted."""
+        """Renew the lease until the job has ended; tell its process to end it after a cancellation."""
         answer = asyncio.ensure_future(worker.receive())
         is_told = False
         try:
@@ -153,7 +154,7 @@ class JobExecutor(WorkPoller):
             answer.cancel()
 
     async def _beat(self, job: TemplateJob) -> str | None:
-        """Give a sign of life; a store that does not answer is asked again with the next one."""
+        """Renew the lease. Returns the job's state; after an error of the store the next beat tries again."""
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
         except LimnosError as error:
@@ -161,7 +162,7 @@ class JobExecutor(WorkPoller):
             return job.state
 
     async def _told(self, job: TemplateJob, end: JobEnd) -> None:
-        """Write what became of a job."""
+        """Record the result of a job."""
         for _ in range(REPORT_ATTEMPTS):
             try:
                 await self._tell_once(job, end)
@@ -184,7 +185,7 @@ class JobExecutor(WorkPoller):
 
 
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
-    """Return the executor that a server's settings ask for. Raises CannotStart."""
+    """Return the executor of a server's settings; None if it is off. Raises CannotStart."""
     if settings.jobs.executor == "off":
         return None
     if settings.jobs.user is not None and os.geteuid() != 0:
@@ -203,7 +204,7 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
 
 
 def end_of(kept: JobExit, *, timeout_s: float) -> JobEnd:
-    """Say what became of a job in the words of its state."""
+    """Convert the keeper's report to a job's state and message."""
     output = JobOutput(_text(kept.stdout), _text(kept.stderr), kept.stdout_bytes, kept.stderr_bytes)
     if kept.why == KEPT_CANCELLED:
         return JobEnd(CANCELLED, None, kept.exit_code, output)
@@ -220,5 +221,5 @@ def end_of(kept: JobExit, *, timeout_s: float) -> JobEnd:
 
 
 def _text(piece: bytes) -> str:
-    """Return bytes as text that every store can keep."""
+    """Decode bytes to text without NUL characters, which PostgreSQL cannot store."""
     return piece.decode("utf-8", errors="replace").replace("\0", "\ufffd")

@@ -1,7 +1,7 @@
-"""Whose turn it is: places that many want, of which nobody may hold all.
+"""A fair queue: a limited number of slots, of which no key may take all.
 
-May import `model` and the standard library. Knows no process: a place is a number. Who asks says what it is for (a table, a caller, slow
-work); of each there may only be so many at once, so one slow table holds up nobody but who waits for that table.
+May import `model` and the standard library. Knows no process: a slot is a number. A caller names the keys of its work
+(a table, a user, slow work), and each key has a limit. So one slow table delays only work on that table.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 WAITING_MAX: Final = 64
 NO_WAITS: Final[Mapping[str, int]] = MappingProxyType({})
 Key = tuple[str, str]
-"""What a place is wanted for: the sort of thing, and which one."""
+"""A key of work: its kind, and which one of that kind."""
 
 
 class FairQueue:
-    """So many places; `limits` says how many of them may go to one thing of a sort, `waits` how many may wait for one, of `waiting_max` in all."""
+    """A queue with `places` slots.
+
+    `limits` is the maximum of slots per key of a kind, `waits` the maximum of waiting callers per key of a kind.
+    `waiting_max` limits all waiting callers.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,10 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, keys: tuple[Key, ...]) -> AsyncIterator[None]:
-        """Hold a place; waits for one, in the order of who came. Raises Unavailable when too many wait."""
+        """Hold a slot for the body of a `with`; waits in the order of arrival.
+
+        Raises ServiceUnavailable if too many wait.
+        """
         await self._enter(keys)
         try:
             yield
@@ -62,13 +69,13 @@ class FairQueue:
             await mine[1]
         except asyncio.CancelledError:
             if mine[1].done() and not mine[1].cancelled():
-                self._leave(keys)  # it was given in the same moment
+                self._leave(keys)  # the slot was granted at the same moment
             else:
                 self._waiting.remove(mine)
             raise
 
     def _is_long(self, key: Key) -> bool:
-        """Whether so many wait for a thing that the others would find no room."""
+        """Return whether a key has its maximum of waiting callers."""
         return key[0] in self._waits and sum(key in keys for keys, _ in self._waiting) >= self._waits[key[0]]
 
     def _may(self, keys: tuple[Key, ...]) -> bool:
@@ -85,7 +92,8 @@ class FairQueue:
             if not self._held[key]:
                 del self._held[key]
         for waiting in tuple(self._waiting):
-            if not waiting[1].done() and self._may(waiting[0]):  # one that is done was cancelled, and goes by itself
+            # A waiter that is done was cancelled and removes itself.
+            if not waiting[1].done() and self._may(waiting[0]):
                 self._waiting.remove(waiting)
                 self._take(waiting[0])
                 waiting[1].set_result(None)

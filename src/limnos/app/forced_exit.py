@@ -1,7 +1,7 @@
-"""The last resort of a process that was told to stop: when the time for it is over, it says what is left and leaves.
+"""Forced exit of a stopping process: when its time is over, it logs what is still running and exits.
 
-May import `telemetry`. Must not know what the process does. A thread in a call that never returns (a file on a dead
-mount, a database that has gone silent) would otherwise keep the process for ever: threads cannot be ended.
+May import `telemetry`. Must not know what the process does. A thread in a call that never returns (a dead mount, a
+silent database) would otherwise keep the process forever, because threads cannot be killed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.server")
 WORKING_PART, TELLING_PART = 0.9, 0.05
-"""Of the time there is, for work and for closing; and for saying what did not end, to a log that may block, too. The rest is for the system to end the process."""
+"""Shares of the drain time: for work and closing, and for logging what did not end, because the log may block, too.
+
+The rest is for the operating system to end the process.
+"""
 
 
 def exit_within(seconds: float) -> None:
-    """Leave within so many seconds, with exit code 0 as nothing is wrong with a stop; unless the process has ended before."""
+    """Exit after the given seconds with code 0, unless the process has ended before."""
     timer = threading.Timer(WORKING_PART * seconds, _leave, [TELLING_PART * seconds])
     timer.daemon = True
     timer.name = "limnos-leave"
@@ -33,7 +36,7 @@ def exit_within(seconds: float) -> None:
 
 
 def exit_now(code: int) -> NoReturn:
-    """End the process without the interpreter's own end, which takes the longer the more is in memory, and ends no thread that hangs."""
+    """Exit without the interpreter's cleanup, which takes longer with more memory and does not end hanging threads."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
@@ -42,10 +45,10 @@ def exit_now(code: int) -> NoReturn:
 
 @contextmanager
 def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` on a thread when such a signal arrives, even while the main thread is held and runs no handler.
+    """Call `then` on a thread when one of the signals arrives, even if the main thread is blocked.
 
-    The interpreter writes each signal's number to one descriptor at once, whatever it is doing. That is the loop's; for the
-    time of the body it is ours, and what is read there is handed on to the loop.
+    The interpreter writes each signal's number to one descriptor at once. That descriptor belongs to the event loop.
+    During the body of the `with` it is ours, and the numbers are forwarded to the event loop.
     """
     heard, hear = os.pipe()
     os.set_blocking(hear, False)
@@ -72,7 +75,7 @@ def _listen(heard: int, onward: int, *, signals: Collection[int], then: Callable
         if any(number in signals for number in numbers):
             then()
         if onward != -1:
-            with suppress(BlockingIOError):  # the loop has more than enough to wake it
+            with suppress(BlockingIOError):  # the event loop's pipe is full, so it will wake anyway
                 os.write(onward, numbers)
 
 
@@ -88,7 +91,7 @@ def _tell() -> None:
 
 
 def thread_positions() -> list[str]:
-    """Say for each thread where it is: `name: function (file:line)`."""
+    """Return the position of each thread: `name: function (file:line)`."""
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to see other threads
     told = []
     for thread in threading.enumerate():

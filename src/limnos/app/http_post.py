@@ -1,7 +1,7 @@
-"""One POST to an address outside: a status comes back, or words on what went wrong. Redirects are answers like any other.
+"""One HTTP POST to an external address. Returns the status; redirects are not followed.
 
-May import the standard library. Knows nothing of what is sent. There is a deadline over everything, from the name's resolution
-to the status; of the answer no more is read than its head, and no more than 64 KiB of that.
+May import the standard library. Knows nothing of what is sent. One deadline covers everything from the name's
+resolution to the status. Only the head of the answer is read, at most 64 KiB.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TLS = ssl.create_default_context()
 
 
 class PostFailed(Exception):
-    """No status came back; the text says why."""
+    """No status was received. The text has the reason."""
 
 
 async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: float) -> int:
-    """Send a body and return the status of the answer. Raises PostFailed."""
+    """Send a body and return the answer's status. `timeout_s` covers the whole exchange. Raises PostFailed."""
     try:
         async with asyncio.timeout(timeout_s):
             return await _post(url, headers, body)
@@ -57,7 +57,7 @@ async def _post(url: str, headers: Mapping[str, str], body: bytes) -> int:
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """Read the status of the final answer, whatever announces itself before it. Raises ValueError for no HTTP."""
+    """Read the status of the final answer, after interim 1xx answers. Raises ValueError if it is not HTTP."""
     for _ in range(10):
         try:
             head = await reader.readuntil(b"\r\n\r\n")

@@ -1,7 +1,8 @@
-"""The outside issuer's keys: fetched, kept, fetched anew when a token names one that is not there.
+"""Keys of the outside OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
-May import the rooms below. Knows no request. OpenID Connect Discovery 1.0, section 4 (where the keys are), RFC 7517 (how they look).
-While the issuer is away the keys at hand go on; a token that names another one is 503 then, for nobody can say whether it is right.
+May import the rooms below. Knows no request. OpenID Connect Discovery 1.0, section 4 (location of the keys), RFC 7517
+(their form). While the issuer is unreachable, cached keys stay valid. A token with an unknown key then gets 503,
+because it cannot be checked.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.model.principals import IssuerIdentity
 
 AGAIN_S: Final = 1.0
-"""The issuer is not asked more often, whatever keys tokens name and however often it fails; who names a new key waits so long."""
+"""Minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 DISCOVERY: Final = "/.well-known/openid-configuration"
 
@@ -32,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class IssuerKeys:
-    """Checks tokens by the issuer's newest keys that could be had."""
+    """Checks tokens with the issuer's newest available keys."""
 
     def __init__(self, settings: OidcSection, clock: TimeSource) -> None:
         self.metalakes = settings.metalakes
@@ -57,11 +58,11 @@ class IssuerKeys:
         self._renewing: asyncio.Task[None] | None = None
 
     async def identity(self, text: str) -> IssuerIdentity:
-        """Check a token. Raises Unauthenticated, Unavailable when the keys that it needs cannot be had."""
+        """Check a token. Raises AuthenticationFailed, and ServiceUnavailable if its key cannot be fetched."""
         if not self._keys:
             await self._renew()
         elif time.monotonic() - self._fetched > self.remember_s and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.create_task(self._renew())  # known keys go on meanwhile
+            self._renewing = asyncio.create_task(self._renew())  # cached keys stay in use during the fetch
         try:
             return self._checked(text)
         except UnknownSigningKey:
@@ -83,7 +84,7 @@ class IssuerKeys:
         return identity_of(text, self._keys, rules=self.rules, now_ms=self._clock.now_ms())
 
     async def _renew(self) -> None:
-        """Fetch the keys, one caller for all who wait; keeps those at hand where that fails."""
+        """Fetch the keys, once for all waiting callers. After a failure the cached keys stay."""
         began = time.monotonic()
         async with self._turn:
             if self._tried >= began:
@@ -113,7 +114,7 @@ class IssuerKeys:
         return keys
 
     async def _told(self, client: httpx2.AsyncClient) -> str:
-        """Return where the issuer says that its keys are."""
+        """Return the URL of the issuer's keys from its discovery document."""
         url = self.rules.issuer.rstrip("/") + DISCOVERY
         document = await _document(client, url)
         if not isinstance(document, dict) or document.get("issuer") != self.rules.issuer:

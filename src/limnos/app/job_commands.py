@@ -1,6 +1,7 @@
-"""What a job's process is told: the command, the variables, and what it may touch, from the template with its places filled and the server's settings.
+"""The command of a job's process, built from the job's template and the server's settings.
 
-May import `config`, `formats` and `services` for what a job is, this room and the standard library. Looks where paths really lead; starts nothing.
+May import `config`, `formats` and `services` for what a job is, this room and the standard library. It resolves links
+in paths; it starts nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class JobNotRunnable(Exception):
-    """A job that does not begin: the message says why, and what to do."""
+    """A job that cannot start. The message says why, and what to do."""
 
 
 class JobSettings(NamedTuple):
-    """What the settings say about every job."""
+    """Settings that apply to all jobs."""
 
     allowed: tuple[str, ...]
     readable: tuple[str, ...]
@@ -42,11 +43,11 @@ class JobSettings(NamedTuple):
     must_be_confined: bool = True
     limits: JobLimits = JobLimits()
     grace_s: float = 5.0
-    """How long a job that is to end may take for it."""
+    """Seconds between SIGTERM and SIGKILL of a job."""
 
 
 def job_settings_of(settings: Settings) -> JobSettings:
-    """Read the settings."""
+    """Read the settings of jobs."""
     jobs = settings.jobs
     closed = (str(Path(settings.server.data).absolute()),)
     limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
@@ -61,7 +62,7 @@ def _spark_submit() -> str | None:
 
 
 def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) -> JobCommand:
-    """Say what a job's process does. Raises JobNotRunnable."""
+    """Build the command of a job's process. Raises JobNotRunnable."""
     content, is_spark = work.content, work.job_type == SPARK
     environment = {
         "PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": scratch, "TMPDIR": scratch, "LIMNOS_JOB_ID": uuid,
@@ -76,7 +77,10 @@ def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) ->
 
 
 def real_file(plan: JobSettings, text: str) -> str:
-    """Return where a file really lies, behind all links. Raises JobNotRunnable when it is not there, or not where jobs may be given files from."""
+    """Return a file's path with all links resolved.
+
+    Raises JobNotRunnable if it is missing or outside of `jobs.allowed`.
+    """
     try:
         path = Path(path_of(text)).resolve(strict=True)
     except (OSError, RuntimeError):
@@ -89,7 +93,7 @@ def real_file(plan: JobSettings, text: str) -> str:
 
 
 def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
-    """Return the command of a Spark application."""
+    """Return the spark-submit command of a Spark application."""
     if plan.spark_submit is None or not Path(plan.spark_submit).is_file():
         raise JobNotRunnable("There is no spark-submit: install limnos[spark], or name one in jobs.spark_submit")
     content = work.content
@@ -105,16 +109,14 @@ def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
 def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
     java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     home = {"SPARK_HOME": str(Path(plan.spark_submit).parent.parent)} if plan.spark_submit else {}
-    java_places = (
-        f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java asks no variable where it may write
-    )
+    java_places = f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java ignores TMPDIR and HOME
     return {
         **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_places, "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
 
 
 def _spark_homes(plan: JobSettings) -> Iterable[str]:
-    """Where Spark, Java and the interpreter with its libraries lie."""
+    """Return the directories of Spark, Java, the interpreter and its libraries."""
     named = (
         sys.prefix,
         sys.base_prefix,

@@ -1,7 +1,8 @@
-"""The process that keeps one job: starts it with no rights but those it was given, keeps the end of what it writes, and sees that nothing of it is left.
+"""The keeper process of one job: starts it confined, keeps the end of its output, and kills all that it leaves.
 
-May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Knows no store and no template. It ends the job when it is told to, when
-the time is over, and when its server has gone. What the job starts and leaves behind becomes a child of this process, so it is found and ended as well.
+May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Knows no store and no
+template. It ends the job on request, at its time limit, and when the server has gone. Orphaned processes of the job
+become children of this process, so that it finds and kills them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALONE_S: Final = 1.0
-"""How long a job may take to end where the server has gone, or stops."""
+"""Seconds for a job to end after its server has gone."""
 PIECE: Final = 1 << 16
 _SUBREAPER: Final = 36
 _NO_NEW_PRIVILEGES: Final = 38
@@ -40,7 +41,7 @@ _SWEEP_S: Final = 2.0
 
 
 class JobLimits(msgspec.Struct, frozen=True):
-    """What each process of a job may use at most; nothing: as much as there is."""
+    """Resource limits of each process of a job. None: unlimited."""
 
     memory_bytes: int | None = None
     cpu_s: int | None = None
@@ -49,7 +50,7 @@ class JobLimits(msgspec.Struct, frozen=True):
 
 
 class JobCommand(msgspec.Struct, frozen=True):
-    """What to run, as whom, and what it may touch and use. `copies` are files that are laid into its directory."""
+    """The command of a job, its user, and the paths that it may use. `copies` are files copied into its directory."""
 
     argv: tuple[str, ...]
     environment: dict[str, str]
@@ -67,7 +68,7 @@ class JobCommand(msgspec.Struct, frozen=True):
 
 
 class JobExit(msgspec.Struct, frozen=True):
-    """What became of it: `why` says what ended it, or that it could not be started; the exit code is negative for a signal."""
+    """The end of a job. `why` says what ended it or why it did not start. The exit code is negative for a signal."""
 
     why: str
     exit_code: int | None
@@ -81,7 +82,7 @@ EXITED, CANCELLED, TIMED_OUT, NOT_STARTED = "exited", "cancelled", "timed out", 
 
 
 class OutputTail:
-    """The end of what came."""
+    """The last bytes of an output stream, and its total size."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -89,12 +90,12 @@ class OutputTail:
         self._kept = b""
 
     def add(self, piece: bytes) -> None:
-        """Take what came."""
+        """Append a piece of output."""
         self.total += len(piece)
         self._kept = (self._kept + piece)[-self.most :]
 
     def end(self) -> bytes:
-        """Return the end."""
+        """Return the last bytes."""
         return self._kept
 
 
@@ -105,7 +106,7 @@ class _ChildProcess(NamedTuple):
 
 
 def main() -> None:
-    """Keep one job, and tell what became of it."""
+    """Keep one job, and report its end."""
     wire = Wire()
     work = msgspec.msgpack.decode(wire.receive()[0], type=JobCommand)
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
@@ -117,7 +118,7 @@ def main() -> None:
     else:
         why, code = _watch(child, work, streams=streams)
     out, err = streams["stdout"], streams["stderr"]
-    with suppress(OSError):  # nobody is there any more
+    with suppress(OSError):  # the server has gone
         wire.send([msgspec.msgpack.encode(JobExit(why, code, out.end(), err.end(), out.total, err.total))])
 
 
@@ -147,7 +148,7 @@ def _account(name: str) -> pwd.struct_passwd:
 
 
 def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
-    """Put scripts into the job's directory, and give it away."""
+    """Copy scripts into the job's directory, and give it to the job's user."""
     placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
     for source, target in zip(work.copies, placed[1:], strict=True):
         shutil.copyfile(source, target)
@@ -160,7 +161,7 @@ def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
 def _become(
     work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
 ) -> None:  # fmt: skip
-    """Give up every right but those of the job, and become it; says why not. Never returns."""
+    """In the child process: drop all rights, confine, and execute the job; report an error. Never returns."""
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -185,7 +186,7 @@ def _become(
 
 
 def _limit(limits: JobLimits) -> None:
-    """Bound what each process may use, and let the kernel choose the job when somebody has to wait or to go. Raises OSError."""
+    """Limit resources, and let the kernel prefer the job for waiting and for out-of-memory kills. Raises OSError."""
     bounds = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
     }  # fmt: skip
@@ -195,26 +196,26 @@ def _limit(limits: JobLimits) -> None:
             bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(name, (bound, bound))
     os.nice(_NICE)
-    with suppress(OSError):  # where there is no such file nobody chooses
+    with suppress(OSError):  # systems without this file have no preference
         Path("/proc/self/oom_score_adj").write_text("1000")
     if not limits.network:
         _close_network()
 
 
 def _close_network() -> None:
-    """Leave every network: in a name space of its own a process has none. Raises OSError where the machine does not let it."""
+    """Leave all networks by entering an empty network namespace. Raises OSError if the machine forbids it."""
     user, group, libc = os.geteuid(), os.getegid(), ctypes.CDLL(None, use_errno=True)
     flags = _NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER
     if libc.unshare(flags) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise OSError(0, f"this machine lets nobody leave its network ({reason}), and jobs.network is off")
-    if flags & _NEW_USER:  # it stays who it is
+    if flags & _NEW_USER:  # keep the user's id in the new user namespace
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             Path(f"/proc/self/{name}").write_text(text)
 
 
 def _confine(work: JobCommand) -> None:
-    """Take the rights to files away. Raises OSError where the job would keep those of the server."""
+    """Confine access to files. Raises OSError if the job would keep the server's rights."""
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
     if not confined and work.user is None and work.must_be_confined:
         raise OSError(
@@ -224,7 +225,7 @@ def _confine(work: JobCommand) -> None:
 
 
 def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputTail]) -> tuple[str, int | None]:
-    """Read what the job writes until it has ended; see that nothing of it stays."""
+    """Read the job's output until it has ended; then kill its remaining processes."""
     poll = select.poll()
     tails = {child.stdout: streams["stdout"], child.stderr: streams["stderr"]}
     for descriptor in (_WIRE_FD, *tails):
@@ -249,7 +250,7 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
 
 
 def _read(descriptor: int, tail: OutputTail) -> bool:
-    """Read what is there; False when nothing comes any more."""
+    """Read available output. Returns False at the end of the stream."""
     with suppress(BlockingIOError):
         piece = os.read(descriptor, PIECE)
         tail.add(piece)
@@ -258,7 +259,7 @@ def _read(descriptor: int, tail: OutputTail) -> bool:
 
 
 class _JobTermination:
-    """Whether the job is to end, why, and since when."""
+    """The termination of a job: reason and deadline."""
 
     def __init__(self, pid: int, *, until: float, grace_s: float) -> None:
         self.pid = pid
@@ -268,13 +269,13 @@ class _JobTermination:
         self._kills_at: float | None = None
 
     def begin(self, why: str, *, grace_s: float) -> None:
-        """Ask the job to end."""
+        """Send SIGTERM to the job, unless it is already ending."""
         if self._kills_at is None:
             self.why, self._kills_at = why, time.monotonic() + grace_s
             self._signal(signal.SIGTERM)
 
     def go_on(self) -> None:
-        """See whether the time is over, for the job or for its grace."""
+        """Check the job's time limit and the grace period after SIGTERM."""
         now = time.monotonic()
         if now > self._until:
             self.begin(TIMED_OUT, grace_s=self._grace_s)
@@ -287,7 +288,7 @@ class _JobTermination:
 
 
 def sweep(meanwhile: Callable[[], object]) -> None:
-    """End all that the job left: what has lost its parent is a child of this process."""
+    """Kill all remaining processes of the job; orphans are children of this process."""
     until = time.monotonic() + _SWEEP_S
     while time.monotonic() < until:
         meanwhile()
@@ -304,7 +305,7 @@ def sweep(meanwhile: Callable[[], object]) -> None:
 
 
 def _children() -> list[int]:
-    """Return the processes whose parent this is."""
+    """Return the ids of this process's children."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""The processes that work on Lance tables, as the settings have them.
+"""Worker processes for Lance tables, built from the settings.
 
 May import this room, `config`, `sources` for the name of their module, and `model`.
 """
@@ -38,13 +38,16 @@ LANCE_REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     **{f"{NotFound.code}:{kind}": partial(NotFound, kind=kind) for kind in _MISSING},
     **{f"{AlreadyExists.code}:{kind}": partial(AlreadyExists, kind=kind) for kind in _TAKEN},
 }
-"""What such a process may refuse with."""
+"""Errors that a worker process may report, by code."""
 FRUGAL: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""What makes such a process give memory back: with a heap for each thread, and Arrow's own beside them, it has a fifth more for the same rows."""
+"""Environment that makes worker processes return memory: per-thread heaps and Arrow's own pool use a fifth more."""
 
 
 def lance_processes(settings: LanceSection, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
-    """Build what works on Lance tables; no process is there before somebody asks. A server's are given nothing of its environment."""
+    """Build the pool of worker processes. None is started before the first request.
+
+    Workers of a server inherit nothing of its environment except `environment`.
+    """
     return LanceProcesses(
         processes_max=settings.workers_max,
         resident_bytes_max=settings.worker_bytes_max,

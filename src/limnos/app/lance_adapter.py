@@ -1,6 +1,7 @@
-"""The process of `limnos lance serve`: one socket of loopback, and an implementation of Lance's namespace behind it.
+"""The process of `limnos lance serve`: serves a Lance namespace implementation on a loopback socket.
 
-May import `config`, `formats`, `http`, `model`, `services`, `sources` and this room. Has no store: it is started and stopped without a trace.
+May import `config`, `formats`, `http`, `model`, `services`, `sources` and this room. Has no store, so it leaves nothing
+behind.
 """
 
 from __future__ import annotations
@@ -35,24 +36,27 @@ __all__ = ["CannotListen", "directory_namespace", "implementation_namespace", "s
 
 
 class ServedNamespace(NamedTuple):
-    """What is served: an implementation, and the directory whose rows our own processes work on."""
+    """The served implementation, and the directory whose tables our worker processes access."""
 
     delegate: NamespaceDelegate
     directory: LanceDirectory | None = None
 
 
 def directory_namespace(directory: LanceDirectory) -> ServedNamespace:
-    """Return a directory as what is served."""
+    """Return a directory as a served namespace."""
     return ServedNamespace(delegate_of(directory), directory)
 
 
 def implementation_namespace(name: str, properties: Mapping[str, str]) -> ServedNamespace:
-    """Return somebody's implementation as what is served. Raises BadRequest."""
+    """Return an implementation, named by its class, as a served namespace. Raises BadRequest."""
     return ServedNamespace(NamespaceDelegate(implementation_of(name, properties)))
 
 
 def serve(what: ServedNamespace, *, listen: str, settings: LanceSection, announce: Callable[[str], object]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is told the address. Raises BadRequest for one that others reach, CannotListen."""
+    """Serve until SIGTERM or SIGINT. `announce` is called with the URL.
+
+    Raises BadRequest for an address that other machines can reach, and CannotListen.
+    """
     host, port = split_listen(listen)
     if not _is_loopback(host):
         raise BadRequest(
@@ -79,7 +83,7 @@ def _folders(directory: LanceDirectory, settings: LanceSection) -> FolderTables:
     limits = FolderLimits(settings.batch_bytes_max, settings.body_bytes_max, settings.data_timeout_s)
     environment = (
         None if is_local(directory.root) else os.environ
-    )  # whoever starts this says there how stores are reached
+    )  # the user who starts this process configures access to stores in its environment
     return FolderTables(directory, lance_processes(settings, environment=environment), limits=limits)
 
 
@@ -91,7 +95,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class _AdapterServer(uvicorn.Server):
-    """Uvicorn's server, which ends with exit code 0 when it is told to stop."""
+    """Uvicorn's server, which exits with code 0 after a signal."""
 
     announce: Callable[[], object]
 
@@ -107,6 +111,6 @@ class _AdapterServer(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Stop; at once when asked a second time."""
+        """Stop; a second call stops at once."""
         self.force_exit = self.should_exit
         self.should_exit = True

@@ -1,9 +1,9 @@
-"""The processes that work on Lance tables: started when there is something to do, watched from outside, ended and replaced.
+"""Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
-May import this room, `model`, `telemetry`, the shapes of `services` and `sources`, and the standard library. Knows no operation: it passes
-questions, what they are fed with and what comes of them. How much memory a process has is looked at from here: a limit of its own would end it in
-the middle of a library that cannot bear that. A question that changes something is begun when the process has all of it;
-before that nothing can have been changed, after that nobody knows unless the process says so.
+May import this room, `model`, `telemetry`, the shapes of `services` and `sources`, and the standard library. Knows no
+operation: it passes questions, request bodies and answers. Memory is watched from here, because a limit inside the
+process would kill it in the middle of a library call. A write begins when the process has received all of its input.
+Before that nothing has changed; after that the outcome is unknown unless the process reports it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0
 START_MAX_S: Final = 120.0
-"""How long a process may take until it can begin; who does not wait so long leaves it to the next one."""
+"""Seconds for a process to become ready. A caller that leaves earlier leaves the process to the next one."""
 LOOK_S: Final = 0.1
-"""How often processes at work are looked at."""
+"""Seconds between two checks of busy processes."""
 DONE = Counter(
     "limnos_lance_work_total", "Work on Lance tables done in processes of its own, by kind and outcome.", ("kind", "outcome")
 )  # fmt: skip
 
 
 def stopping_error() -> ServiceUnavailable:
-    """Say that no process is started any more."""
+    """Return the error that no process is started any more."""
     return ServiceUnavailable("The server is stopping, and nothing was changed: try again")
 
 
 class BodyFeed:
-    """A body on its way to a process, in one task for all of its pieces."""
+    """Sends a request body to a process, in one task for all of its pieces."""
 
     def __init__(self, worker: WorkerProcess, body: AsyncGenerator[bytes, None]) -> None:
         self._hand = worker
@@ -50,7 +50,7 @@ class BodyFeed:
         self._is_sending = False
 
     async def pass_on(self, answer: asyncio.Task[list[bytes]]) -> None:
-        """Send pieces until there is none, or until there is an answer."""
+        """Send pieces until the body ends or an answer arrives."""
         async for piece in self._body:
             self._is_sending = True
             await self._hand.send([MORE, piece])
@@ -59,13 +59,16 @@ class BodyFeed:
                 return
 
     def stop(self, feeding: asyncio.Task[None]) -> None:
-        """Have it wait for no further piece. One that is half sent is sent: the process reads on until it is told."""
+        """Stop waiting for further pieces.
+
+        A piece that is partly sent is completed, because the process reads it to the end.
+        """
         if not self._is_sending:
             feeding.cancel()
 
 
 class LanceProcesses:
-    """Does what is asked about Lance tables in a few processes."""
+    """A pool of worker processes for Lance tables."""
 
     def __init__(
         self, *, processes_max: int, resident_bytes_max: int, module: str, refusals: Mapping[str, Callable[[str], LimnosError]],
@@ -81,15 +84,18 @@ class LanceProcesses:
         self._environment = environment
         self._idle: list[WorkerProcess] = []
         self._busy: dict[WorkerProcess, bool] = {}
-        """Those at work, and whether they were ended as they had grown too large."""
+        """Busy processes, and whether each was killed for its size."""
         self._starting: dict[WorkerProcess, asyncio.Task[bool]] = {}
-        """Those that have not said yet that they can begin, whether somebody waits for them or not."""
+        """Processes that are not ready yet, whether or not somebody waits for them."""
         self._timer: asyncio.TimerHandle | None = None
         self._read_connection: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Have a question answered; whoever cancels ends it. Raises what it is refused with, Unavailable, TooLarge, StateUnknown."""
+        """Send a question and return the answer. Cancelling the caller kills the process.
+
+        Raises the reported error, ServiceUnavailable, TooLarge, StateUnknown.
+        """
         async with self._hand(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
@@ -97,7 +103,7 @@ class LanceProcesses:
             return self._taken(worker_task, await self._told(worker_task, worker))
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Have a question answered that is fed with a body. It is begun only when the body has ended as it should."""
+        """Send a question with a request body. The work begins only after the body has ended properly."""
         async with aclosing(body), self._hand(worker_task) as worker:
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question, MORE])
@@ -114,7 +120,7 @@ class LanceProcesses:
 
     @staticmethod
     async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
-        """Wait for an answer, and answer what is asked back until then."""
+        """Wait for the answer; answer the worker's own calls until then."""
         while True:
             told = await worker.receive()
             if told[0] != CALL:
@@ -129,7 +135,7 @@ class LanceProcesses:
         body: AsyncGenerator[bytes, None],
         answer: asyncio.Task[list[bytes]],
     ) -> LimnosError | None:
-        """Send a body on until it ends, or until an answer comes. Returns why it was cut, if it was."""
+        """Send a body until it ends or an answer arrives. Returns the error that cut it off, if any."""
         feed = BodyFeed(worker, body)
         feeding = asyncio.create_task(feed.pass_on(answer))
         try:
@@ -138,12 +144,12 @@ class LanceProcesses:
                 feed.stop(feeding)
             await asyncio.wait({feeding})
         finally:
-            if not feeding.done():  # whoever waited has gone, and the process goes, too
+            if not feeding.done():  # the caller has gone; the process is killed, too
                 feeding.cancel()
                 await asyncio.wait({feeding})
         if answer.done():
             if not feeding.cancelled():
-                feeding.exception()  # the answer says it
+                feeding.exception()  # retrieve the exception; the answer already reports it
             if answer.exception() is None:
                 await worker.send([CUT])
             return None
@@ -158,7 +164,7 @@ class LanceProcesses:
 
     @staticmethod
     async def _complete(worker_task: WorkerTask, worker: WorkerProcess) -> None:
-        """Say that a body has ended. A process that was gone before it was told has changed nothing."""
+        """Tell the process that the body has ended. If it had died before, nothing has changed."""
         try:
             await worker.send([COMPLETE])
         except ConnectionError:
@@ -166,7 +172,7 @@ class LanceProcesses:
             raise
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Give an answer in pieces; the first one comes when it is certain that there is an answer."""
+        """Send a question and yield the answer in pieces. The first piece follows once the answer is certain."""
         async with self._hand(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
@@ -182,7 +188,7 @@ class LanceProcesses:
 
     @asynccontextmanager
     async def _hand(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
-        """Hold a process; it is ended unless what was to be done with it was done to its end."""
+        """Hold a process for the body of a `with`. It is killed unless its work is complete."""
         async with self._turns.turn(self._keys(worker_task)):
             worker = self._one()
             self._busy[worker] = False
@@ -204,17 +210,17 @@ class LanceProcesses:
             self._after(worker, worker_task)
 
     def _after(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
-        """Keep a process that has answered, with whatever, or was not asked; a failure in between leaves it at work."""
+        """Keep a process whose answer is complete or that got no question; kill it otherwise."""
         self._busy.pop(worker, None)
         if worker in self._starting:
-            return  # the next one to ask finds it further on than a new one
+            return  # it is still starting; the next caller can use it
         if worker_task.is_open:
             worker.end()
         else:
             self._rest(worker)
 
     def _lost(self, worker_task: WorkerTask, *, grown: bool, crashed: bool) -> LimnosError:
-        """Say what it means that a process is gone."""
+        """Return the error for work whose process has died."""
         DONE[worker_task.kind, "too large" if grown else "died"] += 1
         log.warning(
             "a process that worked on a table was lost",
@@ -257,7 +263,7 @@ class LanceProcesses:
         return self._half_started() or self._new()
 
     def _half_started(self) -> WorkerProcess | None:
-        """Return a process whose start nobody waits for any more, unless it takes too long."""
+        """Return a starting process without waiting callers, unless its start takes too long."""
         now = asyncio.get_running_loop().time()
         for worker in [each for each in self._starting if each not in self._busy]:
             if now - worker.used_at < START_MAX_S:
@@ -274,7 +280,7 @@ class LanceProcesses:
         return worker
 
     async def _start(self, worker: WorkerProcess) -> bool:
-        """Have a process load what it works with, whoever goes on waiting for it; says whether it is still there then."""
+        """Wait until a process has loaded its libraries, independent of callers. Returns whether it is alive then."""
         try:
             await worker.ask([START, b""])
         except ConnectionError:
@@ -288,7 +294,7 @@ class LanceProcesses:
         return True
 
     async def _started(self, worker: WorkerProcess) -> None:
-        """Wait until a process can begin. Raises ConnectionError when it is gone, Unavailable when the server stops."""
+        """Wait until a process is ready. Raises ConnectionError if it died, ServiceUnavailable if the server stops."""
         task = self._starting.get(worker)
         if task is None:
             return
@@ -318,7 +324,7 @@ class LanceProcesses:
             self._read_connection = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """End processes that have grown too large."""
+        """Kill busy processes that use too much memory."""
         self._read_connection = None
         for worker, grown in tuple(self._busy.items()):
             if not grown and worker.resident_bytes() > self._resident_bytes_max:
@@ -328,10 +334,10 @@ class LanceProcesses:
             self._look_later()
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next question, and let it go when there is none for a while."""
+        """Keep a process for the next question, and end it after an idle time."""
         loop = asyncio.get_running_loop()
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
-            worker.end()  # what it has grown to it does not give back
+            worker.end()  # it would not return the memory that it has taken
             return
         worker.used_at = loop.time()
         self._idle.append(worker)
@@ -346,11 +352,11 @@ class LanceProcesses:
         self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
 
     def pids(self) -> list[int]:
-        """Return the processes that are there."""
+        """Return the ids of all processes."""
         return [worker.pid for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}]
 
     def close(self) -> None:
-        """End every process, and start none any more for whoever is still waiting."""
+        """Kill all processes, and start no more for waiting callers."""
         self._is_closed = True
         for timer in (self._timer, self._read_connection):
             if timer is not None:

@@ -1,4 +1,4 @@
-"""The sockets a server listens on, bound before anything else is done: a taken address is told at once.
+"""The server's listening sockets, bound before anything else, so that a taken address is reported at once.
 
 May import `config` and `model`. Must not know what is served.
 """
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:8090"
 EXTRA_PORTS = (9001, 9101)
-"""Where clients of Iceberg REST and of Lance REST look by themselves."""
+"""Default ports of Iceberg REST and Lance REST clients."""
 SQLPP_PORT = 19002
-"""Where clients of AsterixDB do."""
+"""Default port of AsterixDB clients."""
 BACKLOG = 2048
 
 
 class CannotListen(CannotStart):
-    """The address is taken, or not ours."""
+    """The address is taken, or not an address of this machine."""
 
     code = "cannot-listen"
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address that was asked for; by default also the customary ports of what is served, when they are free."""
+    """Bind the address of the settings. Without one, also bind the usual ports of the protocols if they are free."""
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
     sockets = [_bind(host, port)]
@@ -44,9 +44,9 @@ def listen(settings: Settings) -> list[socket.socket]:
 
 
 def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]:
-    """Bind as many sockets to each address, one for each of several processes; connections are spread over them.
+    """Bind `count` sockets to each address, one per worker; the kernel distributes connections among them.
 
-    The first bind is an ordinary one, so that an address somebody else has is refused, even if that is shared as well.
+    The first bind does not share the port. So it fails if another program has the address, even a shared one.
     """
     groups: list[list[socket.socket]] = [[] for _ in range(count)]
     for probe in listen(settings):
@@ -61,7 +61,7 @@ def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]
 
 
 def can_listen(settings: Settings) -> None:
-    """Bind the address and let it go again. Raises CannotListen."""
+    """Check that the address can be bound. Raises CannotListen."""
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 

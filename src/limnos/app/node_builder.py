@@ -1,6 +1,6 @@
-"""Build a node from settings: store, view, gate, services, protocols.
+"""Builds a server node from settings: store, view, freshness gate, services, protocols.
 
-May import every room but `cli` and `spark`. The only place that knows which class implements what.
+May import every room but `cli` and `spark`. The only module that chooses the implementations of interfaces.
 """
 
 from __future__ import annotations
@@ -69,14 +69,13 @@ DATABASE_FILE = "limnos.db"
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
 STATEMENT_BYTES_MAX = 1 << 30
-"""Memory of a process that parses, binds or works out statements."""
-"""How long a node that stops writes what reports of clients are left."""
+"""Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
-"""Scans whose files are held in memory at once: in all, of one caller; and how many of a caller's wait for that."""
+"""Scans whose files are in memory at the same time: in all, per caller; and waiting scans per caller."""
 
 
 class ServerNode(NamedTuple):
-    """A node: what serves, and what must be closed."""
+    """A server node: the application, and the parts that must be closed."""
 
     application: Application
     services: NodeServices
@@ -84,7 +83,7 @@ class ServerNode(NamedTuple):
     deliveries: WebhookDeliveries
 
     async def close(self) -> None:
-        """Close what a node holds, the store last but for its files: what is under way is ended first, its processes too."""
+        """Close the node: first running work and processes, then the store, last its files."""
         services = self.services
         self.application.stop()
         await REQUESTS.of(services).close()
@@ -106,7 +105,7 @@ class ServerNode(NamedTuple):
 
 
 def database_of(settings: Settings) -> str:
-    """Return the store's address: a `postgresql://` URL, with its password, or the path of an SQLite file."""
+    """Return the store's address: a `postgresql://` URL with its password, or the path of an SQLite file."""
     if settings.database.url is None:
         return str(Path(settings.server.data).absolute() / DATABASE_FILE)
     url = settings.database.url.reveal()
@@ -116,7 +115,7 @@ def database_of(settings: Settings) -> str:
 
 
 def warehouse_of(settings: Settings) -> str:
-    """Return the location below which catalogs without a warehouse of their own put their tables."""
+    """Return the location below which catalogs without their own warehouse put their tables."""
     given = settings.storage.warehouse
     if given is None:
         return f"file://{Path(settings.server.data).absolute()}/warehouse"
@@ -124,14 +123,14 @@ def warehouse_of(settings: Settings) -> str:
 
 
 def _listens_on(settings: Settings) -> tuple[str, ...]:
-    """Return the host that the server was told to listen on, by name."""
+    """Return the host of the listen address in the settings; empty if none is set."""
     return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
 
 
 def allowed_of(settings: Settings) -> AllowedStorage:
-    """Return what catalogs may use: the warehouse of the server, and what its settings add; never its own data.
+    """Return the storage that catalogs may use: the server's warehouse and the allowed roots, but not its own data.
 
-    The warehouse in the data directory is open also when new tables go elsewhere: older ones lie there.
+    The warehouse in the data directory stays allowed if new tables go elsewhere, because older tables may be there.
     """
     warehouse = root_of(warehouse_of(settings))
     data = Path(settings.server.data)
@@ -145,7 +144,7 @@ def allowed_of(settings: Settings) -> AllowedStorage:
 
 
 def key_file_of(settings: Settings) -> Path | None:
-    """Return the file of the keys that seal secrets; None where the settings give none, or the keys themselves."""
+    """Return the file of the sealing keys; None for a shared store without one, and if the settings have the keys."""
     told = settings.storage
     if told.key_file is not None:
         return Path(told.key_file)
@@ -153,7 +152,10 @@ def key_file_of(settings: Settings) -> Path | None:
 
 
 def storages_of(settings: Settings) -> NamedStorages:
-    """Return how catalogs' files are reached, with the keys of secrets read, or made. Raises CannotStart, BadRequest for a location that is none."""
+    """Return the named storages, with sealing keys read or created.
+
+    Raises CannotStart, and BadRequest for an invalid location.
+    """
     told = settings.storage
     keys = SealingKeys(
         tuple(parse_key(each.reveal()) for each in told.keys), file=key_file_of(settings), makes=told.key_file is None
@@ -168,12 +170,12 @@ def storages_of(settings: Settings) -> NamedStorages:
 
 
 def is_shared(settings: Settings) -> bool:
-    """Say whether other nodes may be at the same store."""
+    """Return whether other nodes may use the same store."""
     return "://" in database_of(settings)
 
 
 def open_store(settings: Settings) -> Store:
-    """Migrate the store if need be, and open it."""
+    """Migrate the store if needed, and open it."""
     database = database_of(settings)
     migrate(database)
     if "://" in database:
@@ -186,14 +188,14 @@ def open_store(settings: Settings) -> Store:
 
 
 def make_data_directory(settings: Settings) -> Path:
-    """Make the directory of the server's own files, closed to other users of the machine. Raises OSError."""
+    """Create the directory of the server's own files, closed to other users. Raises OSError."""
     data = Path(settings.server.data)
     private_directory(data, marks=(DATABASE_FILE, TOKEN_FILE))
     return data
 
 
 def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
-    """Return the settings as services see them."""
+    """Return the settings in the form of the services."""
     return RequestDefaults(
         settings.server.metalake,
         settings.server.catalog,
@@ -240,7 +242,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
 
 
 def audit_settings_of(settings: AuditSection) -> AuditRules:
-    """Return the settings of the audit as services see them."""
+    """Return the audit's settings in the form of the services."""
     one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
     return AuditRules(
         settings.changes,
@@ -262,7 +264,7 @@ def _rules_of(settings: Settings) -> AccessSettings:
 
 
 def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
-    """Return who checks tokens of the outside issuer; what that needs is loaded only where there is one."""
+    """Return the checker of the outside issuer's tokens; None without an issuer."""
     if settings.issuer is None:
         return None
     from limnos.app.issuer_keys import IssuerKeys
@@ -271,7 +273,7 @@ def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
 
 
 def job_rules_of(settings: Settings) -> JobRules:
-    """Return the settings of jobs as services see them."""
+    """Return the settings of jobs in the form of the services."""
     jobs = settings.jobs
     return JobRules(
         jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
@@ -290,7 +292,7 @@ def _protocols(settings: Settings) -> list[Protocol]:
 
 
 def _put_parts(services: NodeServices, settings: Settings) -> None:
-    """Give a node the parts that its settings describe; the others are made by their keys."""
+    """Put the parts that the settings describe on a node. Other parts are created by their keys."""
     sqlpp_chores = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_chores)
     SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))
@@ -309,7 +311,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
 
 
 def build(settings: Settings) -> ServerNode:
-    """Build a node. Opens the store; nothing listens yet."""
+    """Build a node and open its store. Nothing listens yet."""
     make_data_directory(settings)
     store = open_store(settings)
     view = StoreView(bytes_max=settings.view.bytes_max)

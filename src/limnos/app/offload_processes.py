@@ -1,6 +1,7 @@
-"""The processes that do chores: started when there is one to do, ended at its deadline, replaced when they die.
+"""Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
-May import `model`, `telemetry`, the processes themselves (`app.hands`), whose turn it is (`app.turns`) and the standard library. Knows no chore: it passes names and bytes.
+May import `model`, `telemetry`, this room's worker processes and fair queue, and the standard library. Knows no work:
+it passes names and bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ CLOSING = "The server is stopping, and nothing was changed: try again"
 
 
 class OffloadProcesses:
-    """Does chores in a few processes; who finds them all busy waits, and who finds too many waiting is told so. No caller that is named takes the last one."""
+    """A pool of worker processes for offloaded work. No named caller takes the last process.
+
+    Callers wait while all processes are busy, and are refused if too many wait.
+    """
 
     def __init__(self, *, processes_max: int, memory_bytes_max: int = 4 << 30) -> None:
         self._environment = {"CHORE_MEMORY_BYTES": str(memory_bytes_max)}
@@ -65,7 +69,11 @@ class OffloadProcesses:
         self._is_closed = False
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore; whoever cancels ends it. Raises what it raises, Unavailable when there is no room or it died."""
+        """Run a function in a worker process. Cancelling the caller kills the process.
+
+        `name` is the function, `parts` are its arguments; `caller` limits how much one user may occupy. Raises the
+        function's error, and ServiceUnavailable if there is no room or the process died.
+        """
         size = sum(map(len, parts))
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
             DONE[name, "no room"] += 1
@@ -81,7 +89,7 @@ class OffloadProcesses:
         return self._taken(name, answer)
 
     async def _ask(self, parts: list[bytes]) -> list[bytes]:
-        """Ask a process; one that died while it was idle is replaced without a word."""
+        """Send the work to a process. An idle process that has died is replaced silently."""
         while self._idle:
             try:
                 return await self._ask_one(self._idle.pop(), parts)
@@ -118,13 +126,13 @@ class OffloadProcesses:
             return parts
         if outcome == b"refused":
             cause = b"".join(parts[2:]).decode()
-            if cause:  # for the log alone: the refusal may not tell it
+            if cause:  # only for the log: the caller must not see it
                 log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
             raise REFUSALS.get(parts[0].decode(), BadRequest)(parts[1].decode())
         raise RuntimeError(f"Chore {name} failed: {parts[0].decode()}")
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next chore, and let it go when there is none for a while."""
+        """Keep a process for the next work, and end it after an idle time."""
         if self._is_closed:
             worker.end()
             return
@@ -142,11 +150,11 @@ class OffloadProcesses:
         self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
 
     def pids(self) -> list[int]:
-        """Return the processes that are there."""
+        """Return the ids of all processes."""
         return [worker.pid for worker in (*self._busy, *self._idle)]
 
     def close(self) -> None:
-        """End every process, and start none any more for whoever is still waiting."""
+        """Kill all processes, and start no more for waiting callers."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()

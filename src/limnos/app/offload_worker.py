@@ -1,6 +1,7 @@
-"""A process that does chores: `python -m limnos.app.offload_worker`, standard input is a socket to who started it.
+"""The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input.
 
-May import `formats`, `sqlpp`, `model`, the wire of `sources` and the standard library, so that it starts in a blink and holds no secret.
+May import `formats`, `sqlpp`, `model`, the wire of `sources` and the standard library, so that it starts quickly and
+holds no secret.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from limnos.sources.wire import serve
 
 MEMORY_BYTES_MAX = 4 << 30
 MEMORY = "CHORE_MEMORY_BYTES"
-"""The variable of the environment that says how much memory the process may have, in bytes."""
+"""Environment variable with the process's memory limit in bytes."""
 
 
 def main() -> None:
-    """Do one chore after another until the other side hangs up."""
+    """Serve requests one after another until the other side closes the socket."""
     with suppress(OSError, ValueError):
         most = int(os.environ.get(MEMORY, MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     with suppress(OSError):
-        os.nice(5)  # requests that take microseconds go first
+        os.nice(5)  # requests that take microseconds have priority
     serve(lambda parts: _run(parts[0].decode(), parts[1:]))
 
 
@@ -45,7 +46,10 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
 
 
 def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
-    """The chores of a name's kind; those of SQL++ and of scans take a while to load, so they are loaded when there is one."""
+    """Return the functions of a name's kind.
+
+    Those of SQL++ and of scans load slowly, so they are loaded on first use.
+    """
     if name in CHORES:
         return CHORES
     if name.startswith("scan-"):

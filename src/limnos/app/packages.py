@@ -1,6 +1,7 @@
-"""Packages of extras that a server's settings need: looked for before anything is opened.
+"""Checks that packages of extras that the settings need are installed, before anything is opened.
 
-May import `config`, `files`, `model` and this room. What a request alone needs is not asked for here: it is refused by name when it comes.
+May import `config`, `files`, `model` and this room. Packages that only single requests need are not checked here; such
+requests are refused with the package's name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 DRIVERS: Final = ("psycopg", "asyncpg")
 STORES: Final = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
-"""The library by which object stores of a scheme are reached."""
+"""The library that reaches object stores of a URL scheme."""
 
 
 def require_driver(settings: Settings) -> None:
@@ -29,7 +30,10 @@ def require_driver(settings: Settings) -> None:
 
 
 def require_packages(settings: Settings) -> None:
-    """Refuse settings that need a package which is not installed: the store's driver, what reaches the warehouse. Raises CannotStart."""
+    """Refuse settings that need a missing package: the store's driver, or the warehouse's library.
+
+    Raises CannotStart.
+    """
     require_driver(settings)
     scheme = warehouse_of(settings).partition(":")[0]
     if scheme in STORES and find_spec(STORES[scheme]) is None:

@@ -1,7 +1,7 @@
-"""The chore that shows one data file to whom read restrictions bind: it reads, has it written anew, and puts it where their clients find it.
+"""Offloaded work: rewrites one data file for restricted users and stores it where their clients read it.
 
-May import `files`, `formats.restricting` and `model`. Runs in a process of its own that is ended at the request's deadline; what its files' store needs comes with each
-question. Decision record 0093.
+May import `files`, `formats.restricting` and `model`. Runs in a worker process that is killed at the request's
+deadline. Each request has the properties that its file store needs. Decision record 0093.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from limnos.formats.restricting.rewriting import ReadShape, RewrittenFile, rewri
 from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, UnsupportedOperation
 
 BYTES_MAX: Final = 512 << 20
-"""Of a data file with its deletes."""
+"""Maximum size of a data file together with its delete files."""
 _TOO_LARGE: Final = "A file of the table is too large to be shown to whom its restrictions bind: compact the table into files of at most 512 MiB"
 _ELSEWHERE: Final = "A file of the table lies outside of its location, where nothing is read here: have whoever owns the table write it anew"
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True):
-    """What is to be shown: a task of a plan with its delete files, where the table lies, and where, and under which name, what is shown goes."""
+    """A request for a restricted file: a task of a scan plan with its delete files, its table, and the target."""
 
     shape: ReadShape
     task: dict[str, Any]
@@ -38,7 +38,11 @@ class RestrictedFileRequest(msgspec.Struct, frozen=True):
 
 
 def file_show(question: bytes) -> list[bytes]:
-    """Show a file, or tell what was shown of it a while ago: JSON of counts, bounds, `file-path` and size, and how many bytes were written. Raises Unsupported, MissingFile."""
+    """Rewrite a file, or return the description of an earlier rewrite.
+
+    Returns JSON of counts, bounds, `file-path` and size; and the number of bytes written. Raises UnsupportedOperation,
+    MissingFile, StorageFailed.
+    """
     asked = msgspec.json.decode(question, type=RestrictedFileRequest)
     store = store_for(asked.into, asked.properties)
     told_at = f"{asked.into}/{asked.name}.json"
@@ -54,7 +58,10 @@ def file_show(question: bytes) -> list[bytes]:
 
 
 def _write_restricted(asked: RestrictedFileRequest) -> RewrittenFile:
-    """Write a file anew; a refusal's cause has the file's name, for the log. Raises Unsupported, StorageFailed."""
+    """Rewrite a file.
+
+    A refusal's cause has the file's name, for the log only. Raises UnsupportedOperation, StorageFailed.
+    """
     files = _read(asked)
     try:
         return rewrite_file(asked.shape, asked.task, deletes=asked.deletes, files=files)
@@ -64,7 +71,7 @@ def _write_restricted(asked: RestrictedFileRequest) -> RewrittenFile:
 
 
 def _keep_description(store: FileStore, location: str, *, told: dict[str, Any]) -> bytes:
-    """Write what is told of a file; who was faster is believed, and what was made beside it goes."""
+    """Store the description of a file. If another process was faster, use its description and delete our file."""
     data = msgspec.json.encode(told)
     try:
         store.write_new(location, data)
@@ -76,7 +83,7 @@ def _keep_description(store: FileStore, location: str, *, told: dict[str, Any]) 
 
 
 def _read(asked: RestrictedFileRequest) -> dict[str, bytes]:
-    """Read a data file and its deletes, below the table's own location alone."""
+    """Read a data file and its delete files, only below the table's location."""
     wanted = [asked.task["data-file"], *asked.deletes]
     if sum(each["file-size-in-bytes"] for each in wanted) > BYTES_MAX:
         raise UnsupportedOperation(_TOO_LARGE)
@@ -91,20 +98,20 @@ def _bytes(asked: RestrictedFileRequest, location: str) -> bytes:
             allowed = AllowedStorage((), kept=asked.kept, open_within=asked.open_within)
             return read_within(location, [asked.root], allowed, bytes_max=BYTES_MAX)
         return store_for(location, asked.properties).read(location, bytes_max=BYTES_MAX)
-    except MissingFile:  # its name may tell values
+    except MissingFile:  # the name could reveal values
         words = "A file of the table is missing: have whoever owns the table look after it"
         raise StorageFailed(words) from OSError(location)
 
 
 class DeleteRequest(msgspec.Struct, frozen=True):
-    """A directory to be deleted, and what its store needs."""
+    """A directory to delete, and the properties of its file store."""
 
     location: str
     properties: dict[str, str]
 
 
 def files_delete(question: bytes) -> list[bytes]:
-    """Delete a directory that no restricted plan needs any more. Raises StorageFailed, Unavailable."""
+    """Delete a directory that no restricted scan plan needs any more. Raises StorageFailed, ServiceUnavailable."""
     asked = msgspec.json.decode(question, type=DeleteRequest)
     delete_directory(asked.location, asked.properties)
     return []
@@ -114,4 +121,4 @@ RESTRICTED_FILE_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
     "restrict-file": file_show,
     "restrict-delete": files_delete,
 }
-"""Every chore by its name."""
+"""The functions by name."""

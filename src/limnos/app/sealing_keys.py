@@ -1,6 +1,6 @@
-"""Whether this server has the keys under which the secrets of its store are sealed, in words for whoever runs it.
+"""Checks whether this server has the keys under which the store's secrets are sealed, with messages for operators.
 
-May import `config`, `files`, `model`, `services`, `store` and this room. Reads keys, and makes none.
+May import `config`, `files`, `model`, `services`, `store` and this room. Reads keys, and creates none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
-    """Return the keys of a store, or of a backup, that the settings do not give. Raises CannotStart for a file of keys that cannot be used."""
+    """Return the keys of a store or a backup that the settings lack, with their uses.
+
+    Raises CannotStart for a key file that cannot be used.
+    """
     file = key_file_of(settings)
     found = [parse_key(each.reveal()) for each in settings.storage.keys] + list(keys_read(file) if file else ())
     here = {key_name(key) for key in found}
@@ -29,18 +32,18 @@ def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
 
 
 def keys_origin(settings: Settings) -> str:
-    """Say where this server takes its keys from."""
+    """Return where this server's keys come from, as a part of a sentence."""
     file = key_file_of(settings)
     return str(file) if file else "storage.keys" if settings.storage.keys else "storage.key_file, which is not set,"
 
 
 def keys_text(lacking: Mapping[str, KeyUse]) -> str:
-    """List keys with what is sealed under each."""
+    """List keys with the number of catalogs and webhooks sealed under each."""
     return ", ".join(f"{key} (catalogs: {use.catalogs}, webhooks: {use.webhooks})" for key, use in lacking.items())
 
 
 def warn_of_keys(settings: Settings, database: str) -> None:
-    """Raise StartWarning when secrets of the store are sealed under keys that are not here."""
+    """Raise StartWarning if secrets of the store are sealed under missing keys."""
     lacking = missing_keys(settings, database)
     if lacking:
         raise StartWarning(

@@ -1,7 +1,7 @@
-"""The server process: start, check, migrate.
+"""The commands of the server process: start, check, migrate, janitor.
 
-May import every room below, uvicorn and uvloop. Standard output carries only what users and scripts read: `ready URL`
-and how to connect; logs go to standard error.
+May import every room below, uvicorn and uvloop. Standard output has only what users and scripts read: `ready URL` and
+how to connect. Logs go to standard error.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ log = get_logger("limnos.server")
 
 
 def start(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code of several workers, and ends the process that serves alone."""
+    """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits itself."""
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)) as begun:
         require_packages(settings)
@@ -68,7 +68,7 @@ def start(settings: Settings) -> int:
             serve(settings, groups[0], announce, certificates=certificates)
             exit_now(0)
         make_data_directory(settings)
-        migrate_store(database_of(settings))  # once, and here its trouble is told in full
+        migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
         settle_memory()
         return Supervisor(settings, groups, announce, certificates).run()
 
@@ -76,11 +76,11 @@ def start(settings: Settings) -> int:
 def _configure_logs(settings: Settings) -> None:
     configure(settings.log.level, settings.log.format, hidden=secrets_of(settings))
     if settings.log.level != "debug":
-        logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
+        logging.getLogger("alembic").setLevel(logging.WARNING)  # its migration log is verbose
 
 
 def check(settings: Settings) -> list[CannotStart]:
-    """Look whether a server could start: every trouble that it would meet, and as StartWarning what it would start with."""
+    """Return all errors that would keep a server from starting, and StartWarnings for defects that would not."""
     _configure_logs(settings)
     problems: list[CannotStart] = []
     for look in (can_listen, certificates_of, require_packages, _can_write, _can_open):
@@ -96,12 +96,12 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Say what a server that starts would still lack, a sentence each."""
+    """Return notes on what a started server would still lack, one sentence each."""
     return engine_notes(settings) if has_engine(settings) else []
 
 
 def _place_warnings(settings: Settings) -> list[StartWarning]:
-    """Return what breaks a rule of places since before the rules were kept."""
+    """Return warnings on storage locations that overlap since before such overlaps were refused."""
     if not _has_store(settings):
         return []
     if asyncio.run(_read_store(settings, is_unsettled)):
@@ -118,7 +118,7 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
 
 
 def _released_warnings(found: ReleasedLocations) -> list[StartWarning]:
-    """Return what the last round of the task found that frees places of dropped objects."""
+    """Return a warning on locations of dropped objects that still hold files, from the last round of the task."""
     if not found.kept:
         return []
     named = ", ".join(found.kept_first)
@@ -150,7 +150,7 @@ def _display_name(told: Mapping[str, object]) -> str:
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
-    """Return names of users, groups and roles that were given before names were checked, and would be refused now."""
+    """Return warnings on names of users, groups and roles that would be refused today; they precede the checks."""
     if not _has_store(settings):
         return []
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
@@ -186,7 +186,7 @@ def _can_write(settings: Settings) -> None:
 def _can_open(settings: Settings) -> None:
     database = database_of(settings)
     if "://" not in database and not Path(database).parent.is_dir():
-        return  # told already, as trouble of the directory
+        return  # already reported for the directory
     revision = current_revision(database)
     if revision == head_revision():
         warn_of_keys(settings, database)
@@ -201,10 +201,10 @@ def _can_open(settings: Settings) -> None:
 
 
 def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = False) -> str:
-    """Bring the store to this release's schema; says what was done.
+    """Migrate the store to this release's schema. Returns a report.
 
-    `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back;
-    and as nobody can tell which tokens were revoked since, they all are, unless `keeps_tokens`.
+    `restored`: the store comes from a backup. All nodes then start with an empty view, and ids are never given twice.
+    All tokens are revoked, because later revocations are lost, unless `keeps_tokens`.
     """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
@@ -223,7 +223,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
-    """Do the janitor's round now, or only list what it would take away; returns the paths."""
+    """Run the janitor's round now. Returns the removed paths; with `dry_run` nothing is removed."""
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
         make_data_directory(settings)
@@ -252,7 +252,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
 
 
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Say on standard output that it serves, and how to connect."""
+    """Print to standard output that the server is ready, and how to connect."""
     url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
     sys.stdout.flush()
@@ -280,7 +280,7 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 
 
 def _lonely(settings: Settings) -> str:
-    """Warn of nodes that would share a store, but not the disk on which one of them keeps the tables."""
+    """Return a warning if nodes may share a store while the tables are on this machine's disk; else an empty text."""
     if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
         return ""
     return f"""

@@ -1,4 +1,4 @@
-"""One serving process: build the node, serve on sockets that are bound already, drain, close.
+"""One serving process: build the node, serve on bound sockets, drain, close.
 
 May import every room below, uvicorn and uvloop. Must not know who started the process, nor print to standard output.
 """
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from limnos.config.settings import Settings
 
 WAITING_PART = 0.8
-"""Of the drain time, for requests in flight; what is left of it is for closing."""
+"""Share of the drain time for running requests. The rest is for closing."""
 LEAVE_S_MIN = 1.0
 GOODBYE_S = 1.0
-"""How long a connection that is closed waits for its client to say the same: TLS has words for it, and few clients use them."""
+"""Seconds to wait for a client's TLS close message. Few clients send one."""
 BEAT_S = 1.0
-"""So often a worker lets its supervisor know that its loop turns."""
+"""Seconds between two heartbeats of a worker to its supervisor."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -52,34 +52,35 @@ def serve(
     beats: bool = False,
     certificates: CertificateReloader | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is called when it serves, and again and again from then on if it `beats`.
+    """Serve until SIGTERM or SIGINT.
 
-    `lifeline` is the end of a pipe: when its other end is gone, whoever started this process is, too, and it stops.
-    With `certificates` the sockets speak TLS.
+    `announce` is called when the node is ready; with `beats` again every `BEAT_S`. `lifeline` is the read end of a
+    pipe: when its write end closes, the supervisor has ended, and the process stops. With `certificates` the sockets
+    use TLS.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats, certificates=certificates))
 
 
 def leaves_within_s(drain_timeout_s: float) -> float:
-    """Return within how many seconds a process that is told to stop is gone."""
+    """Return the maximum seconds in which a stopping process ends."""
     return max(drain_timeout_s, LEAVE_S_MIN)
 
 
 class _NodeServer(uvicorn.Server):
-    """Uvicorn's server, stopped by our own signal handlers: a stop that was asked for ends with exit code 0."""
+    """Uvicorn's server with our own signal handlers: after a signal it exits with code 0."""
 
     drain_timeout_s = 0.0
     let_go: Callable[[], object] | None = None
-    """Called when it stops: answers whoever only waits."""
+    """Called on stop, to answer requests that only wait for changes."""
     is_leaving = False
     tls: ssl.SSLContext | None = None
     handshake_s = 0.0
     inner: socket.socket | None = None
-    """A socket of loopback that speaks without TLS, for the server's own processes: no certificate names it."""
+    """A loopback socket without TLS, for the server's own processes: no certificate has its name."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with limits on how long a handshake and a goodbye may take."""
+        """Listen, with time limits for TLS handshakes and closing."""
         self.servers = [await self._listening(each, self.tls) for each in sockets or ()]
         if self.inner is not None:
             self.servers.append(await self._listening(self.inner, None))
@@ -105,13 +106,13 @@ class _NodeServer(uvicorn.Server):
             yield
 
     def leave(self) -> None:
-        """See to it that nothing keeps the process longer than a stop may take; on any thread."""
+        """Start the forced exit after the drain time. May be called on any thread."""
         if not self.is_leaving:
             self.is_leaving = True
             exit_within(leaves_within_s(self.drain_timeout_s))
 
     def stop(self) -> None:
-        """Stop."""
+        """Stop serving; a second call stops at once."""
         self.leave()
         if not self.should_exit and self.let_go is not None:
             self.let_go()
@@ -176,7 +177,7 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
 
 
 def settle_memory() -> None:
-    """What start-up made lives for ever, and requests leave few cycles: let the collector look seldom, at new objects."""
+    """Tune the garbage collector: objects of the start-up live forever, and requests create few reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -1,7 +1,7 @@
-"""Why a server can't start, in words for whoever starts it: what failed, why, the next step.
+"""Startup errors in words for the operator: what failed, why, and the next step.
 
-May import `config`, `model` and `telemetry`. Knows the failures of directories and databases by what they say, not by their drivers'
-classes, which stay in `store`. What it does not know is a bug and keeps its traceback.
+May import `config`, `model` and `telemetry`. It recognises failures of directories and databases by their messages, not
+by their drivers' classes, which stay in `store`. An unknown exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILES = {
     errno.EROFS: ("the file system is read-only", f"mount it writable, or {OTHER_DIRECTORY}"),
     errno.ENOSPC: ("the disk is full", f"make room, or {OTHER_DIRECTORY}"),
 }
-"""What the operating system's refusals of a data directory mean, and what to do."""
+"""Meanings of errors of the data directory, with advice, by errno."""
 
 _DATABASES: tuple[tuple[str, str, str], ...] = (
     (
@@ -76,18 +76,18 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     (r"database is locked", "another program holds it", "end that program, then start again"),
     (r"disk is full", "the disk is full", f"make room, or {OTHER_DIRECTORY}"),
 )
-"""What databases say when they cannot be used, what it means, and what to do."""
+"""Messages of databases (regular expressions), their meanings, and advice."""
 
 
 class StartPhase:
-    """A start under way; once it is over, a failure is no trouble of starting."""
+    """A running start. Once it `is_over`, failures are no startup errors."""
 
     is_over = False
 
 
 @contextmanager
 def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartPhase]:
-    """Turn what keeps a server from starting into CannotStart; the traceback goes to the log, at debug."""
+    """Convert known failures of a start to CannotStart. The traceback is logged at debug level."""
     start = StartPhase()
     try:
         yield start
@@ -100,7 +100,7 @@ def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartP
 
 
 def startup_error_of(error: Exception, settings: Settings, database: str) -> CannotStart | None:
-    """Say what an exception of a start means; None for one that is not known."""
+    """Return the CannotStart for an exception; None for an unknown one."""
     if isinstance(error, CannotStart):
         return error
     if isinstance(error, LimnosError):
@@ -117,7 +117,7 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
 
 
 def missing_package_error(why: str, extra: str) -> CannotStart:
-    """Say that a package of an extra is not installed here."""
+    """Return the error that a package of an extra is not installed."""
     return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
 
 
@@ -149,7 +149,7 @@ def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
 
 
 def _words(error: Exception) -> str:
-    """Return the one line in which the driver says what happened; SQLAlchemy keeps its driver's error in `orig`."""
+    """Return the first line of the driver's message. SQLAlchemy keeps its driver's error in `orig`."""
     said: object = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(said).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(said).__name__

@@ -1,7 +1,7 @@
-"""The node's own work beside requests: tasks that commits left or that are done again and again, and the store's upkeep.
+"""Background work of a node: tasks in the store, and periodic maintenance of the store.
 
-May import `services`, `store` and the rooms below. Which kinds of tasks there are is said in `services.upkeep.task_kinds`. A task is
-leased for a time and kept by heartbeats; one that fails is tried again later, ever more slowly, and given up in the end.
+May import `services`, `store` and the rooms below. `services.upkeep.task_kinds` lists the kinds of tasks. A task is
+leased, and heartbeats renew the lease. A failed task is retried with growing pauses, and finally given up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRY_MS = 5_000
 RETRY_MS_MAX = 3_600_000
 UNKNOWN_MS = 60_000
 DONE_MS = 30 * 86_400_000
-"""How long a task that is done can be seen, if it has something to tell."""
+"""Milliseconds for which a completed task with a result is kept."""
 WAITING = Gauge(
     "limnos_tasks_open",
     "Tasks of the store that wait or run, and those given up, by kind and state.",
@@ -50,7 +50,7 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 
 
 class Upkeep:
-    """Runs tasks when woken, at least now and then."""
+    """Runs tasks when woken, and at least every `IDLE_S` seconds."""
 
     def __init__(
         self,
@@ -71,23 +71,23 @@ class Upkeep:
         self.keep_runs_ms = keep_runs_ms
         self.debris_ms = debris_ms
         self.services: NodeServices | None = None
-        """What requests share, once it is built."""
+        """The node's services, set after they are built."""
         self._woken = {among_long: asyncio.Event() for among_long in (False, True)}
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
-        """Say that a task was left."""
+        """Wake both loops, because a commit left a task."""
         for woken in self._woken.values():
             woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled: what takes long holds up nothing else."""
+        """Work until cancelled. Long tasks have their own loop, so that they do not delay others."""
         async with asyncio.TaskGroup() as group:
             for among_long in self._woken:
                 group.create_task(self._run(among_long=among_long))
 
     async def _run(self, *, among_long: bool) -> None:
-        """Do what takes long, or all else and the store's upkeep."""
+        """Run either the long tasks, or all others and the store's maintenance."""
         loop, woken = asyncio.get_running_loop(), self._woken[among_long]
         swept_at = loop.time() - SWEEP_EVERY_S
         while True:
@@ -107,7 +107,9 @@ class Upkeep:
             woken.clear()
 
     async def sweep(self) -> None:
-        """Prune the feed, sweep orphaned rows, forget tasks that were done long ago, see that the recurring ones are there."""
+        """Prune the change feed, audit, trash, reports and orphaned rows; forget old tasks; ensure that recurring tasks
+        exist.
+        """
         await self.tell_audit()
         audited = self.audit is not None and self.audit.rules.changes
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms, audited=audited))
@@ -125,11 +127,11 @@ class Upkeep:
 
     @property
     def audit(self) -> AuditLines | None:
-        """The audit's lines on their way, once a node is built."""
+        """The audit's lines; None until the node is built."""
         return None if self.services is None else self.services.audit
 
     async def tell_audit(self) -> None:
-        """Make lines of the changes that have none yet."""
+        """Write audit lines for changes that have none yet."""
         while self.audit is not None and await self.audit.collect():
             pass
 
@@ -137,9 +139,9 @@ class Upkeep:
         return 0 if self.audit is None else lines_expire(tx, keep_ms=self.audit.rules.keep_ms)
 
     async def run_one(self, *, among_long: bool = False) -> bool:
-        """Run the oldest due task of those that take long, or of the others; says whether there was one.
+        """Run the oldest due task among the long ones, or among the others. Returns whether there was one.
 
-        It is looked for by a read: a node that has nothing to do takes no lock of the store.
+        It is found by a read, so an idle node takes no lock of the store.
         """
         now_ms = self.store.time.now_ms()
         if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
@@ -173,7 +175,7 @@ class Upkeep:
         )  # fmt: skip
 
     async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
-        """Give a failed task back for later, or give it up, which is told once."""
+        """Schedule a failed task's retry, or give it up."""
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
             log.error(
@@ -188,14 +190,14 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: tx.tasks.retry(task.id, text, delay_ms=delay))
 
     async def count(self) -> None:
-        """Count what waits and what was given up, for the metric."""
+        """Update the metric of open and given-up tasks."""
         counts = await self.gate.look_up(task_counts)
         WAITING.clear()
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 
 
 def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:
-    """Put a task away that went well."""
+    """Complete a successful task: reschedule a recurring one, keep a result, or delete it."""
     if kind.every_s is not None:
         payload = task.payload if outcome.payload is None else outcome.payload
         tx.tasks.again(task.id, payload=payload, result=outcome.result, delay_ms=round(kind.every_s * 1000))
@@ -206,7 +208,7 @@ def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -
 
 
 def _ensure(tx: Tx) -> None:
-    """See that what is done again and again is on the list."""
+    """Ensure that all recurring tasks are in the store."""
     for kind in KINDS.values():
         if kind.every_s is not None:
             tx.tasks.ensure(kind.name, kind.first, delay_ms=0)

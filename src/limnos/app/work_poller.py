@@ -1,6 +1,7 @@
-"""A node that takes work which waits in the store: it looks, begins what it took, and looks again when woken or after a while.
+"""A poller of work in the store: takes due work, starts it, and looks again when woken or after a pause.
 
-May import `model`, `telemetry`. Knows nothing of the work: what is taken under which lease is for whoever builds on it (`deliveries`, `executor`).
+May import `model`, `telemetry`. Knows nothing of the work: subclasses decide what to take under which lease
+(`deliveries`, `executor`).
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ POLL_S: Final = 2.0
 
 
 class WorkPoller(ABC):
-    """Works until it is cancelled; what it has begun is cancelled with it and waited for. `wake` makes it look at once."""
+    """Works until it is cancelled. Running work is then cancelled, too, and awaited. `wake` makes it look at once."""
 
     works: ClassVar[str]
-    """What it takes, for the log."""
+    """The kind of work, for the log."""
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
         self._held: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Say that there may be something to do."""
+        """Look for work now."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -52,10 +53,10 @@ class WorkPoller(ABC):
 
     @abstractmethod
     async def _take(self) -> None:
-        """Take what is due, and begin it."""
+        """Take due work, and start it with `_begin`."""
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Begin a piece of work that is held until it ends."""
+        """Start a piece of work and track it until it ends."""
         task = asyncio.create_task(work)
         self._held.add(task)
         task.add_done_callback(self._held.discard)

@@ -1,7 +1,7 @@
-"""A process that works for this one, and the socket to it.
+"""A worker process, and the socket to it.
 
-May import the wire of `sources` and the standard library. Knows no work. It is spawned, not forked, with an environment that holds no
-secret, and leaves by itself when this process is gone.
+May import the wire of `sources` and the standard library. Knows no work. The process is spawned, not forked, with an
+environment without secrets. It ends by itself when this process has gone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _LOOK_S: Final = 0.02
 
 
 class WorkerProcess:
-    """One process, and the socket to it; `environment` is added to what every one is given. Raises OSError where it cannot be started."""
+    """One process, and the socket to it.
+
+    `environment` is added to the inherited variables. Raises OSError if it cannot start.
+    """
 
     def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
@@ -43,23 +46,23 @@ class WorkerProcess:
         self._wire = ours
         self._ended = False
         self.has_crashed = False
-        """Seen off, and found to have ended by a fault of its own: no limit, no stop of the server, nobody's kill."""
+        """The process ended by a crash of its own (SIGSEGV and similar), not by a limit, a stop or a kill."""
         self.used_at = 0.0
 
     async def ask(self, parts: list[bytes]) -> list[bytes]:
-        """Send a chore and wait for what comes of it. Raises ConnectionError when the process is gone."""
+        """Send a request and wait for the answer. Raises ConnectionError if the process has ended."""
         await self.send(parts)
         return await self.receive()
 
     async def send(self, parts: list[bytes]) -> None:
-        """Send a message whole. Raises ConnectionError when the process is gone."""
+        """Send a complete message. Raises ConnectionError if the process has ended."""
         try:
             await asyncio.get_running_loop().sock_sendall(self._wire, pack(parts))
         except (OSError, ValueError) as error:
             raise ConnectionResetError("The process has ended") from error
 
     async def receive(self) -> list[bytes]:
-        """Wait for a message. Raises ConnectionError when the process is gone."""
+        """Wait for a message. Raises ConnectionError if the process has ended."""
         (count,) = COUNT.unpack(await self._exactly(COUNT.size))
         return [await self._exactly(LENGTH.unpack(await self._exactly(LENGTH.size))[0]) for _ in range(count)]
 
@@ -77,7 +80,7 @@ class WorkerProcess:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def is_there(self) -> bool:
-        """Say whether an idle process is still there: one that has gone has hung up."""
+        """Return whether an idle process still exists: an ended one has closed its socket."""
         try:
             return self._wire.recv(1, socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -86,20 +89,20 @@ class WorkerProcess:
             return False
 
     def resident_bytes(self) -> int:
-        """Return how much memory the process has; 0 when nobody can tell."""
+        """Return the process's resident memory in bytes; 0 if it is unknown."""
         try:
             return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
         except (OSError, ValueError, IndexError):
             return 0
 
     def kill(self) -> None:
-        """End the process at once; whoever waits for it hears that it is gone."""
+        """Kill the process with SIGKILL. Callers that wait for it get ConnectionError."""
         if not self._ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     async def leave(self, within_s: float) -> None:
-        """Hang up, and let the process end what it is at; see it off when it has, or the time is over."""
+        """Close the socket, and let the process finish; kill it after `within_s` seconds."""
         self._wire.close()
         for _ in range(round(within_s / _LOOK_S)):
             if self._has_left():
@@ -108,7 +111,7 @@ class WorkerProcess:
         self.end()
 
     def _has_left(self) -> bool:
-        """See the process off if it has ended by itself."""
+        """Return whether the process has ended by itself, and reap it."""
         try:
             self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
         except ChildProcessError:
@@ -116,11 +119,11 @@ class WorkerProcess:
         return self._ended
 
     def end(self) -> None:
-        """End the process, whatever it is at, and see it off."""
+        """Kill the process and reap it."""
         self.kill()
         self._wire.close()
         if not self._ended:
             self._ended = True
             with suppress(ChildProcessError):
-                _, status = os.waitpid(self.pid, 0)  # it was killed: that takes no time
+                _, status = os.waitpid(self.pid, 0)  # the process was killed, so this returns quickly
                 self.has_crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in CRASHES

@@ -1,8 +1,8 @@
-"""Several serving processes at one address: started, watched, started again when they die or hang, stopped together.
+"""Supervisor of several serving processes at one address: starts, watches, restarts and stops them.
 
-May import `telemetry`, `config` and this room. The supervisor serves nothing, opens no database and has one thread, so that it
-may fork; what it has imported its workers share. Each worker has a listening socket of its own, and the supervisor holds all of
-them: while a worker is being started again, who connects to its socket waits there and is refused by nobody.
+May import `telemetry`, `config` and this room. The supervisor serves nothing, opens no database and has one thread, so
+it may fork; workers share its imported modules. Each worker has its own listening socket, and the supervisor holds all
+of them. While a worker restarts, connections to its socket wait and are not refused.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ SHORT_LIFE_S = 10.0
 DELAY_S = 0.1
 DELAY_S_MAX = 30.0
 BEATS_MISSED_MAX = 10
-"""A worker that serves and from whose loop nothing came for so many beats hangs. They are counted while the supervisor is
-awake, one a second: where the whole machine stood still nobody hangs."""
+"""Missed heartbeats after which a serving worker counts as hung.
+
+They are counted while the supervisor is awake, one a second, so a pause of the whole machine counts as none.
+"""
 STARTS = Gauge(
     "limnos_worker_starts",
     "How often this worker's process was started, by what became of the one before.",
@@ -45,7 +47,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 @dataclass(slots=True)
 class ServingProcess:
-    """One serving process, now and when it is to be started again."""
+    """One serving process, and the time of its next start."""
 
     number: int
     sockets: list[socket.socket]
@@ -55,15 +57,15 @@ class ServingProcess:
     deaths: int = 0
     is_serving: bool = False
     missed: int = 0
-    """Beats that did not come since the last one that did."""
+    """Heartbeats missed since the last one."""
     starts: dict[str, int] = field(default_factory=lambda: {"first": 0, "died": 0, "hung": 0})
     ended: str = "first"
-    """What became of its last process, or will if nobody ends it."""
+    """Why its last process ended, or will have ended unless the supervisor kills it: first, died, hung."""
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """The supervisor: `run` returns when every worker has ended, with the exit code."""
+    """The supervisor. `run` returns the exit code when all workers have ended."""
 
     settings: Settings
     sockets: Sequence[list[socket.socket]]
@@ -79,7 +81,7 @@ class Supervisor:
     _wake: tuple[int, int] = (-1, -1)
 
     def run(self) -> int:
-        """Start the first worker, which fills an empty store, then the others; watch them until a signal says stop."""
+        """Start the first worker, which fills an empty store, then the others; watch them until a signal."""
         self._ready, self._lifeline, self._wake = os.pipe(), os.pipe(), os.pipe()
         for end in (*self._ready, *self._wake):
             os.set_blocking(end, False)
@@ -97,7 +99,7 @@ class Supervisor:
         return self.code
 
     def stop(self) -> None:
-        """Tell every worker to stop; it ends within its drain time."""
+        """Tell all workers to stop. Each ends within its drain time."""
         now = time.monotonic()
         if self.stopping_until is None:
             self.stopping_until = now + leaves_within_s(self.settings.server.drain_timeout_s)
@@ -120,7 +122,7 @@ class Supervisor:
                     os.kill(each.pid, which)
 
     def _due(self) -> list[ServingProcess]:
-        """Those that are to be started, now or later; until the first worker serves, no other."""
+        """Return the workers to start now or later. Until the first worker serves, no other one starts."""
         if self.stopping_until is not None:
             return []
         allowed = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
@@ -143,7 +145,7 @@ class Supervisor:
         log.info("worker started", worker=worker.number, pid=pid)
 
     def _become(self, worker: ServingProcess) -> NoReturn:
-        """Serve as a worker, in the new process."""
+        """In the new process: serve as a worker. Never returns."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -172,12 +174,12 @@ class Supervisor:
             os._exit(code)
 
     def _beat(self, worker: ServingProcess) -> None:
-        """Let the supervisor know, from a worker's process, that it serves."""
-        with suppress(BlockingIOError):  # nobody has read for long: a beat more would tell nothing
+        """In a worker's process: send a heartbeat to the supervisor."""
+        with suppress(BlockingIOError):  # the pipe is full, so another heartbeat adds nothing
             os.write(self._ready[1], bytes([worker.number]))
 
     def _wait(self) -> None:
-        """Wait for a signal, a worker's beat, or the time at which something is due."""
+        """Wait for a signal, a heartbeat, or the next due time."""
         times = [each.due_at or 0.0 for each in self._due()]
         if self.stopping_until is not None:
             times = [self.stopping_until]
@@ -188,7 +190,7 @@ class Supervisor:
                 os.read(self._wake[0], 4096)
 
     def _take_beats(self) -> None:
-        """Note who serves. Once a beat's time has passed, everybody has missed one more, until the next of theirs is read."""
+        """Read heartbeats. Every second each worker has missed one more, until its next one arrives."""
         now = time.monotonic()
         if now - self._counted_at >= BEAT_S:
             self._counted_at = now
@@ -214,7 +216,7 @@ class Supervisor:
                         self._ended(each, os.waitstatus_to_exitcode(status))
 
     def _end_hung(self) -> None:
-        """End who serves no more and does not die; it is started again as the dead are."""
+        """Kill workers that serve no more but do not exit. They are then restarted like dead ones."""
         for each in self.workers:
             if self.stopping_until is None and each.pid and each.is_serving and each.missed > BEATS_MISSED_MAX:
                 each.ended = "hung"
@@ -224,7 +226,7 @@ class Supervisor:
                 each.missed = 0
 
     def _ended(self, worker: ServingProcess, code: int) -> None:
-        """Start a worker again, later and later when it keeps dying; one that could not even begin ends all."""
+        """Schedule a worker's restart, with growing pauses if it keeps dying. If it never started, stop all workers."""
         now = time.monotonic()
         began, worker.pid, worker.is_serving, worker.missed = worker.is_serving, 0, False, 0
         if self.stopping_until is not None:

@@ -1,9 +1,9 @@
-"""Shapes of what a pipeline's file may hold: each reads a node, and says itself as JSON Schema.
+"""Shapes of a pipeline's file: each parses a node and describes itself as JSON Schema.
 
-Job: the small language in which `keys` writes down the file's keys, so that what is read, what editors complete and what
-the pages tell are one thing. A shape either gives a value or notes what is wrong and raises `InvalidNode`; records go on with
-their other keys, so that one reading tells of every slip. May import `names` and this room's values; it must not
-know the keys.
+Job: the small language in which `keys` defines the file's keys, so that the reader, the editors' completion and the
+reference page agree. A shape returns a value, or records a problem and raises `InvalidNode`. Records continue with
+their other keys, so that one reading finds all problems. May import `names` and this room's values; it must not know
+the keys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 Schema = dict[str, object]
 Values = Mapping[str, Any]
-"""What a record's keys came to, by key; keys that were not written are absent."""
+"""Values of a record's keys. Keys that are not in the file are absent."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -31,65 +31,65 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 
 
 class InvalidNode(Exception):
-    """A node that gave no value; what is wrong has been noted."""
+    """A node gave no value. The problem is already recorded."""
 
 
 @dataclass(slots=True)
 class ProblemNotes:
-    """What is wrong, gathered while a file is read, and what lies beside the file."""
+    """Problems collected while a file is read, and access to the file's directory."""
 
     beside: PipelineDirectory
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, message: str, at: SourcePosition) -> None:
-        """Note one thing and go on."""
+        """Record a problem and continue."""
         self.problems.append(Problem(message, at))
 
     def bad(self, message: str, at: SourcePosition) -> InvalidNode:
-        """Note one thing that leaves no value: raise what is returned."""
+        """Record a problem that leaves no value. The caller raises the returned error."""
         self.add(message, at)
         return InvalidNode()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSite:
-    """The node from which a value is built, for what is wrong with the value as a whole."""
+    """The node from which a value is built, for problems with the value as a whole."""
 
     node: YamlNode
     notes: ProblemNotes
 
     @property
     def at(self) -> SourcePosition:
-        """Where it stands."""
+        """Position of the node."""
         return self.node.at
 
     @property
     def beside(self) -> PipelineDirectory:
-        """What lies beside the file."""
+        """The directory of the file."""
         return self.notes.beside
 
     def add(self, message: str) -> None:
-        """Note one thing and go on."""
+        """Record a problem and continue."""
         self.notes.add(message, self.at)
 
     def bad(self, message: str) -> InvalidNode:
-        """Note one thing that leaves no value: raise what is returned."""
+        """Record a problem that leaves no value. The caller raises the returned error."""
         return self.notes.bad(message, self.at)
 
 
 class Shape(ABC):
-    """What may stand at one place of the file."""
+    """The allowed content of one place in the file."""
 
     word: str
-    """In messages and pages: "text", "a list of texts"."""
+    """The shape's name in messages and pages: "text", "a list of texts"."""
 
     @abstractmethod
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401  (each shape has a type of its own)
-        """The value of a node. Raises Bad."""
+        """Return the value of a node. Raises InvalidNode."""
 
     @abstractmethod
     def schema(self) -> Schema:
-        """The same as JSON Schema."""
+        """Return the shape as JSON Schema."""
 
 
 def _kind(node: YamlNode) -> str:
@@ -104,13 +104,13 @@ def _kind(node: YamlNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text(Shape):
-    """Text, not empty. `pattern` must match the whole; `rule` says it in words."""
+    """Text that is not empty. All of it must match `pattern`; `rule` describes the pattern in words."""
 
     word: str = "text"
     pattern: str | None = None
     rule: str = ""
     sql: bool = False
-    """The place of the text matters: it is kept as the node."""
+    """Keep the node instead of the text, because its position is needed."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
@@ -137,13 +137,13 @@ class Text(Shape):
             return ""
         if node.value is not None:
             return "; put it in quotes"
-        # `{total: Sum, in grams}` is two keys, and the second has nothing.
+        # `{total: Sum, in grams}` has two keys, and the second one has no value.
         return "; one with a comma within {…} stands in quotes" if self.word == "text" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean(Shape):
-    """true or false."""
+    """The word true or false."""
 
     word: str = "true or false"
     only: bool | None = None
@@ -218,7 +218,7 @@ class Duration(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Shape):
-    """One of some words."""
+    """One of several words."""
 
     words: tuple[str, ...]
 
@@ -239,7 +239,7 @@ class Choice(Shape):
 
 @dataclass(frozen=True, slots=True)
 class AnyScalar(Shape):
-    """Text, number, true or false: as it stands, where what takes it wants text."""
+    """Text, number, true or false, as written. For keys whose consumer takes text."""
 
     word: str = "text or a number"
     as_text: bool = True
@@ -257,7 +257,7 @@ class AnyScalar(Shape):
 
 @dataclass(frozen=True, slots=True)
 class TableName(Shape):
-    """A table's name: parts with dots between, back-quotes where needed."""
+    """A table's name: parts separated by dots, in back quotes if needed."""
 
     word: str = "a table's name"
     parts_min: int = 2
@@ -278,7 +278,7 @@ class TableName(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Shape):
-    """A list; `single` takes one item alone, too. Items stand once."""
+    """A list without duplicates. `single`: one item without brackets is allowed."""
 
     item: Shape
     single: bool = False
@@ -316,7 +316,7 @@ class ListOf(Shape):
 
 @dataclass(frozen=True, slots=True)
 class MapOf(Shape):
-    """A mapping with keys of one's own choice. Gives pairs, in the order written."""
+    """A mapping with free keys. Returns triples of key, value and position in the order of the file."""
 
     key: Shape
     value: Shape
@@ -353,13 +353,13 @@ class MapOf(Shape):
 
 
 def _as_text(key: ScalarNode) -> ScalarNode:
-    """Keys are text whatever they look like, as they are in JSON."""
+    """Return a key as text, whatever it looks like, as in JSON."""
     return ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """A key of a record: what stands there, what it is for, and an example as one would write it."""
+    """A key of a record: its shape, description and example."""
 
     shape: Shape
     told: str
@@ -370,17 +370,17 @@ class RecordKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Shape):
-    """A mapping with known keys, made into a value by `build`."""
+    """A mapping with known keys, converted to a value by `build`."""
 
     name: str
     keys: Mapping[str, RecordKey]
     build: Callable[[Values, NodeSite], Any]
     one_of: tuple[str, ...] = ()
-    """Exactly one of these keys stands there."""
+    """Exactly one of these keys must be present."""
     together: Mapping[str, str] = field(default_factory=dict)
-    """A key that stands only beside another one."""
+    """Keys that require another key."""
     some_of: tuple[str, ...] = ()
-    """At least one of these keys stands there."""
+    """At least one of these keys must be present."""
 
     @property
     def word(self) -> str:  # type: ignore[override]
@@ -449,15 +449,15 @@ class Record(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases(Shape):
-    """One of several records, told apart by a key that only one of them has, or by a word at one key.
+    """One of several records. A key that only one of them has selects it, or the value of the key `tag`.
 
-    `short` is what may stand there instead of a mapping.
+    `short` is the shape allowed instead of a mapping.
     """
 
     name: str
     cases: Mapping[str, Record]
     tag: str | None = None
-    """The key whose word chooses; None: the case is the first whose own key is there."""
+    """The key whose value selects the record; None: the first record whose own key is present."""
     short: Shape | None = None
     from_short: Callable[[Any, NodeSite], Any] | None = None
 

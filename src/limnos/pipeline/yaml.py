@@ -1,9 +1,9 @@
-"""YAML as a tree of nodes that know where they stand, within limits, and never more than data.
+"""YAML as a tree of nodes with positions, within limits and without tags.
 
-Job: text in, `YamlNode` out. Scalars are read by the core schema of YAML 1.2 (`yes` and `2026-01-01` are text), keys stand
-once, tags are refused, aliases are counted. Built from the parser's events and not by its loader, so that neither depth
-nor aliases can exhaust a machine. May import PyYAML and this room's `declaration` and `problems`; it must not know what
-a pipeline is.
+Job: parse text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are text); keys are
+unique, tags are refused, aliases are counted. The tree is built from the parser's events instead of PyYAML's loader, so
+that neither depth nor aliases can exhaust the machine. May import PyYAML and this room's `declaration` and `problems`;
+it must not know what a pipeline is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from limnos.pipeline.problems import InvalidPipeline, Problem
 BYTES_MAX = 4_000_000
 DEPTH_MAX = 40
 NODES_MAX = 1_000_000
-"""Nodes after aliases have been followed."""
+"""Maximum number of nodes, with aliases expanded."""
 DIGITS_MAX = 18
-"""Digits of a whole number: what fits into 64 bits."""
+"""Maximum number of digits of an integer, which then fits into 64 bits."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -33,15 +33,15 @@ _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 @dataclass(slots=True, kw_only=True)
 class ScalarNode:
-    """A word, number or text. `text` as it stands, `value` what it means."""
+    """A scalar: `text` as written, and the `value` that it means."""
 
     at: SourcePosition
     text: str
     value: Scalar
     text_at: SourcePosition
-    """Where the text's first character stands; of a block, in the line below."""
+    """Position of the text's first character. For a block it is in the next line."""
     joined: bool = False
-    """Lines of the file are joined in the text: line breaks are no longer where they were."""
+    """The text joins several lines of the file, so its line breaks differ from the file's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,13 +54,13 @@ class ListNode:
 
 @dataclass(slots=True, kw_only=True)
 class MapNode:
-    """Keys and values, in the order written."""
+    """A mapping, in the order of the file."""
 
     at: SourcePosition
     entries: list[tuple[ScalarNode, YamlNode]] = field(default_factory=list)
 
     def get(self, key: str) -> YamlNode | None:
-        """The value of a key."""
+        """Return the value of a key, or None."""
         return next((value for name, value in self.entries if name.text == key), None)
 
 
@@ -68,7 +68,7 @@ YamlNode = ScalarNode | ListNode | MapNode
 
 
 def parse(text: str, *, file: str) -> YamlNode:
-    """Read one document. Raises InvalidPipeline with the places in `file`."""
+    """Parse one document. Raises InvalidPipeline with positions in `file`."""
     if len(text) > BYTES_MAX:
         raise InvalidPipeline(
             [Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", SourcePosition(file, 1, 1))]
@@ -79,7 +79,7 @@ def parse(text: str, *, file: str) -> YamlNode:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         raise InvalidPipeline([_syntax(error, builder)]) from None
-    except yaml.YAMLError as error:  # of the reader: a character that no YAML may hold
+    except yaml.YAMLError as error:  # from the reader: a character that YAML does not allow
         raise InvalidPipeline(
             [Problem(f"not YAML: {' '.join(str(error).split())}", SourcePosition(file, 1, 1))]
         ) from None
@@ -91,7 +91,7 @@ def parse(text: str, *, file: str) -> YamlNode:
 
 
 def plain(node: YamlNode) -> object:
-    """The node as JSON's values, as a schema is applied to it."""
+    """Return the node as JSON values, for validation by a schema."""
     if isinstance(node, MapNode):
         return {key.text: plain(value) for key, value in node.entries}
     if isinstance(node, ListNode):
@@ -100,7 +100,7 @@ def plain(node: YamlNode) -> object:
 
 
 class _TreeBuilder:
-    """The tree while it grows. A stack instead of recursion, and limits at each node."""
+    """Builds the tree, with a stack instead of recursion, and checks the limits at each node."""
 
     def __init__(self, file: str, lines: list[str]) -> None:
         self.problems: list[Problem] = []

@@ -1,6 +1,6 @@
-"""The keys of a pipeline's file: what may be written where, what it is for, and what it becomes.
+"""The keys of a pipeline's file: their shapes, descriptions and resulting values.
 
-Job: the tables from which a file is read, its JSON Schema made and its reference page written, as shapes that build the
+Job: the tables from which a file is read, its JSON Schema is built and its reference page is written. Shapes build the
 values of `declaration`. May import this room's values; it must not know of Spark nor of servers.
 """
 

@@ -1,6 +1,6 @@
-"""The keys of the whole file, and the declaration they come to.
+"""The top-level keys of a file, and the declaration built from them.
 
-Job: the outermost table. May import this room's values and shapes; circles and doubles among steps are `graph`'s business.
+Job: the outermost table. May import this room's values and shapes; `graph` finds cycles and duplicates among steps.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from limnos.pipeline.reads import RUN_PARAMETERS
 from limnos.pipeline.shapes import ListOf, MapOf, NodeSite, ProblemNotes, Record, RecordKey, TableName, Values
 
 SESSION = "spark"
-"""An argument of this name is given the session."""
+"""A function's argument of this name receives the session."""
 
 
 def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
-    """The declaration of what was written, keys of the file as they were read."""
+    """Build the declaration from the values of the file's keys."""
     parameters = _parameters(values, site.notes)
     return Pipeline(
         name=values["pipeline"],
@@ -67,7 +67,7 @@ def _steps(values: Values, *, parameters: tuple[Parameter, ...], notes: ProblemN
 
 
 def _with_inputs(draft: StepDraft, given: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
-    """A function's inputs, from its arguments where they were not written; else the two are compared."""
+    """Derive a function's inputs from its arguments, or compare declared inputs with the arguments."""
     body = draft.body
     if not isinstance(body, PythonStep) or draft.arguments is None:
         return draft
@@ -105,7 +105,7 @@ def _build_step(
 
 
 def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
-    """The files to ship: those named, and those of the functions that the pipeline names."""
+    """Return the files to ship: the listed ones, and those of the pipeline's functions."""
     found: dict[str, None] = {}
     for written in values.get("python_files", ()):
         try:
@@ -134,4 +134,4 @@ FILE = Record(
     },
     build=build_pipeline,
 )  # fmt: skip
-"""The whole file."""
+"""The top-level table."""

@@ -1,6 +1,7 @@
-"""Keys of a parameter: its type, its default.
+"""Keys of a parameter: its type and its default.
 
-Job: the table, and which value is of which type. May import this room's values and shapes; it must not know of runs.
+Job: the table, and the check of a default against the type. May import this room's values and shapes; it must not know
+of runs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _HINTS = {
 
 
 def fits(value: Scalar, kind: ParameterType) -> bool:
-    """Whether a value is of a parameter's type; dates and times are text in ISO 8601."""
+    """Return whether a value is of a parameter's type. Dates and times are ISO 8601 texts."""
     if kind is ParameterType.INT:
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     if kind is ParameterType.DOUBLE:

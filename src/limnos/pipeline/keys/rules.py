@@ -1,6 +1,7 @@
 """Keys of `expect`: a table for each kind of rule.
 
-Job: the tables, and what a rule is called that was given no name. May import this room's values and shapes; it must not know how a rule is counted.
+Job: the tables, and default names of rules. May import this room's values and shapes; it must not know how a rule is
+counted.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callabl
 
 
 def _text_place(node: YamlNode, kind: RuleKind) -> SourcePosition:
-    """Where the rule's SQL begins, else the rule."""
+    """Return the position of the rule's SQL, or of the rule if it has none."""
     value = node.get(kind.value) if isinstance(node, MapNode) else node
     return value.text_at if isinstance(value, ScalarNode) else node.at
 
 
 def _rule_name(kind: RuleKind, made: Mapping[str, Any]) -> str:
-    """What a rule is called that was given no name: what it says."""
+    """Return the default name of a rule: a description of its content."""
     if kind is RuleKind.ROW:
         return " ".join(str(made["condition"]).split())[:120]
     if kind is RuleKind.EMPTY:
@@ -98,7 +99,7 @@ _ACTION = RecordKey(_STRICT, "What becomes of the run when it is broken.", "acti
 
 
 def _case(kind: RuleKind, key: RecordKey, *, fields: Callable[[Values], dict[str, Any]], **more: RecordKey) -> Record:
-    """A rule's record: the key that is its kind, what every rule takes, and what only this one does."""
+    """Build a rule's record: the key of its kind, the keys of all rules, and the keys of this kind."""
     action = _ROW_ACTION if kind is RuleKind.ROW else _ACTION
     keys = {kind.value: key, "name": _NAME, "action": action, **more}
     return Record(name=f"a rule '{kind.value}'", keys=keys, build=_rule(kind, fields))

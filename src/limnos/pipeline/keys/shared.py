@@ -1,6 +1,6 @@
-"""Words that many keys take: names, columns, SQL, options, functions.
+"""Shapes that many keys use: names, columns, SQL, options, functions.
 
-Job: the shapes that the tables of keys share. May import this room's values; it must not know which key takes which.
+Job: the shapes that the tables of keys share. May import this room's values; it must not know which key uses which.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ ENVIRONMENT = Text(
 
 
 def pairs(items: tuple[tuple[str, Any, object], ...]) -> list[tuple[str, Any]]:
-    """Keys and values of a mapping that was read, without their places."""
+    """Return keys and values of a mapping without their positions."""
     return [(key, value) for key, value, _ in items]
 
 
 def require_function(function: str, site: NodeSite) -> tuple[FunctionArgument, ...] | None:
-    """The arguments of a function beside the file; None: of one that is installed. Nothing is imported."""
+    """Return the arguments of a function beside the file; None for an installed one. Nothing is imported."""
     try:
         return site.beside.arguments(function)
     except ValueError as error:

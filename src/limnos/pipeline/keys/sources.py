@@ -1,6 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-Job: the tables, and the rules between their keys. May import this room's values and shapes; it must not know how a source is read.
+Job: the tables, and the rules between their keys. May import this room's values and shapes; it must not know how a
+source is read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
     ".orc": "orc", ".txt": "text", ".text": "text", ".log": "text",
 }  # fmt: skip
-"""Endings of file names and the format each stands for; an ending of compression may follow."""
+"""File suffixes and their formats. A suffix of a compression may follow."""
 _COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
 SHORT_FILES = Text(
     word="files by path or URL",
@@ -25,7 +26,7 @@ SHORT_FILES = Text(
     "'table:' for a table, 'python:' for a function",
 )
 _LOGIN = re.compile(r"jaas|password|secret|\.key$|credential|token(?!\.endpoint)", re.IGNORECASE)
-"""Options of Kafka's reader that hold what nobody else may know."""
+"""Options of Kafka's reader that hold secrets."""
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _SECRET = re.compile(
     r"://[^/@?]*:[^/@?]*@|^jdbc:oracle:\w+:[^/@]+/[^@]+@|\b(password|pwd|passwd|secret)\s*=", re.IGNORECASE
@@ -181,7 +182,7 @@ SOURCE_CASES: Mapping[str, Record] = {
 
 
 def _with_comment(record: Record) -> Record:
-    """The record whose value is a source's kind and comment."""
+    """Build the record whose value is the source's kind and its comment."""
 
     def build(values: Values, site: NodeSite) -> tuple[SourceKind, str | None]:
         return record.build(values, site), values.get("comment")

@@ -1,6 +1,7 @@
 """Keys of a step.
 
-Job: the table, and what its keys come to before the step's catalog is known. May import this room's values and shapes; it must not know the other steps.
+Job: the table, and the draft of a step before its catalog is known. May import this room's values and shapes; it must
+not know the other steps.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """A step before it is known of which catalog it is."""
+    """A step whose catalog is not known yet."""
 
     values: Values
     body: StepBody
     arguments: tuple[FunctionArgument, ...] | None = None
-    """Of a Python function; None: not known before it is imported."""
+    """Arguments of a Python function; None: unknown before it is imported."""
 
 
 def _body(values: Values, site: NodeSite) -> StepBody:
@@ -63,7 +64,7 @@ def _step(values: Values, site: NodeSite) -> StepDraft:
 
 
 def require_unique_names(values: Values, site: NodeSite) -> Values:
-    """The values, if no two expectations have one name."""
+    """Return the values if all expectations have different names."""
     names = [one.name for one in values.get("expect", ())]
     for name in sorted({name for name in names if names.count(name) > 1}):
         site.add(f"two expectations are called '{name}': give them names of their own")
@@ -71,7 +72,7 @@ def require_unique_names(values: Values, site: NodeSite) -> Values:
 
 
 class _StepInputs(MapOf):
-    """What a Python step's arguments are given; a list names sources under their own names."""
+    """The shape of a Python step's inputs. A list means sources under their own names."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if isinstance(node, MapNode):
@@ -83,7 +84,7 @@ class _StepInputs(MapOf):
 
 
 class _StepInput(TableName):
-    """A source's name as text, or a table's parts."""
+    """The shape of one input: a source's name as text, or a table's parts."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         parts = super().read(node, notes)
@@ -155,4 +156,4 @@ STEP = Record(
     build=_step,
 )
 FUNCTION_STEP = Record(name="a step", keys={"inputs": _INPUTS, **_TABLE}, build=require_unique_names)
-"""What the decorator of a function takes."""
+"""The keys that the decorator `step` takes over a function."""

@@ -1,4 +1,4 @@
-"""Keys of `write`: the modes and what each takes.
+"""Keys of `write`: the modes and their settings.
 
 Job: the tables. May import this room's values and shapes; it must not know how rows are written.
 """
@@ -45,7 +45,7 @@ _SIMPLE = (WriteMode.REPLACE, WriteMode.APPEND, WriteMode.PARTITIONS)
 
 
 class _ShortMode(Choice):
-    """The modes that one word says; of the others it is told what they need besides."""
+    """The shape of modes written as one word. For other modes, the message names the settings that they need."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> str:
         if isinstance(node, ScalarNode) and node.value in {"merge", "history"}:
