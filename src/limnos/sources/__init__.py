@@ -1,1 +1,3 @@
-"""Connectors to what lies outside of the store: libraries that read tables of other formats, in processes of their own."""
+"""Connectors to systems outside of the store, and libraries that read tables of other formats in their own
+processes.
+"""

@@ -1,7 +1,9 @@
-"""Signatures of Azure's store that open one table's directory and nothing else: signed with an account's key, or with one that its program is lent for a while.
+"""Azure Storage SAS tokens that open one table's directory and nothing else.
 
-May import `model`, this room's words, and Azure's libraries where they are called. Knows no tables and nobody's rights. A catalog's properties say whose account it is (the environment's
-program without); what proves that goes to Azure alone, and is in no answer. Decision record 0107.
+A token is signed with an account's key, or with a user delegation key that the account lends to a service principal.
+May import `model`, this room's words, and Azure's libraries where they are called. Must not know tables or rights of
+users. A catalog's properties name the account; without them the environment's principal is used. Its key or secret is
+sent to Azure alone, and no answer contains it. Decision record 0107.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from azure.storage.filedatalake import UserDelegationKey
 
 VENDED: Final = ("adls.vended-credentials-enabled",)
-"""The property that has tables' signatures given out at all."""
+"""The property that turns on vended credentials for tables."""
 KEY: Final = ("adls.account-key", "azure-storage-account-key")
 TENANT: Final = ("adls.tenant-id", "azure-tenant-id")
 CLIENT: Final = ("adls.client-id", "azure-client-id")
@@ -33,7 +35,7 @@ HOST: Final = ("adls.account-host",)
 TOKEN: Final = "adls.sas-token"  # noqa: S105 - the name of a property
 LIFE_S: Final = 3600
 _EARLIER_S: Final = 300
-"""Signatures count from so much earlier: Azure's clock may be behind ours."""
+"""Tokens are valid from so many seconds earlier, because Azure's clock may be behind ours."""
 _READS: Final = "rl"
 _WRITES: Final = "racwdl"
 _TIMEOUT_S: Final = 8
@@ -41,46 +43,50 @@ _OWN: Final = (*KEY, *CLIENT, *SECRET)
 _PLACE: Final = re.compile(
     r"abfs://([a-z0-9][a-z0-9-]{1,61}[a-z0-9])@(([a-z0-9]{3,24})\.[a-z0-9.-]+)/([^/]+(?:/[^/]+)*)"
 )
-"""A place in a container of an account; its directories are counted in what is signed, so none is empty."""
+"""A directory in a container of an account.
+
+A token states the directory's depth, so no part of the path may be empty.
+"""
 
 
 class AdlsAccount(NamedTuple):
-    """Who signs: by an account's key, or as a program; and at which host, when it is not Azure's."""
+    """Who signs: an account's key or a service principal; and the host, if it is not Azure's."""
 
     key: str | None
     program: tuple[str, str, str] | None
-    """Its tenant, its id and its secret."""
+    """The service principal: its tenant, its id and its secret."""
     host: str | None
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """Its name in the log."""
         if self.program is not None:
             return f"program {self.program[1]}"
         return "the environment's program" if self.key is None else "an account's key"
 
     @property
     def endpoint(self) -> str | None:
-        """Where it is asked, if not at Azure."""
+        """The host that is asked; None for Azure's."""
         return self.host
 
     @property
     def life_s(self) -> int:
-        """How long a signature lasts that is asked for now."""
+        """The lifetime in seconds of a token requested now."""
         return LIFE_S
 
     def __repr__(self) -> str:
         return f"AdlsAccount({self.name})"
 
     def statement(self) -> str:
-        """Spell what the program must be allowed."""
+        """Return, as JSON, the roles that the service principal needs in Azure."""
         who = "PROGRAM" if self.program is None else self.program[1]
         return json.dumps({"assignee": who, "roles": ["Storage Blob Data Contributor", "Storage Blob Delegator"]})
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return what is signed to open one place; None for a place that is no directory, and for who writes alone.
+        """Return the directory and permissions to sign for a location, as JSON.
 
-        A signature has one directory and one set of permissions: who may not read the rows would have them with the metadata.
+        None for a location that is no directory, and for a user who may write but not read. A token has one directory
+        and one set of permissions, so such a user would get to read the rows together with the metadata.
         """
         found = _PLACE.fullmatch(location)
         if found is None or not rights.reads:
@@ -97,12 +103,12 @@ class AdlsAccount(NamedTuple):
         )
 
     def ask(self, policy: str) -> AdlsSignature:
-        """Sign for what a policy says; blocks. Raises Unavailable, StorageFailed, Unsupported."""
+        """Sign a token for a policy; blocks. Raises ServiceUnavailable, StorageFailed, UnsupportedOperation."""
         return sign_directory(self, json.loads(policy))
 
 
 class AdlsSignature(NamedTuple):
-    """A signature for one directory, at which host of the account it is for, and when it ends, in milliseconds since 1970."""
+    """A SAS token for one directory, the account's host, and the token's end in milliseconds since 1970."""
 
     token: str
     host: str
@@ -112,12 +118,15 @@ class AdlsSignature(NamedTuple):
         return f"AdlsSignature(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties by which a store is reached with this in place of the catalog's own key."""
+        """Return a catalog's properties with this token in place of the catalog's own key."""
         return {**{name: value for name, value in properties.items() if name not in _OWN}, TOKEN: self.token}
 
 
 def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
-    """Return who signs for a catalog's tables; None where nobody does. Secrets may be sealed still. Raises BadRequest for what can be nobody."""
+    """Return the account that signs for a catalog's tables; None if the catalog vends no credentials.
+
+    Secrets in the properties may still be encrypted. Raises BadRequest for an incomplete account.
+    """
     if (find_property(properties, VENDED) or "").lower() != "true":
         return None
     key, host = find_property(properties, KEY), find_property(properties, HOST)
@@ -133,7 +142,7 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Refuse what can be no part of an account, whatever else is set. Raises BadRequest."""
+    """Check a catalog's account properties, also if vending is off. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):
@@ -141,7 +150,17 @@ def check_account(properties: Mapping[str, str]) -> None:
 
 
 def sign_directory(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
-    """Sign for one directory; a program asks for the key to sign with, and blocks. Raises Unavailable, StorageFailed, Unsupported (Azure's libraries are missing)."""
+    """Sign a token for one directory. Blocks for a service principal, which first requests a user delegation key.
+
+    Args:
+        account: Who signs.
+        told: The decoded policy of `AdlsAccount.policy_of`.
+
+    Raises:
+        ServiceUnavailable: Azure does not answer.
+        StorageFailed: Azure refuses.
+        UnsupportedOperation: Azure's libraries are not installed.
+    """
     try:
         from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `adls`
         from azure.storage.filedatalake import generate_directory_sas  # noqa: PLC0415 - as above
@@ -164,7 +183,7 @@ def sign_directory(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignatu
 
 
 def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, ends: datetime) -> UserDelegationKey:
-    """Ask for a key to sign with, which the account lends to a program."""
+    """Request the user delegation key with which a service principal signs."""
     from azure.storage.filedatalake import DataLakeServiceClient  # noqa: PLC0415 - of the extra `adls`
 
     host = account.host or f"{name}.blob.core.windows.net"
@@ -178,7 +197,10 @@ def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, e
 
 
 def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
-    """Return how a program signs in; nothing is asked yet. Where it does so is the environment's to say (AZURE_AUTHORITY_HOST), as for every client of Azure's."""
+    """Return the credential with which a service principal signs in; sends nothing yet.
+
+    AZURE_AUTHORITY_HOST chooses where it signs in, as for every client of Azure's.
+    """
     from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415 - of the extra `adls`
 
     if account.program is None:
@@ -189,7 +211,7 @@ def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCr
 
 
 def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Tell who asked that there are no signatures; what Azure said is for the log."""
+    """Map an error of Azure's to ours. Azure's message goes to the log only."""
     if any(map(_is_away, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
@@ -200,7 +222,10 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 
 
 def _is_away(error: BaseException) -> bool:
-    """Say whether an error means that nobody answered; the library of sign-in tells a status in words alone."""
+    """Return whether an error means that Azure did not answer.
+
+    The library for signing in gives a status only in its text.
+    """
     status = getattr(error, "status_code", None)
     names = {base.__name__ for base in type(error).__mro__}
     return (

@@ -1,8 +1,8 @@
-"""Credentials of an object store that open one table's place and nothing else, as STS gives them out.
+"""Temporary AWS credentials from STS that open one table's location and nothing else.
 
-May import `model`, and botocore where it is called. Knows no tables and nobody's rights: it is told a place and what may be done there. A catalog's
-properties say which role is taken on, in Gravitino's words or spelled like Iceberg's; its own keys go to STS alone and are in
-no answer. Decision record 0059.
+May import `model`, and botocore where it is called. Must not know tables or rights of users: it is given a location and
+the rights to its files. A catalog's properties name the role to assume, in Gravitino's spelling or Iceberg's. The
+catalog's own keys are sent to STS alone, and no answer contains them. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 ROLE: Final = ("s3.role-arn", "s3-role-arn")
-"""The property that has tables' credentials given out at all."""
+"""The property that turns on vended credentials for tables."""
 EXTERNAL_ID: Final = ("s3.external-id", "s3-external-id")
 DURATION: Final = ("s3.token-expire-in-secs", "s3-token-expire-in-secs")
 STS_ENDPOINT: Final = ("s3.token-service-endpoint", "s3-token-service-endpoint")
@@ -33,9 +33,9 @@ PATH_STYLE: Final = ("s3.path-style-access", "s3-path-style-access")
 
 DURATION_S: Final = 3600
 DURATION_MIN_S, DURATION_MAX_S = 900, 43_200
-"""What STS takes."""
+"""Limits of STS."""
 POLICY_CHARACTERS_MAX: Final = 2048
-"""What STS takes; a place that needs more gets no credentials."""
+"""Limit of STS. A location that needs a longer policy gets no credentials."""
 _CONNECT_TIMEOUT_S: Final = 3
 _READ_TIMEOUT_S: Final = 8
 _CLIENTS_MAX: Final = 64
@@ -43,19 +43,19 @@ _KEY_NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_
 _ARN: Final = re.compile(r"arn:[\x21-\x7e]{16,2000}")
 _EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 _PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})/([^*?$]+)")
-"""A place whose name means itself in a policy: what has a wildcard or a variable in it would open others."""
+"""A location without wildcards or variables of a policy, which would open other locations."""
 _AMAZON: Final = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?(:443)?/?")
 
 
 class FileRights(NamedTuple):
-    """What may be done to a table's files."""
+    """Rights to a table's files."""
 
     reads: bool
     writes: bool
 
 
 class AwsRole(NamedTuple):
-    """A role to take on, by whose keys (the environment's without), and where that is asked for."""
+    """A role to assume, the keys for that (the environment's if None), and the STS endpoint."""
 
     arn: str
     external_id: str | None
@@ -66,32 +66,32 @@ class AwsRole(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """Its name in the log."""
         return self.arn
 
     @property
     def life_s(self) -> int:
-        """How long credentials last that are asked for now."""
+        """The lifetime in seconds of credentials requested now."""
         return self.duration_s
 
     def __repr__(self) -> str:
         return f"Role({self.arn})"
 
     def statement(self) -> str:
-        """Spell what the role's takers must be allowed, in their policy and in the role's trust."""
+        """Return, as JSON, the statement that allows assuming the role; the role's trust policy needs it, too."""
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the policy that opens one place; None for a place that no policy can name safely."""
+        """Return the policy that opens one location; None if no policy can name it safely."""
         return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> AwsCredentials:
-        """Take the role on, narrowed by a policy; blocks. Raises as `assume_narrowed_role` does."""
+        """Assume the role, narrowed by a policy; blocks. Raises as `assume_narrowed_role` does."""
         return assume_narrowed_role(self, policy)
 
 
 class AwsCredentials(NamedTuple):
-    """Keys for one place, and when they end, in milliseconds since 1970."""
+    """Keys for one location, and their end in milliseconds since 1970."""
 
     access_key_id: str
     secret_access_key: str
@@ -102,7 +102,7 @@ class AwsCredentials(NamedTuple):
         return f"Credentials(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties by which a store is reached with these in place of the catalog's own keys."""
+        """Return a catalog's properties with these keys in place of the catalog's own."""
         own = {*KEY_ID, *SECRET, *TOKEN}
         return {
             **{name: value for name, value in properties.items() if name not in own},
@@ -115,21 +115,21 @@ class _Sts(Protocol):
 
 
 def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """Return a property by the first of its names that is set."""
-    for name in names:  # asked a dozen times for each load with credentials: a generator took twice as long
+    """Return the value of the first of these names that is set."""
+    for name in names:  # called a dozen times for each load with credentials: a generator takes twice as long
         if found := properties.get(name):
             return found
     return None
 
 
 def check_role(properties: Mapping[str, str]) -> None:
-    """Refuse what can be no part of a role, whatever else is set. Raises BadRequest."""
+    """Check a catalog's role properties, also if it names no role. Raises BadRequest."""
     some = {} if find_property(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
     role_of({**properties, **some})
 
 
 def role_of(properties: Mapping[str, str]) -> AwsRole | None:
-    """Return the role that a catalog's properties name; None when they name none. Raises BadRequest for what can be none."""
+    """Return the role that a catalog's properties name; None without one. Raises BadRequest for a malformed one."""
     arn = find_property(properties, ROLE)
     if arn is None:
         return None
@@ -156,7 +156,7 @@ def _duration_of(properties: Mapping[str, str]) -> int:
 
 
 def _endpoint_of(properties: Mapping[str, str]) -> str | None:
-    """Return where roles are asked for: stores that only speak like Amazon's do it at their own address."""
+    """Return the STS endpoint: stores that only imitate Amazon's serve STS at their own address."""
     endpoint = find_property(properties, S3_ENDPOINT)
     if endpoint is not None and _AMAZON.fullmatch(endpoint):
         endpoint = None
@@ -164,10 +164,15 @@ def _endpoint_of(properties: Mapping[str, str]) -> str | None:
 
 
 def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the policy that opens one place to who has these rights; None for a place that no policy can name safely.
+    """Return the policy that opens one location; None if no policy can name it safely.
 
-    It ends in a slash wherever it names files, so that no place whose name only begins alike is opened, nor listed. `open_to_writers`: the
-    directories, relative to the place, that a writer without the right to read must read.
+    Each pattern for files ends in `/*`, so that no location with the same prefix is opened or listed.
+
+    Args:
+        role: Its ARN gives the AWS partition.
+        location: The directory.
+        rights: The rights of the user.
+        open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
     """
     found = _PLACE.fullmatch(location)
     if found is None or not (rights.reads or rights.writes) or found[2].endswith("/"):
@@ -190,7 +195,10 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
 
 
 def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
-    """Take on a role, narrowed by a policy; blocks. Raises Unavailable, StorageFailed (STS refuses), Unsupported (botocore is missing)."""
+    """Assume a role, narrowed by a policy; blocks.
+
+    Raises ServiceUnavailable, StorageFailed if STS refuses, UnsupportedOperation if botocore is not installed.
+    """
     client = _client(role)
     words: dict[str, object] = {"RoleArn": role.arn, "RoleSessionName": "limnos", "Policy": policy}
     if role.external_id is not None:
@@ -211,7 +219,7 @@ def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
 
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _client(role: AwsRole) -> _Sts:
-    """Return the client that asks for a role; it may be used by several threads."""
+    """Return the STS client for a role. It is safe from several threads."""
     try:
         from botocore.config import Config  # noqa: PLC0415 - of the extra `s3`
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
@@ -236,7 +244,7 @@ def _client(role: AwsRole) -> _Sts:
 
 
 def _sts_refused_error(code: str, error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Tell who asked that STS said no; what it said is for the log, as it names others' accounts."""
+    """Map a refusal of STS to an error. Its message goes to the log only, because it names accounts."""
     if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
         return unavailable_error(error)
     return StorageFailed(
@@ -258,7 +266,7 @@ def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 
 
 def unavailable_error(error: Exception) -> ServiceUnavailable:
-    """Tell who asked that nobody gives out credentials now; why is for the log."""
+    """Return the error for a token service that does not answer. The cause goes to the log only."""
     return ServiceUnavailable(
         "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
         "for the table without credentials",

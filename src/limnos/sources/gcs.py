@@ -1,7 +1,9 @@
-"""Tokens of Google Cloud Storage that open one table's place and nothing else: an account's token, narrowed by an access boundary.
+"""Google Cloud Storage tokens that open one table's location and nothing else.
 
-May import `model`, this room's words, and google-auth where it is called. Knows no tables and nobody's rights. A catalog's properties say whose account it is (the
-environment's without); what proves that goes to the token service alone, and is in no answer. Decision record 0105.
+A token is an account's token narrowed by a Credential Access Boundary. May import `model`, this room's words, and
+google-auth where it is called. Must not know tables or rights of users. A catalog's properties name the account;
+without them the environment's is used. Its key is sent to the token service alone, and no answer contains it. Decision
+record 0105.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials as GoogleCredentials
 
 VENDED: Final = ("gcs.vended-credentials-enabled",)
-"""The property that has tables' tokens given out at all."""
+"""The property that turns on vended credentials for tables."""
 KEY: Final = ("gcs.service-account-key",)
 TOKEN_SERVICE: Final = ("gcs.token-service-endpoint",)
 PROJECT: Final = ("gcs.project-id",)
@@ -37,50 +39,53 @@ _GRANT: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _TIMEOUT_S: Final = 8
 _PLACE: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,221})/([^'\\\x00-\x1f]+)")
-"""A place whose name means itself between the quotes of a condition."""
+"""A location without characters that have a meaning between the quotes of a condition."""
 
 
 class GcsAccount(NamedTuple):
-    """Whose token is narrowed, and where both are asked for."""
+    """The account whose token is narrowed, and the token service."""
 
     key: str | None
     endpoint: str | None
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """Its name in the log."""
         return self.email or "the environment's account"
 
     @property
     def email(self) -> str | None:
-        """The account's name, if its key was told."""
+        """The account's email address; None if the catalog has no key."""
         return None if self.key is None else str(json.loads(self.key)["client_email"])
 
     @property
     def life_s(self) -> int:
-        """How long a token lasts that is asked for now."""
+        """The lifetime in seconds of a token requested now."""
         return LIFE_S
 
     def __repr__(self) -> str:
         return f"GcsAccount({self.name})"
 
     def statement(self) -> str:
-        """Spell what the account must be allowed."""
+        """Return, as JSON, the role that the account needs."""
         return json.dumps(
             {"role": "roles/storage.objectUser", "members": [f"serviceAccount:{self.email or 'ACCOUNT'}"]}
         )
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the boundary that opens one place; None for a place that no condition can name safely."""
+        """Return the access boundary that opens one location; None if no condition can name it safely."""
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> GcsToken:
-        """Ask for a token within a boundary; blocks. Raises Unavailable, StorageFailed, Unsupported."""
+        """Request a token within an access boundary; blocks.
+
+        Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
+        """
         return narrow_token(self, policy)
 
 
 class GcsToken(NamedTuple):
-    """A token for one place, and when it ends, in milliseconds since 1970."""
+    """A token for one location, and its end in milliseconds since 1970."""
 
     token: str
     expires_ms: int
@@ -89,12 +94,12 @@ class GcsToken(NamedTuple):
         return f"GcsToken(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties by which a store is reached with this in place of the catalog's own key."""
+        """Return a catalog's properties with this token in place of the catalog's own key."""
         return {**{name: value for name, value in properties.items() if name not in KEY}, TOKEN: self.token}
 
 
 def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
-    """Return the account whose tokens a catalog gives out, narrowed; None where it gives out none. Its key may be sealed still."""
+    """Return the account for vended tokens; None if the catalog vends none. Its key may still be encrypted."""
     if (find_property(properties, VENDED) or "").lower() != "true":
         return None
     key, endpoint = find_property(properties, KEY), find_property(properties, TOKEN_SERVICE)
@@ -106,10 +111,10 @@ def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Refuse what can be no part of an account, whatever else is set. Raises BadRequest."""
+    """Check a catalog's account properties, also if vending is off. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
-    if key is not None and not keys_of(key):  # what is sealed was looked at before
+    if key is not None and not keys_of(key):  # an encrypted key was checked when it was set
         _check_key(key)
 
 
@@ -127,10 +132,15 @@ def _check_key(key: str) -> None:
 
 
 def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the access boundary that opens one place to who has these rights; None for a place that no condition can name safely.
+    """Return the access boundary that opens one location; None if no condition can name it safely.
 
-    Each condition ends in a slash, so that no place whose name only begins alike is opened, nor listed. Names are listed by a role that also reads, under a
-    condition that only a list can meet.
+    Each condition for files ends in a slash, so that no location with the same prefix is opened or listed. Listing
+    needs a role that can also read; its condition is true for list requests only.
+
+    Args:
+        location: The directory.
+        rights: The rights of the user.
+        open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
     """
     found = _PLACE.fullmatch(location)
     if found is None or not (rights.reads or rights.writes) or found[2].endswith("/"):
@@ -155,7 +165,10 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
 
 
 def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
-    """Exchange an account's token for one within a boundary; blocks. Raises Unavailable, StorageFailed, Unsupported (google-auth is missing)."""
+    """Exchange an account's token for one within an access boundary; blocks.
+
+    Raises ServiceUnavailable, StorageFailed, UnsupportedOperation if google-auth is not installed.
+    """
     try:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - of the extra `gcs`
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
@@ -178,7 +191,10 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
 
 
 def _source_of(account: GcsAccount) -> GoogleCredentials:
-    """Return the account's own credentials; nothing is asked yet. A key's own word of where tokens are made is not followed: it is whoever made the catalog's."""
+    """Return the account's own credentials; sends nothing yet.
+
+    The token address inside a service account's key is ignored, because a catalog's creator chose it.
+    """
     if account.key is None:
         import google.auth  # noqa: PLC0415 - of the extra `gcs`
 
@@ -193,7 +209,7 @@ def _source_of(account: GcsAccount) -> GoogleCredentials:
 
 
 def _end_of(found: Mapping[str, object], source: GoogleCredentials, *, asked: datetime) -> int:
-    """Return when a token ends: as the service says, else with the one that it was made of."""
+    """Return the end of a token in milliseconds: as the service states it, else the end of the account's token."""
     seconds = found.get("expires_in")
     if isinstance(seconds, (int, float)):
         end = asked + timedelta(seconds=seconds)
@@ -203,7 +219,7 @@ def _end_of(found: Mapping[str, object], source: GoogleCredentials, *, asked: da
 
 
 def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Tell who asked that there are no tokens; what the service said is for the log."""
+    """Map an error of the token service to ours. Its message goes to the log only."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - of the extra `gcs`
 
     if isinstance(error, TransportError) or getattr(error, "retryable", False):

@@ -1,8 +1,8 @@
-"""Requests to an object store that a client has signed here: what one touches, and its signature (SigV4).
+"""Signs a client's S3 requests (SigV4), after finding out which objects a request accesses.
 
-May import `model`, and botocore where it is called. Knows no tables and nobody's rights. A request is understood whole
-or refused: its host is the catalog's store, each parameter and each header of the store's is one that is known here, so that nothing in it
-does more than what it is said to touch. Decision record 0059.
+May import `model`, and botocore where it is called. Must not know tables or rights of users. A request is understood
+completely or refused: its host is the catalog's store, and each parameter and each `x-amz-` header is a known one. So
+it accesses nothing but the objects that are returned. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 READ, WRITE, LIST, BUCKET = "read", "write", "list", "bucket"
-"""What a request does: to an object, to the names that begin so, or to a bucket as a whole."""
+"""Kinds of access: to an object (READ, WRITE), to names with a prefix, or to a bucket as a whole."""
 BODY_BYTES_MAX: Final = 512 << 10
 _URI_CHARACTERS_MAX: Final = 8192
 _KEY_BYTES_MAX: Final = 1024
@@ -37,7 +37,7 @@ _KNOWN_HEADERS: Final = re.compile(
     r"|expected-bucket-owner|server-side-encryption(?:-[a-z0-9-]+)?|storage-class|meta-[a-z0-9-]+|metadata-directive"
     r"|copy-source(?:-range|-if-[a-z-]+)?)"
 )
-"""Headers of the store's that change nothing of who may do what; others are refused, such as those that open an object to the world."""
+"""Headers of S3 that do not change access rights. Others are refused, such as those that make an object public."""
 _SIGNED: Final = re.compile("x-amz-.*|content-md5")
 _REPLACED: Final = frozenset({"authorization", "host", "x-amz-date", "x-amz-security-token"})
 _OF_OBJECTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
@@ -65,14 +65,14 @@ class StoreRequest(NamedTuple):
 
 
 class StoreAccess(NamedTuple):
-    """What a request does where: an object, or the names that begin so."""
+    """A kind of access and its target: an object, or a prefix of names."""
 
     how: str
     location: str
 
 
 class StoreKeys(NamedTuple):
-    """Keys to sign with."""
+    """Keys for signing."""
 
     access_key_id: str
     secret_access_key: str
@@ -85,9 +85,16 @@ class StoreKeys(NamedTuple):
 def accesses_of(
     asked: StoreRequest, properties: Mapping[str, str], *, check: Callable[[str], object]
 ) -> list[StoreAccess]:
-    """Return all that a request touches; `check` refuses locations that somebody might read as others.
+    """Return all accesses of a request.
 
-    Raises BadRequest for a request that is malformed, Forbidden for one that is none a table's files need.
+    Args:
+        asked: The request.
+        properties: The catalog's properties, which name its store.
+        check: Raises for a location that readers could understand in different ways.
+
+    Raises:
+        BadRequest: The request is malformed.
+        PermissionDenied: The request is of a kind that a table's files do not need.
     """
     found = _accesses_of(asked, properties)
     for each in found:
@@ -107,7 +114,7 @@ def _accesses_of(asked: StoreRequest, properties: Mapping[str, str]) -> list[Sto
 
 
 def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
-    """Return a URL's parts, its bucket, and what of its path names an object, percent signs still in it."""
+    """Return a URL's parts, its bucket, and the path of its object, still percent-encoded."""
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -132,7 +139,7 @@ def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
 
 
 def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapping[str, str]) -> str | None:
-    """Return the bucket that a host names, "" where the path does; None for the host of another store."""
+    """Return the bucket in a host name, "" if the path names the bucket, or None for the host of another store."""
     endpoint = find_property(properties, S3_ENDPOINT)
     if endpoint is None or _AMAZON.fullmatch(urlsplit(endpoint).hostname or ""):
         found = _AMAZON.fullmatch(host)
@@ -148,7 +155,7 @@ def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapp
 
 
 def _query(text: str) -> dict[str, str]:
-    """Read a query. Raises BadRequest for one that others may read otherwise."""
+    """Parse a query. Raises BadRequest for one that a store could parse differently."""
     if ";" in text:
         raise BadRequest("uri has ';' in its query: percent-encode it")
     try:
@@ -193,7 +200,7 @@ def _of_object(asked: StoreRequest, bucket: str, *, path: str, query: Mapping[st
 
 
 def _copy_source(source: str) -> str:
-    """Return what is copied: `bucket/key` with or without a slash before it, percent-encoded."""
+    """Return the source of a copy: `bucket/key`, percent-encoded, with or without a leading slash."""
     if not source.isascii() or "?" in source:
         raise PermissionDenied(
             "Copies of an object's older version, or of one by its access point, are not signed here"
@@ -203,7 +210,7 @@ def _copy_source(source: str) -> str:
 
 
 def _of_deletes(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
-    """Return the objects that a request to delete several names in its body, which is then part of what is signed."""
+    """Return the objects that the body of a bulk delete names. The body is then part of the signature."""
     if not set(query) <= {"delete", "x-id"}:
         raise _unknown(asked.method, query)
     body = asked.body
@@ -233,8 +240,8 @@ def _of_deletes(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -
 def _fields(entry: ET.Element) -> dict[str, str]:
     """Return the texts of an entry's elements by their names.
 
-    Raises BadRequest where a store could read another text than this function: elements inside an element, two of one name, text between
-    elements, attributes, other namespaces.
+    Raises BadRequest where a store could read another text than this function: nested elements, duplicate names, text
+    between elements, attributes, other namespaces.
     """
     found = {_tag(each): each.text or "" for each in entry}
     if len(found) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
@@ -243,19 +250,22 @@ def _fields(entry: ET.Element) -> dict[str, str]:
 
 
 def _is_mixed(element: ET.Element) -> bool:
-    """Say whether an element has attributes, or texts beside its elements."""
+    """Return whether an element has attributes, or text between its child elements."""
     texts = [element.text, *(each.tail for each in element)]
     return bool(element.attrib) or any(text is not None and text.strip() for text in texts)
 
 
 def _tag(element: ET.Element) -> str:
-    """Return an element's name, if it is one of S3's or has no namespace; else as it is, which is no known name."""
+    """Return an element's name without S3's namespace.
+
+    A name in another namespace is left as it is and matches none.
+    """
     return element.tag.removeprefix(_NAMESPACE)
 
 
 def _of_list(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
     if asked.method == "GET" and set(query) - {"x-id"} == {"location"}:
-        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # which region it is in
+        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # asks for the bucket's region
     if asked.method != "GET" or not set(query) <= _OF_LISTS:
         raise _unknown(asked.method, query)
     return [StoreAccess(LIST, _checked_location(bucket, query.get("prefix", "")))]
@@ -270,7 +280,7 @@ def _location(bucket: str, path: str) -> str:
 
 
 def _checked_location(bucket: str, key: str) -> str:
-    """Return a location. Raises BadRequest for a name that no store takes."""
+    """Return a location. Raises BadRequest for an illegal bucket or a key that is too long."""
     if not _BUCKET.fullmatch(bucket) or len(key.encode()) > _KEY_BYTES_MAX:
         raise BadRequest("uri names no object, or one whose name is longer than stores take")
     return f"s3://{bucket}/{key}"
@@ -290,7 +300,10 @@ def _header(headers: Mapping[str, tuple[str, ...]], wanted: str) -> str | None:
 
 
 def environment_keys() -> StoreKeys:
-    """Return the keys of the server's environment; blocks. Raises Unsupported without botocore, or without any."""
+    """Return the keys of the server's environment; blocks.
+
+    Raises UnsupportedOperation without botocore or without keys.
+    """
     try:
         from botocore.session import Session  # noqa: PLC0415 - of the extra `s3`
     except ImportError as error:
@@ -303,7 +316,10 @@ def environment_keys() -> StoreKeys:
 
 
 def sign_store_request(asked: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
-    """Return a request's headers with its signature. Raises BadRequest for a region or a digest that is none, Unsupported without botocore."""
+    """Return a request's headers with its signature.
+
+    Raises BadRequest for a malformed region or digest, UnsupportedOperation without botocore.
+    """
     try:
         from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - of the extra `s3`
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as above

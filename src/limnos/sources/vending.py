@@ -1,7 +1,7 @@
-"""Who gives out credentials for places in a store, of whichever kind: a role of Amazon's, an account of Google's or of Azure's.
+"""The issuers of vended credentials for all object stores: AWS roles, Google accounts and Azure accounts.
 
-May import `model` and this room. Each says which policy opens one place, asks for credentials under it, and how long they last; whoever keeps and hands them out need not
-know of which kind they are. Decision records 0059, 0105 and 0107.
+May import `model` and this room. Must not know tables or users. All issuers have the same methods: the policy that
+opens one location, the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 CredentialIssuer = AwsRole | gcs.GcsAccount | adls.AdlsAccount
 IssuedCredentials = AwsCredentials | gcs.GcsToken | adls.AdlsSignature
 SWITCHES = {"s3": ROLE[0], "gs": gcs.VENDED[0], "abfs": adls.VENDED[0]}
-"""The property that has credentials given out, by the scheme of the places."""
+"""The property that turns on vended credentials, by the scheme of locations."""
 _GIVERS: dict[str, Callable[[Mapping[str, str]], CredentialIssuer | None]] = {
     "s3": role_of, "gs": gcs.account_of, "abfs": adls.account_of,
 }  # fmt: skip
 
 
 def credential_issuer_of(properties: Mapping[str, str], scheme: str) -> CredentialIssuer | None:
-    """Return who gives out credentials for places of a scheme; None where nobody does. Raises BadRequest for properties that can't be right."""
+    """Return the issuer of credentials for a scheme; None if the catalog has none.
+
+    Raises BadRequest for wrong properties.
+    """
     found = _GIVERS.get(scheme)
     return None if found is None else found(properties)
 
 
 def check_credential_issuers(properties: Mapping[str, str]) -> None:
-    """Refuse what can be no part of any. Raises BadRequest."""
+    """Check the properties of all issuers. Raises BadRequest."""
     check_role(properties)
     gcs.check_account(properties)
     adls.check_account(properties)

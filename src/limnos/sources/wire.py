@@ -1,9 +1,11 @@
-"""The other end of a process that does work for a server: one message in, one message out, until nobody is there.
+"""The worker's end of the wire between a server and its worker process: one message in, one message out.
 
-May import the standard library alone, so that a process starts in a blink. Knows no work. A message is a count of parts, then each
-with its length; standard input is a socket to who started the process, and it ends when that is gone, also in the middle of work.
-Between the two messages there may be more: what a question is fed with (`MORE`, to its end, `COMPLETE`, or to where it was `CUT`), and
-pieces of an answer (`MORE`) before the last message.
+May import the standard library alone, so that a process starts fast. Must not know the work. A message is a count of
+parts (4 bytes, big-endian), then each part with its length (8 bytes). Standard input is a socket to the server; the
+process ends when the server closes it, even in the middle of work.
+
+Further messages may come in between. A body follows its question in `MORE` messages up to `COMPLETE`, or up to `CUT` if
+its sender has gone. Pieces of an answer are `MORE` messages before the last one.
 """
 
 from __future__ import annotations
@@ -25,17 +27,17 @@ COUNT = struct.Struct(">I")
 LENGTH = struct.Struct(">Q")
 MORE: Final = b"more"
 COMPLETE: Final = b"complete"
-"""All that belongs to a question has come. Nothing else says so: a wire that just ends was cut."""
+"""The whole body has come. Without this message a closed wire means a cut body."""
 CUT: Final = b"cut"
 CALL: Final = b"call"
-"""Not an answer yet: something is asked back first."""
+"""A callback: a question to the server in the middle of an answer."""
 DONE: Final = b"done"
 _DIE_WITH_PARENT: Final = 1
-"""PR_SET_PDEATHSIG of Linux."""
+"""Linux's PR_SET_PDEATHSIG."""
 
 
 def pack(parts: list[bytes]) -> bytes:
-    """Put a message together."""
+    """Encode a message."""
     framed = [COUNT.pack(len(parts))]
     for part in parts:
         framed += (LENGTH.pack(len(part)), part)
@@ -43,18 +45,18 @@ def pack(parts: list[bytes]) -> bytes:
 
 
 class Wire:
-    """The socket to who started this process."""
+    """The socket to the server."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(fileno=0)
         self._socket.setblocking(True)
 
     def send(self, parts: list[bytes]) -> None:
-        """Send a message; waits while the other side does not take it."""
+        """Send a message; blocks until the server takes it."""
         self._socket.sendall(pack(parts))
 
     def receive(self) -> list[bytes]:
-        """Wait for a message. Ends the process when nobody is there any more."""
+        """Wait for a message. Ends the process if the server closes the socket."""
         (count,) = COUNT.unpack(self._exactly(COUNT.size))
         return [self._exactly(LENGTH.unpack(self._exactly(LENGTH.size))[0]) for _ in range(count)]
 
@@ -70,12 +72,12 @@ class Wire:
 
 
 def serve(work: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Answer one message after another until the other side hangs up, which ends the process."""
+    """Answer messages with `work` until the server closes the socket, which ends the process."""
     serve_on(lambda wire: wire.send(work(wire.receive())))
 
 
 def serve_on(answer: Callable[[Wire], None]) -> None:
-    """Have one question after another answered by who reads it from the wire, until the other side hangs up."""
+    """Call `answer` with the wire again and again until the server closes the socket, which ends the process."""
     wire = Wire()
     threading.Thread(target=_leave_when_alone, daemon=True).start()
     while True:
@@ -83,7 +85,7 @@ def serve_on(answer: Callable[[Wire], None]) -> None:
 
 
 def die_with_parent() -> None:
-    """Have the system end this process with the one that started it, whatever it is at."""
+    """Have Linux kill this process when its parent ends."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 

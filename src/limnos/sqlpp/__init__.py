@@ -1,7 +1,8 @@
-"""SQL++: reads statements of AsterixDB's language into a tree, writes a tree as text, binds names and works queries out.
+"""SQL++: parses statements of AsterixDB's language into a tree, prints a tree as text, binds names and evaluates
+queries.
 
-May import `names`. Must not know a server, a store or an engine: text in, values out; what names there are and what a dataset holds, it
-asks of who calls (`binder.Names`, the rows given to `evaluator.results`).
+May import `names`. Must not know a server, a store or an engine: text goes in, values come out. The caller resolves
+names (`binder.NameResolver`) and supplies the objects of datasets (`rows` of `evaluator.results`).
 """
 
 from limnos.sqlpp import functions, stored, values

@@ -1,7 +1,8 @@
-"""Binding with names that are found out step by step, and what a process needs to bind a statement.
+"""Binding with names that are resolved step by step, and the data that a worker process needs to bind a statement.
 
-May import the tree, the parser and the binder. Must not know who answers questions about names. Whoever binds here on an event loop gives a
-number of expressions after which it stops; in a process there is none but the language's own.
+May import the tree, the parser and the binder. Must not know who answers questions about names. On an event loop the
+number of expressions is limited and long texts are not parsed: BudgetSpent then tells the caller to bind in a worker
+process.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ Levels = tuple[str, ...]
 
 
 class UnparsedQuery(tree.Expression, frozen=True):
-    """A query as its text, which is parsed where it is bound: in a process, as it is long. `parameters`: how many `?` stand before it."""
+    """A query that is still text, because it is too long to parse on the event loop.
+
+    `parameters`: the number of `?` before it.
+    """
 
     text: str
     parameters: int = 0
 
 
 class UnparsedFunction(NamedTuple):
-    """The functions of a name as their texts, and the number of arguments of a call: parsed in a process where they are long."""
+    """A function's definitions that are still text, and the number of arguments of the call."""
 
     dataverse: Levels
     name: str
@@ -44,14 +48,14 @@ class UnparsedFunction(NamedTuple):
     texts: tuple[str, ...]
 
     def parsed(self) -> UserFunction | None:
-        """The function that is called, None where none takes so many arguments. Raises SqlppError."""
+        """The function that is called; None if none takes this number of arguments. Raises SqlppError."""
         found = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
         one = found.get(self.arity) or found.get(tree.VARIADIC)
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
 class NameQuestion(NamedTuple):
-    """What may be asked of the tree of names; `arity` is of functions alone."""
+    """A question to the name resolver; `arity` is for functions only."""
 
     about: str
     dataverse: Levels
@@ -60,7 +64,7 @@ class NameQuestion(NamedTuple):
 
 
 class KnownNames:
-    """The names that are known so far, as the binder asks for them; what it asks beyond them is noted."""
+    """A name resolver over known facts. It answers unknown questions by a guess and records them in `wanted`."""
 
     def __init__(self, facts: dict[NameQuestion, object] | None = None) -> None:
         self.facts: dict[NameQuestion, object] = {} if facts is None else facts
@@ -77,7 +81,7 @@ class KnownNames:
         return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """What a name in a dataverse is. Raises BudgetSpent for a view whose text is too long to be parsed here."""
+        """The object that a name denotes. Raises BudgetSpent for a view that is not parsed."""
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
         found = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
         if isinstance(found, BoundView) and isinstance(found.body, UnparsedQuery):
@@ -85,7 +89,7 @@ class KnownNames:
         return found
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """A function that somebody wrote. Raises BudgetSpent for one whose text is too long to be parsed here."""
+        """A user-defined function. Raises BudgetSpent for one that is not parsed."""
         otherwise: UserFunction | UnparsedFunction | None = None
         found = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
         if isinstance(found, UnparsedFunction):
@@ -94,7 +98,7 @@ class KnownNames:
 
 
 class QueryBinding(NamedTuple):
-    """A query to be bound, and what its names rest on beside the tree of names."""
+    """A query to bind, with everything that binding needs except names."""
 
     body: tree.Expression
     dataverse: Levels
@@ -104,7 +108,7 @@ class QueryBinding(NamedTuple):
     variables: tuple[str, ...] = ()
 
     def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
-        """Bind the query. Raises SqlppError; BudgetSpent for one that is longer than `nodes_max`, or not parsed."""
+        """Bind the query. Raises SqlppError, and BudgetSpent if it is longer than `nodes_max` or not parsed."""
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
         return bind(
@@ -114,7 +118,7 @@ class QueryBinding(NamedTuple):
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
-    """Facts with the texts of views and functions parsed. Raises SqlppError."""
+    """The facts with the texts of views and functions parsed. Raises SqlppError."""
     return {question: _parse_fact(fact) for question, fact in facts.items()}
 
 
@@ -125,7 +129,7 @@ def _parse_fact(fact: object) -> object:
 
 
 def parsed_query(body: tree.Expression) -> tree.Expression:
-    """The query of a text; what is parsed already stays. Raises SqlppError."""
+    """Parse a query that is still text; a parsed one is returned as it is. Raises SqlppError."""
     if not isinstance(body, UnparsedQuery):
         return body
     (found,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
@@ -135,7 +139,7 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
 
 
 class _QueryText(Struct, frozen=True):
-    """A query as its text; of one that was parsed here, as the printer writes it."""
+    """A query as text; a parsed one is printed."""
 
     text: str
     at: TextPosition
@@ -149,12 +153,15 @@ class _QueryText(Struct, frozen=True):
         return cls(render(body), body.at, 0)
 
     def body(self) -> tree.Expression:
-        """The query. Raises SqlppError."""
+        """Parse the query. Raises SqlppError."""
         return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
 
 
 class _NameFact(Struct, frozen=True):
-    """What is known about a name: whether there is such a dataverse, or of which kind what it names is, if it is there."""
+    """A question about a name and its answer, as sent to a worker process.
+
+    `kind` says which kind of object was found.
+    """
 
     question: NameQuestion
     kind: str
@@ -166,7 +173,7 @@ class _NameFact(Struct, frozen=True):
 
     @classmethod
     def of(cls, question: NameQuestion, fact: object) -> _NameFact:
-        """A fact as it travels."""
+        """Encode a fact."""
         match fact:
             case BoundView(dataverse, name, body):
                 return cls(question, "view", dataverse, name, body=_QueryText.of(body))
@@ -181,7 +188,7 @@ class _NameFact(Struct, frozen=True):
         return cls(question, "there" if fact else "absent" if fact is None else "not there")
 
     def value(self) -> object:
-        """The fact again. Raises SqlppError."""
+        """Decode the fact. Raises SqlppError."""
         if self.body is not None:
             body = self.body.body()
             if self.kind == "view":
@@ -195,7 +202,7 @@ class _NameFact(Struct, frozen=True):
 
 
 class PackedBinding(Struct, frozen=True):
-    """A binding and what is known, as they travel to a process: texts, names and tagged values."""
+    """A binding and its known names as sent to a worker process: texts, names and tagged values."""
 
     body: _QueryText
     dataverse: Levels
@@ -207,7 +214,7 @@ class PackedBinding(Struct, frozen=True):
 
     @classmethod
     def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
-        """Both, to be encoded."""
+        """Encode both."""
         return cls(
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
             tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
@@ -215,7 +222,7 @@ class PackedBinding(Struct, frozen=True):
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
-        """Both again, parsed. Raises SqlppError."""
+        """Decode both, with texts parsed. Raises SqlppError."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(
             self.body.body(),

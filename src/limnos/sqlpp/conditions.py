@@ -1,4 +1,4 @@
-"""Conditions on the objects of one source: comparisons of a path with a value that is known.
+"""Conditions on the objects of one source: comparisons of a path with a known value.
 
 May import plans and `values`. Must not know an engine, nor where a condition is used.
 """
@@ -23,7 +23,10 @@ _TURNED: Mapping[str, Operator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=
 
 
 class Condition(Struct, frozen=True):
-    """What the value at a path must meet: to compare so with a value, or, for `in`, to equal one of a tuple of them. It is never unknown."""
+    """A comparison of the value at a path with a value; for `in`, with a tuple of values.
+
+    The values are never NULL or MISSING.
+    """
 
     path: tuple[str, ...]
     operator: Operator
@@ -31,7 +34,7 @@ class Condition(Struct, frozen=True):
 
 
 def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, ...] | None:
-    """The conditions that together are an expression; None for one that is more than that."""
+    """The conditions whose conjunction equals an expression; None if no such conditions exist."""
     if node is None:
         return ()
     if isinstance(node, plan.Operate) and node.operators[0] == "and":
@@ -85,7 +88,7 @@ def _membership_conditions(node: plan.Expression, items: plan.Expression, *, slo
 
 
 def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
-    """The names after a variable; None for what is no path of it."""
+    """The field names after a variable; None if the expression is no path of it."""
     names: list[str] = []
     while isinstance(node, plan.FieldOf):
         names.append(node.name)
@@ -94,7 +97,7 @@ def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
 
 
 def constant_value(node: plan.Expression) -> Value:
-    """The value of what needs no row; MISSING where that is not known."""
+    """The value of an expression without variables; MISSING if it is not constant."""
     if isinstance(node, plan.Constant):
         return node.value
     if isinstance(node, plan.ArrayOf):

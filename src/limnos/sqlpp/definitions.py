@@ -1,7 +1,7 @@
-"""Statements that made objects, read again from the texts that their records keep.
+"""Parses the stored texts of CREATE statements.
 
-May import the parser and the tree. Must not know where texts are kept. A text is parsed once and remembered, since it never changes under a
-record. Names of objects in such a statement are what they were when it was made; where they are now, the tree says.
+May import the parser and the tree. Must not know where texts are stored. Each text is parsed once and cached: a stored
+text never changes. Names of objects in a statement are those at its creation; the server's tree has the current ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Statement")
 DIALECT: Final = "sqlpp"
-"""The dialect of a view's text that SQL++ reads."""
+"""The dialect of view representations that SQL++ reads."""
 
 
 @lru_cache(4096)
@@ -32,17 +32,17 @@ def statement_of(text: str) -> Statement:
 
 
 def statements_of(texts: Iterable[str], kind: type[S]) -> tuple[S, ...]:
-    """The statements of a kind among texts: of a function one for each number of parameters."""
+    """The statements of one type among texts. A function has one for each number of parameters."""
     return tuple(each for each in map(statement_of, texts) if isinstance(each, kind))
 
 
 def arity_of(function: tree.CreateFunction) -> int:
-    """How many parameters a function has; VARIADIC for any number."""
+    """The number of a function's parameters; VARIADIC for any number."""
     return tree.VARIADIC if function.parameters is None else len(function.parameters)
 
 
 def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
-    """What an index is called; a primary one may have no name of its own."""
+    """The name of an index; a primary one without a name gets the default name."""
     return statement.name or f"primary_idx_{dataset}"
 
 
@@ -62,7 +62,7 @@ class _ViewDocument(msgspec.Struct, rename="kebab"):
 
 
 def view_definition(document: bytes | msgspec.Raw) -> str | None:
-    """The text in SQL++ of a view's current version, if it has one."""
+    """The SQL++ text of a view's current version; None if it has none. `document` is the view's metadata JSON."""
     held = msgspec.json.decode(document, type=_ViewDocument)
     current = next(each for each in held.versions if each.version_id == held.current_version_id)
     return next((each.sql for each in current.representations if each.dialect.lower() == DIALECT), None)

@@ -1,7 +1,7 @@
-"""What means the same in an engine of typed columns as in SQL++: which comparisons, which groups, which aggregates.
+"""Comparisons, groupings and aggregates that mean the same in an engine of typed columns as in SQL++.
 
-May import plans, `stored` and `values`. Must not know an engine's own words. An empty typed column is MISSING or NULL, which no comparison is true for, which no aggregate
-counts, and which are one group.
+May import plans, `stored` and `values`. Must not know an engine's own words. A null column stands for MISSING or NULL:
+no comparison with it is true, no aggregate counts it, and all nulls are one group.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from limnos.sqlpp.conditions import Condition
 
 IN_MAX = 1000
-"""Most values of an IN that an engine is given."""
+"""Most values of an IN that is pushed down to an engine."""
 _WIDE = 1 << 53
 WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint"})
 GROUPED = WHOLE | {"string", "boolean", "date", "datetime"}
-"""Types by which an engine groups as SQL++ does; a group of numbers that are not whole has more than one spelling."""
+"""Types by which an engine groups as SQL++ does.
+
+Floating-point groups are excluded: equal numbers have several spellings.
+"""
 AGGREGATES: Mapping[str, frozenset[str]] = {
     "count": GROUPED | {"double", "float", "uuid", "binary", "time"},
     "sum": WHOLE | {"float", "double"},
@@ -30,11 +33,11 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
     "min": WHOLE | {"string", "date", "datetime", "double"},
     "max": WHOLE | {"string", "date", "datetime", "double"},
 }
-"""Aggregates, and of which types an engine works them out. Sums of doubles are added in another order: their last digits may differ."""
+"""Aggregates, and the types for which an engine computes them. Sums of doubles may differ in their last digits."""
 
 
 def aggregates_in(held: object) -> Iterator[plan.Aggregate]:
-    """The aggregates of a block; those of a subquery are its own."""
+    """The aggregates of a block, without those of subqueries."""
     waiting: list[object] = [held]
     while waiting:
         one = waiting.pop()
@@ -54,7 +57,7 @@ def result_of(function: str, type_: str) -> str:
 
 
 def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
-    """The type at a path all of whose fields are columns; None for another path."""
+    """The type at a path of columns; None if the path is not stored as columns."""
     around: RecordType | None = record
     for length in range(1, len(path) + 1):
         if around is None or path[length - 1] not in {field.name for field in columns(around)}:
@@ -68,7 +71,7 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
 
 
 def is_exact(record: RecordType, condition: Condition) -> bool:
-    """Whether an engine finds the very objects that meet a condition."""
+    """Whether an engine finds exactly the objects that meet a condition."""
     found = column_type(record, condition.path)
     if found is None:
         return False
@@ -79,7 +82,7 @@ def is_exact(record: RecordType, condition: Condition) -> bool:
 
 
 def literal(scalar: Scalar, value: Value) -> Value:
-    """A value to compare a column of a type with: of the column's own kind. MISSING where the two compare otherwise than in SQL++."""
+    """Convert a value for comparison with a column of this type; MISSING if the comparison would differ from SQL++."""
     name = scalar.name
     if isinstance(value, bool):
         return value if name == "boolean" else MISSING

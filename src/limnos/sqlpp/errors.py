@@ -1,7 +1,7 @@
-"""`SqlppError`: what is wrong with a statement, where, in AsterixDB's numbers and words.
+"""`SqlppError`: what is wrong with a statement and where, with AsterixDB's numbers and messages.
 
 May import `names` for quoting. Must not know status codes or response bodies: the query service turns an error into
-both. A number is never used for another meaning than AsterixDB gives it.
+both. A number always has the meaning that AsterixDB gives it.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SYNTAX = 1001
-"""The text is no statement."""
+"""The text is no valid statement."""
 
 OUTCOME_UNKNOWN = 3102
-"""The engine ended in the middle."""
+"""The engine ended during a statement."""
 
 NO_ENGINE = 3109
 """AsterixDB's number for a cluster that cannot take a job."""
 
 COMPILATION = 1079
-"""The statement is read, and asks for what cannot be."""
+"""The statement is parsed, but invalid or unsupported."""
 
 INVALID_NAME = 1115
-"""The name of something to be made, which may not be called so."""
+"""The name of a new object is not allowed."""
 
 LINE_SHOWN_MAX = 240
-"""Most characters of a source line in a message; of a longer line only what stands around the place."""
+"""Most characters of a source line in a message. Of a longer line only the part around the position is shown."""
 
 _TOKEN_SHOWN_MAX = 80
 
 
 class TextPosition(NamedTuple):
-    """Where in a text something begins. Both count from 1, columns in code points, a tab being one."""
+    """A position in a text. Both numbers count from 1, columns in code points; a tab is one."""
 
     line: int
     column: int
 
 
 class SqlppError(Exception):
-    """A statement that is refused. `number` is AsterixDB's, `place` is where it is, if it is anywhere.
+    """A refused statement. `number` is AsterixDB's, `place` is the position, if known.
 
-    `text` has the whole message. Some messages name line and column in their sentence (`told`); every other ends with them.
+    `text` is the whole message. With `told` the message itself states line and column; otherwise they are appended.
     """
 
     number: int
@@ -62,12 +62,12 @@ class SqlppError(Exception):
 
     @property
     def code(self) -> str:
-        """The code as messages have it: `ASX1001`."""
+        """The code in messages: `ASX1001`."""
         return f"ASX{self.number:04d}"
 
     @property
     def text(self) -> str:
-        """The whole message, code and place included."""
+        """The whole message, with code and position."""
         where = (
             "" if self.told or self.place is None else f" (in line {self.place.line}, at column {self.place.column})"
         )
@@ -78,11 +78,11 @@ class SqlppError(Exception):
 
 
 class BudgetSpent(Exception):
-    """A budget of work is used up, or the next step would take more than is left. Nothing of that step was done."""
+    """A budget of work is used up, or is too small for the next step. That step was not begun."""
 
 
 class DuplicateKey(SqlppError):
-    """An INSERT of a key that is there already: the one error of AsterixDB's storage that users meet, with a number of its list."""
+    """An INSERT of a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage layer."""
 
     def __init__(self, key: str) -> None:
         super().__init__(33, f"Inserting duplicate keys into the primary storage: {key}")
@@ -97,7 +97,7 @@ class DuplicateKey(SqlppError):
 
 
 class EngineUnavailable(SqlppError):
-    """The engine cannot work on a statement now, and nothing was changed: the statement may be sent again after `retry_after_s` seconds."""
+    """The engine cannot execute a statement now, and nothing was changed. Try again after `retry_after_s` seconds."""
 
     def __init__(self, message: str, *, number: int = NO_ENGINE, retry_after_s: int = 1) -> None:
         super().__init__(number, message)
@@ -108,7 +108,7 @@ class EngineUnavailable(SqlppError):
 
 
 class EngineFailed(SqlppError):
-    """Something went wrong that the statement did not cause; the message says what became of it."""
+    """A failure that the statement did not cause; the message says what happened to its changes."""
 
     def __init__(self, message: str) -> None:
         super().__init__(OUTCOME_UNKNOWN, message)
@@ -118,7 +118,10 @@ class EngineFailed(SqlppError):
 
 
 class OutcomeUnknown(SqlppError):
-    """A statement that changes data came to an end of which nobody can tell what it left: wholly carried out, or not at all."""
+    """It is unknown whether a statement that changes data was carried out.
+
+    It was carried out completely or not at all.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -131,18 +134,18 @@ class OutcomeUnknown(SqlppError):
 
 
 def syntax(message: str, place: TextPosition, *, told: bool = False) -> SqlppError:
-    """A text that is no statement."""
+    """A syntax error."""
     return SqlppError(SYNTAX, f"Syntax error: {message}", place, told)
 
 
 def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
-    """A token that the grammar does not allow here. `line` is its whole line, `what` the token as it is shown."""
+    """A token that the grammar does not allow here. `line` is its whole line, `what` the displayed token."""
     shown = shown_line(line, place.column)
     return syntax(f"In line {place.line} >>{shown}<< Encountered {what} at column {place.column}.", place, told=True)
 
 
 def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
-    """A character that begins or continues no token; an empty one stands for the end of the text."""
+    """A character that no token can begin or continue with; an empty one stands for the end of the text."""
     met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
     shown = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."
@@ -150,38 +153,38 @@ def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
 
 
 def unexpected_word(image: str, place: TextPosition) -> SqlppError:
-    """A word that means something only in another place."""
+    """A keyword in a wrong place."""
     return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
 def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
-    """A statement that can be read and not be carried out."""
+    """A statement that is valid syntax but cannot be executed."""
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)
 
 
 def too_deep() -> SqlppError:
-    """What nests deeper than can be handled: a statement with the views and functions in it, or a value."""
+    """A statement, with its views and functions, or a value that is nested too deep."""
     return compilation("A query, with its views and functions, or a value is nested too deep")
 
 
 def invalid_name(part: str, place: TextPosition | None = None) -> SqlppError:
-    """A name that SQL++ or the tree does not allow."""
+    """A name that SQL++ or the server's tree does not allow."""
     return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quote_for_message(part)}", place)
 
 
 def shorten(text: str) -> str:
-    """The text, or its beginning when it is long."""
+    """The text, cut to 80 characters."""
     return text if len(text) <= _TOKEN_SHOWN_MAX else text[: _TOKEN_SHOWN_MAX - 3] + "..."
 
 
 def escape_token(text: str) -> str:
-    """A token's text inside double quotes: quotes, backslashes and what cannot be seen are escaped."""
+    """A token's text inside double quotes, with quotes, backslashes and invisible characters escaped."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
     return visible(plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
 
 
 def shown_line(line: str, column: int) -> str:
-    """A line for a message: nothing that could forge another line of a log, and not much of a long one."""
+    """A line for a message: shortened, and without characters that could forge a line of a log."""
     if len(line) <= LINE_SHOWN_MAX:
         return visible(line)
     begin = max(0, min(column - 1 - LINE_SHOWN_MAX // 2, len(line) - LINE_SHOWN_MAX))
@@ -191,7 +194,7 @@ def shown_line(line: str, column: int) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control characters, line separators and half surrogate pairs spelled out; tabs stay."""
+    """The text with control characters, line separators and lone surrogates escaped; tabs stay."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\t " else _escape_character(char) for char in text)

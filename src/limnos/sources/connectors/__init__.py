@@ -1,1 +1,1 @@
-"""Connectors: one kind of outside system each, behind the capabilities of `capabilities`. Decision record 0078."""
+"""Connectors: one for each kind of external system, behind the protocols of `capabilities`. Decision record 0078."""

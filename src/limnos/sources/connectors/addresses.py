@@ -1,7 +1,7 @@
-"""Addresses that connectors talk to: taken from a catalog's properties, and held to those that the server allows.
+"""Network addresses of sources: parsed from a catalog's properties and compared with those that the server allows.
 
-May import `model`. Pure. A catalog's maker names the address; whoever runs the server says to which ones it talks, host and port as they are
-written. What else a URL could say (files of keys, other hosts, options) is refused unless it is known to be harmless.
+May import `model`. Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports.
+All other parts of a URL (key files, other hosts, options) are refused unless they are known to be harmless.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ METASTORES_MAX: Final = 8
 
 
 class SourceAddress(NamedTuple):
-    """A host and a port; IPv6 in brackets."""
+    """A host and a port; an IPv6 host is in brackets."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """As settings and flags have it."""
+        """The address as settings and flags write it: lower case `host:port`."""
         return f"{self.host.lower()}:{self.port}"
 
 
 class HttpUrl(NamedTuple):
-    """What an HTTP URL says."""
+    """A parsed HTTP URL."""
 
     address: SourceAddress
     url: str
-    """Without a slash at its end."""
+    """Without a slash at the end."""
 
 
 class DatabaseUrl(NamedTuple):
-    """What a JDBC URL says."""
+    """A parsed JDBC URL."""
 
     address: SourceAddress
     database: str | None
@@ -51,7 +51,7 @@ class DatabaseUrl(NamedTuple):
 
 
 def address_of(host: str | None, port: int | None, *, told: str) -> SourceAddress:
-    """Check a host and a port. Raises BadRequest."""
+    """Check a host and a port. Raises BadRequest, whose message begins with `told`."""
     spelled = f"[{host}]" if host is not None and ":" in host else host
     if spelled is None or _HOST.fullmatch(spelled) is None or port is None or not 0 < port < 65536:
         raise BadRequest(f"{told} names no single host with a port from 1 to 65535")
@@ -59,7 +59,10 @@ def address_of(host: str | None, port: int | None, *, told: str) -> SourceAddres
 
 
 def require_allowed(address: SourceAddress, allowed: Collection[str], *, told: str) -> None:
-    """Raise BadRequest, naming the flag, for an address that the server does not talk to."""
+    """Check that the server may connect to an address.
+
+    Raises BadRequest, whose message names the flag that allows it.
+    """
     if str(address) not in allowed:
         raise BadRequest(
             f"{told} names {address}, to which this server does not talk: ask whoever runs the server to start it with "
@@ -68,9 +71,16 @@ def require_allowed(address: SourceAddress, allowed: Collection[str], *, told: s
 
 
 def database_url(text: str, *, scheme: str, port: int, parameters: Collection[str]) -> DatabaseUrl:
-    """Read `jdbc:postgresql://host:port/database?sslmode=require`. Raises BadRequest.
+    """Parse `jdbc:postgresql://host:port/database?sslmode=require`.
 
-    `port` is the one that is meant where none is named, `parameters` are those that may be.
+    Args:
+        text: The value of the property jdbc-url.
+        scheme: `postgresql` or `mysql`.
+        port: The default port.
+        parameters: The allowed query parameters.
+
+    Raises:
+        BadRequest: The URL is malformed, or has a user, a password or another parameter.
     """
     told = "Property jdbc-url"
     if not text.startswith(f"jdbc:{scheme}://"):
@@ -93,7 +103,7 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
 
 
 def http_url(text: str, *, name: str) -> HttpUrl:
-    """Read `https://host:port/path`, the value of a property. Raises BadRequest."""
+    """Parse `https://host:port/path`, the value of the property `name`. Raises BadRequest."""
     told = f"Property {name}"
     try:
         parts = urlsplit(text)
@@ -113,7 +123,7 @@ def http_url(text: str, *, name: str) -> HttpUrl:
 
 
 def metastore_addresses(text: str, *, name: str) -> tuple[SourceAddress, ...]:
-    """Read `thrift://host:port`, several separated by commas. Raises BadRequest."""
+    """Parse `thrift://host:port`, several separated by commas; the default port is 9083. Raises BadRequest."""
     told = f"Property {name}"
     found = [each.strip() for each in text.split(",") if each.strip()]
     if not 0 < len(found) <= METASTORES_MAX:

@@ -1,8 +1,9 @@
-"""What a connector can do, as protocols (seed 2, "catalog interfaces"), and the values that go through them.
+"""The capabilities of connectors, as protocols, and the values that they exchange (seed 2, "catalog interfaces").
 
-May import `formats` for the words of columns and changes, `model`, and `names` for paths. A connector has what it can do and nothing else: who asks looks at its
-type. Calls block, have deadlines of their own, and know nothing of names of the tree, of callers and of their rights. Errors are those of
-`model.errors`; a source that does not answer is SourceFailed. Nothing is cached: each answer is what the source says now.
+May import `formats` for the words of columns and changes, `model`, and `names` for paths. Must not know the tree's
+names, callers or their rights. A connector implements the protocols of what it can do, and callers test for them with
+isinstance. Calls block and have their own deadlines. Errors are those of `model.errors`; a source that does not answer
+raises SourceFailed. Nothing is cached: each result is the source's current state.
 """
 
 from __future__ import annotations
@@ -19,47 +20,51 @@ if TYPE_CHECKING:
 
 
 class SourceSchemaInfo(NamedTuple):
-    """A schema as its source tells it."""
+    """A schema as its source describes it."""
 
     comment: str | None
     properties: dict[str, str]
 
 
 class RestCall(NamedTuple):
-    """A request of Iceberg REST, as one catalog sends it to another."""
+    """A request of the Iceberg REST protocol from one catalog to another."""
 
     endpoint: str
-    """Method and path, as servers list them, without the prefix: `GET /namespaces/{namespace}/tables`."""
+    """Method and path as servers list them, without the prefix: `GET /namespaces/{namespace}/tables`."""
     namespace: Levels = ()
-    """What `{namespace}` stands for."""
+    """The value of `{namespace}`."""
     name: str = ""
-    """What `{table}` or `{view}` stands for."""
+    """The value of `{table}` or `{view}`."""
     query: tuple[tuple[str, str], ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     missing: str = "namespace"
-    """The kind of what is not there when the source says no more than that."""
+    """The kind of the missing object if the source answers 404 without a known error type."""
     taken: str = "conflict"
-    """What 409 means when the source says no more: `conflict` of a commit, `empty` for a namespace that is not, or the kind of what has a name."""
+    """The meaning of 409 if the source names no error type.
+
+    `conflict` is a commit conflict, `empty` is a namespace that is not empty, and a kind (`table`) is an existing
+    object of that kind.
+    """
 
     @property
     def method(self) -> str:
-        """Its method."""
+        """The HTTP method."""
         return self.endpoint.partition(" ")[0]
 
     @property
     def changes(self) -> bool:
-        """Whether it does something."""
+        """Whether the request changes something: its method is neither GET nor HEAD."""
         return self.method not in ("GET", "HEAD")
 
     @property
     def path(self) -> Levels:
-        """What it is about."""
+        """The path of the object that the request names."""
         return (*self.namespace, self.name) if self.name else self.namespace
 
 
 class RestReply(NamedTuple):
-    """An answer that is a success; 304 is one."""
+    """A successful answer; 304 counts as one."""
 
     status: int
     etag: str | None
@@ -67,52 +72,55 @@ class RestReply(NamedTuple):
 
 
 class SourceNames(NamedTuple):
-    """A page of names, and the source's token for the next one."""
+    """A page of names, and the source's token for the next page."""
 
     names: list[str]
     token: str | None
 
 
 class SourceTableInfo(NamedTuple):
-    """A table as its source tells it; columns and indexes in Gravitino's words."""
+    """A table as its source describes it; columns and indexes are Gravitino's JSON."""
 
     comment: str | None
     columns: list[Json]
     indexes: list[Json]
     properties: dict[str, str]
     layout: Json | None = None
-    """How its files lie, where it has some: `distribution`, `sortOrders`, `partitioning`."""
+    """The layout of its files (`distribution`, `sortOrders`, `partitioning`); None if it has no files."""
 
 
 class SourceTopicInfo(NamedTuple):
-    """A topic as its source tells it; comments of topics are none of a source's."""
+    """A topic as its source describes it. Topics have no comments in a source."""
 
     properties: dict[str, str]
 
 
 @runtime_checkable
 class BaseCatalog(Protocol):
-    """What every connector is: something that can be reached, and let go."""
+    """The base of every connector: it can be checked and closed."""
 
     def check(self) -> None:
-        """Return if the source answers, with what the catalog's properties say. Raises SourceFailed, BadRequest."""
+        """Check that the source answers with the catalog's properties. Raises SourceFailed, BadRequest."""
         ...
 
     def close(self) -> None:
-        """Let connections go; what is under way may still end."""
+        """Close the connections. Running calls may still finish."""
         ...
 
 
 @runtime_checkable
 class SupportsNamespaces(BaseCatalog, Protocol):
-    """Schemas: of one level, or within one another."""
+    """Schemas, of one level or nested."""
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return the names of all in a schema, of the outermost for no levels, sorted. Raises NotFound, Unsupported where they do not nest."""
+        """Return the sorted names of the schemas in `parent`; an empty parent stands for the top level.
+
+        Raises NotFound, and UnsupportedOperation if the source has no nested schemas.
+        """
         ...
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Say whether there is one."""
+        """Return whether a schema exists."""
         ...
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
@@ -120,11 +128,11 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         ...
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Make a schema. Raises AlreadyExists, Unsupported for properties that the source cannot keep."""
+        """Create a schema. Raises AlreadyExists, UnsupportedOperation for properties that the source cannot store."""
         ...
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties. Raises NotFound, Unsupported where schemas have none."""
+        """Set and remove properties. Raises NotFound, UnsupportedOperation if schemas of the source have none."""
         ...
 
     def schema_drop(self, schema: Levels) -> None:
@@ -141,27 +149,34 @@ class TableCatalog(BaseCatalog, Protocol):
         ...
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Say whether there is one."""
+        """Return whether a table exists."""
         ...
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table. Raises NotFound of the schema or the table."""
+        """Return a table. Raises NotFound for the schema or the table."""
         ...
 
     def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
-        """Make a table, whole or not at all. Raises AlreadyExists, NotFound, BadRequest, Unsupported."""
+        """Create a table, completely or not at all.
+
+        Raises AlreadyExists, NotFound, BadRequest, UnsupportedOperation.
+        """
         ...
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Carry out all changes or none. Raises NotFound, BadRequest, Unsupported."""
+        """Apply all changes or none. Raises NotFound, BadRequest, UnsupportedOperation."""
         ...
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Give a table another name, or another schema too. Raises NotFound, AlreadyExists, Unsupported."""
+        """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation."""
         ...
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table with its rows. Raises NotFound, BadRequest where something else needs it, Unsupported for a purge without files."""
+        """Drop a table with its rows.
+
+        Raises NotFound, BadRequest if another object needs it, UnsupportedOperation for a purge if the source has no
+        files.
+        """
         ...
 
 
@@ -174,23 +189,23 @@ class ViewCatalog(BaseCatalog, Protocol):
         ...
 
     def view_exists(self, schema: Levels, view: str) -> bool:
-        """Say whether there is one."""
+        """Return whether a view exists."""
         ...
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Return a view. Raises NotFound of the schema or the view."""
+        """Return a view. Raises NotFound for the schema or the view."""
         ...
 
     def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
-        """Make a view. Raises AlreadyExists, NotFound, BadRequest."""
+        """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
         ...
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
-        """Carry out updates in Iceberg's words, all or none. Raises NotFound, BadRequest."""
+        """Apply all updates (of Iceberg's view specification) or none. Raises NotFound, BadRequest."""
         ...
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
-        """Give a view another name, or another schema too. Raises NotFound, AlreadyExists."""
+        """Rename a view, also into another schema. Raises NotFound, AlreadyExists."""
         ...
 
     def view_drop(self, schema: Levels, view: str) -> None:
@@ -200,18 +215,18 @@ class ViewCatalog(BaseCatalog, Protocol):
 
 @runtime_checkable
 class RestCatalog(BaseCatalog, Protocol):
-    """What speaks Iceberg REST: requests are passed on to it."""
+    """A source that speaks Iceberg REST; requests are forwarded to it."""
 
     def endpoints(self) -> frozenset[str]:
-        """Return what it serves, such as `GET /namespaces/{namespace}`."""
+        """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
         ...
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return what a list names: the page that `call` asks for by `pageToken`, else all of it. Raises NotFound, SourceFailed."""
+        """Return the names of a list: one page if `call` has `pageToken`, else all. Raises NotFound, SourceFailed."""
         ...
 
     def exchange(self, call: RestCall) -> RestReply:
-        """Pass a request on and return its answer, if that is a success. Raises what the source's refusal means."""
+        """Forward a request and return its successful answer. Raises the error that a refusal means."""
         ...
 
 
@@ -224,15 +239,15 @@ class TopicCatalog(BaseCatalog, Protocol):
         ...
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Say whether there is one."""
+        """Return whether a topic exists."""
         ...
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
-        """Return a topic. Raises NotFound of the schema or the topic."""
+        """Return a topic. Raises NotFound for the schema or the topic."""
         ...
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
-        """Make a topic. Raises AlreadyExists, NotFound, BadRequest."""
+        """Create a topic. Raises AlreadyExists, NotFound, BadRequest."""
         ...
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
@@ -240,30 +255,33 @@ class TopicCatalog(BaseCatalog, Protocol):
         ...
 
     def topic_drop(self, schema: str, topic: str) -> None:
-        """Drop a topic with what is in it. Raises NotFound, Unsupported where the source keeps its topics."""
+        """Drop a topic with its messages.
+
+        Raises NotFound, UnsupportedOperation if the source forbids dropping topics.
+        """
         ...
 
 
 def with_schemas(connector: BaseCatalog) -> SupportsNamespaces | None:
-    """Return a connector as one with schemas, if it is."""
+    """Return the connector if it has schemas, else None."""
     return connector if isinstance(connector, SupportsNamespaces) else None
 
 
 def with_views(connector: BaseCatalog) -> ViewCatalog | None:
-    """Return a connector as one with views, if it is."""
+    """Return the connector if it has views, else None."""
     return connector if isinstance(connector, ViewCatalog) else None
 
 
 def with_rest(connector: BaseCatalog) -> RestCatalog | None:
-    """Return a connector as one that speaks Iceberg REST, if it is."""
+    """Return the connector if it speaks Iceberg REST, else None."""
     return connector if isinstance(connector, RestCatalog) else None
 
 
 def with_tables(connector: BaseCatalog) -> TableCatalog | None:
-    """Return a connector as one with tables, if it is."""
+    """Return the connector if it has tables, else None."""
     return connector if isinstance(connector, TableCatalog) else None
 
 
 def with_topics(connector: BaseCatalog) -> TopicCatalog | None:
-    """Return a connector as one with topics, if it is."""
+    """Return the connector if it has topics, else None."""
     return connector if isinstance(connector, TopicCatalog) else None

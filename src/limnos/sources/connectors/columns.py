@@ -1,7 +1,9 @@
-"""Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (docs/guides/connectors.md has the table).
+"""Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (table in
+docs/guides/connectors.md).
 
-May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with the database's own
-spelling, and taken back by that name as long as it is one that the dialect knows: no text of a caller gets into a statement.
+May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes
+`external` with the database's own spelling. Such a type is accepted from a caller only if the dialect knows its name,
+so no caller's text gets into a statement.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ PRECISION_MAX: Final = 38
 
 
 class UnmappedType(sa.types.UserDefinedType[object]):
-    """A type that SQLAlchemy does not know, by the database's own spelling. Only told, never asked for."""
+    """A type that SQLAlchemy does not know, in the database's own spelling. Used for reading only."""
 
     cache_ok = True
 
@@ -46,20 +48,23 @@ class UnmappedType(sa.types.UserDefinedType[object]):
         self.text = f"{name}({','.join(map(str, sizes))})" if sizes else name
 
     def get_col_spec(self, **_: object) -> str:
-        """The spelling."""
+        """Return the spelling."""
         return self.text
 
 
 class DialectTypes(dict[str, "Callable[..., Type]"]):
-    """The types that a dialect knows; of any other the name is kept, where SQLAlchemy would warn and forget it."""
+    """The types of a dialect, where an unknown name becomes an UnmappedType.
+
+    SQLAlchemy would warn and lose the name.
+    """
 
     def get(self, name: str, _default: object = None) -> Callable[..., Type]:
-        """Return what makes a type."""
+        """Return the constructor of a type."""
         return super().get(name) or partial(UnmappedType, name)
 
 
 def type_json(kind: Type, dialect: Dialect) -> object:
-    """Tell a reflected type in Gravitino's words."""
+    """Return a reflected type as Gravitino's JSON."""
     for base, word in _WORDS:
         if isinstance(kind, base):
             return word(kind) or _external(kind, dialect)
@@ -108,11 +113,11 @@ _WORDS: Final[tuple[tuple[type[Type], Callable[..., str | None]], ...]] = (
     (pg.BYTEA, lambda _: "binary"),
     (sa.Uuid, lambda _: "uuid"),
 )
-"""The first that fits; None where the word does not hold it."""
+"""The first matching type decides. A function that returns None makes the type external."""
 
 
 def type_of(value: object, *, column: str, dialect: Dialect) -> Type:
-    """Say a type of Gravitino's as the database does. Raises BadRequest for what it has not."""
+    """Return the database's type for Gravitino's JSON. Raises BadRequest if the database has none."""
     if isinstance(value, str):
         return _plain_of(value, column=column)
     nested, where = as_object(value, f"The type of column {preview_value(column)}"), f"Column {preview_value(column)}"
@@ -145,7 +150,7 @@ def _plain_of(text: str, *, column: str) -> Type:
 
 
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
-    """A type by the database's own name, without parts: only what the dialect knows."""
+    """A type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest."""
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     found = known.get(text.strip().lower())
     if found is None:
@@ -161,7 +166,7 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def column_of(told: Json, *, dialect: Dialect) -> sa.Column[object]:
-    """Make a column. Raises BadRequest, Unsupported."""
+    """Build a column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
     name = name_of(text_at(told, "name", where="Column"), dialect=dialect)
     kind = type_of(told.get("type"), column=name, dialect=dialect)
     comment = told.get("comment") if isinstance(told.get("comment"), str) else None
@@ -176,7 +181,7 @@ def column_of(told: Json, *, dialect: Dialect) -> sa.Column[object]:
 
 
 def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
-    """Check a new name: databases cut one that is too long without a word. Raises BadRequest."""
+    """Check a new name: databases truncate a long name without an error. Raises BadRequest."""
     most = dialect.max_identifier_length
     if not name or "\0" in name or len(name.encode()) > most:
         raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to {most} bytes without zeros")
@@ -184,7 +189,7 @@ def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
 
 
 def require_counting(kind: Type, *, column: str) -> None:
-    """Raise BadRequest unless columns of a type count up."""
+    """Check that a column of this type can be auto-incremented. Raises BadRequest."""
     if not isinstance(kind, sa.Integer):
         raise BadRequest(
             f"Column {preview_value(column)} cannot count up: autoIncrement is for short, integer and long"
@@ -192,7 +197,7 @@ def require_counting(kind: Type, *, column: str) -> None:
 
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
-    """Say a default as the database does: a literal, or the time of now. Raises BadRequest, Unsupported."""
+    """Return a default for DDL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
     told = as_object(value, f"The default of column {preview_value(column)}")
     kind, where = told.get("type"), f"The default of column {preview_value(column)}"
     if kind == "literal":
@@ -204,7 +209,7 @@ def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | N
 
 
 def default_json(text: str | None, kind: object) -> Json | None:
-    """Tell a reflected default; a sequence's next number is none."""
+    """Return a reflected default as Gravitino's JSON. None for a sequence's next value."""
     if text is None or _SEQUENCE.fullmatch(text):
         return None
     quoted, number = _QUOTED.fullmatch(text), _NUMBER.fullmatch(text)
@@ -218,7 +223,7 @@ def default_json(text: str | None, kind: object) -> Json | None:
 
 
 def column_json(found: ReflectedColumn, *, dialect: Dialect) -> Json:
-    """Tell a reflected column."""
+    """Return a reflected column as Gravitino's JSON."""
     kind, default = type_json(found["type"], dialect), found.get("default")
     counts = found.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
     told: Json = {"name": found["name"], "type": kind, "nullable": found["nullable"], "autoIncrement": counts}

@@ -1,7 +1,7 @@
-"""What a database says when it refuses, in our words: by its SQLSTATE, which is the same in every release and language.
+"""Maps errors of databases to the server's errors, by SQLSTATE, which is the same in every release and language.
 
-May import `model` and SQLAlchemy. What the caller did is told in the database's own sentence; of who cannot be reached, or does not let this
-server in, the caller learns only that: addresses and users are for the log.
+May import `model` and SQLAlchemy. Must not know which database is used. A caller's own mistake is answered with the
+database's message. Failed connections and logins are answered without details: addresses and users go to the log only.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ _TAKEN: Final = {"42P07": "table", "42P06": "namespace"}
 _MISSING: Final = {"42P01": "table", "3F000": "namespace"}
 _NEEDED: Final = "2BP01"
 _LATE: Final = frozenset({"57014", "55P03", "40P01", "40001"})
-"""Statements and locks that took too long, deadlocks, and transactions to be tried again: nothing was changed."""
+"""Timeouts of statements and locks, deadlocks, and serialization failures: nothing was changed."""
 _CALLERS: Final = ("0A", "22", "23", "42")
-"""Classes of what a request did wrong."""
+"""Classes of errors that the request caused."""
 _TEXT_MAX: Final = 300
 
 
 @contextmanager
 def translate_database_errors(about: str, *, container: bool = False, changes: bool = False) -> Iterator[None]:
-    """Turn what SQLAlchemy raises into our errors. `about` names the object; `container`: it is one that others lie in.
+    """Translate SQLAlchemy's errors in the body to the server's errors.
 
-    `changes`: the body commits something, so that with a connection that breaks nobody knows what became of it.
+    Args:
+        about: Names the object in messages.
+        container: Whether the object is a schema; an error because something depends on it then means NotEmpty.
+        changes: Whether the body commits a change; a lost connection then raises StateUnknown.
     """
     try:
         yield
@@ -77,6 +80,6 @@ def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> 
 
 
 def _short(text: str) -> str:
-    """The first line of what a database says."""
+    """The first line of a database's message, shortened."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

@@ -1,7 +1,8 @@
-"""Relational databases as catalogs: connections, schemas and tables by name, one transaction for each call.
+"""Relational databases as catalogs: connections, schemas and tables by name, with one transaction for each call.
 
-May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Each call has deadlines of its own, on a connection of this
-catalog's pool. System schemas are not shown. What differs between databases is in `postgresql` and `mysql`, which this must not know.
+May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Must not know
+`postgresql` and `mysql`, which implement the differences between databases. Each call has its own deadlines, on a
+connection of this catalog's pool. System schemas are hidden.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 
 IDLE_S: Final = 300
-"""How old a connection gets before another one takes its place."""
+"""Age in seconds after which a connection is replaced."""
 
 
 class _DriverConnection(Protocol):
-    """A driver's connection."""
+    """A connection of a database driver."""
 
     def close(self) -> None:
         """Close it."""
@@ -42,13 +43,15 @@ class DatabaseSource(ABC):
     """A database server or one of its databases, with schemas of one level."""
 
     SCHEMAS: ClassVar[str]
-    """The statement that answers the names of all schemas."""
+    """The query for the names of all schemas."""
     SCHEMA: ClassVar[str]
-    """What narrows it to those that the database takes for `:schema`."""
+    """A condition to append to SCHEMAS: names that the database considers equal to `:schema`."""
     TABLES: ClassVar[str]
-    """The statement that answers schema and name of each table, views left out, of what the database takes for `:schema`."""
+    """The query for schema and name of each table, without views, in the schemas that the database considers equal to
+    `:schema`.
+    """
     TABLE: ClassVar[str]
-    """What narrows it to `:table`."""
+    """A condition to append to TABLES: names that the database considers equal to `:table`."""
 
     def __init__(self, url: sa.URL, *, connect: dict[str, object], connections_max: int) -> None:
         self._engine = sa.create_engine(
@@ -58,62 +61,62 @@ class DatabaseSource(ABC):
         self._drivers: WeakSet[_DriverConnection] = WeakSet()
         sa.event.listen(self._engine, "connect", lambda connection, _: self._drivers.add(connection))
 
-    # -- what each database does in its own way --------------------------------------------------------------------
+    # -- implemented by each database ------------------------------------------------------------------------------
 
     @abstractmethod
     def hides(self, schema: str) -> bool:
-        """Say whether a schema is the system's."""
+        """Return whether a schema is a system schema."""
 
     @abstractmethod
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
-        """Tell a schema that is there."""
+        """Describe an existing schema."""
 
     @abstractmethod
     def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
-        """Make a schema. Raises Unsupported for a comment that the database cannot keep."""
+        """Create a schema. Raises UnsupportedOperation for a comment that the database cannot store."""
 
     @abstractmethod
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
-        """Tell a table that was there a moment ago. Raises NotFound."""
+        """Describe a table. Raises NotFound if it was dropped meanwhile."""
 
     @abstractmethod
     def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
-        """Make a table, whole or not at all. Raises BadRequest, Unsupported."""
+        """Create a table, completely or not at all. Raises BadRequest, UnsupportedOperation."""
 
     @abstractmethod
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
-        """Carry out all changes or none. Raises BadRequest, Unsupported."""
+        """Apply all changes or none. Raises BadRequest, UnsupportedOperation."""
 
     @abstractmethod
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
-        """Give a table another name. Raises AlreadyExists, Unsupported."""
+        """Rename a table. Raises AlreadyExists, UnsupportedOperation."""
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
-        """Refuse a new name that the database would cut or spell otherwise. Raises BadRequest."""
+        """Check a new name that the database would truncate or spell differently. Raises BadRequest."""
         name_of(name, dialect=connection.dialect, what=what)
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
-        """Drop a schema; one that is not empty is refused by the database itself. Raises NotEmpty."""
+        """Drop a schema. The database refuses one that is not empty. Raises NotEmpty."""
         connection.execute(DropSchema(schema))
 
     # -- the source itself -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Ask for nothing, on a connection."""
+        """Execute `SELECT 1` on a connection."""
         with self._read_connection("the database") as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def close(self) -> None:
-        """Close the pool, and what a thread still has in hands that was given up."""
+        """Close the pool, and connections that abandoned threads still hold."""
         self._engine.dispose()
         for connection in list(self._drivers):
-            with suppress(Exception):  # it is let go, whatever state it is in
+            with suppress(Exception):  # closed regardless of its state
                 connection.close()
 
     # -- schemas ---------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return all schemas but the system's."""
+        """Return all schemas except system schemas."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
         with self._read_connection("the database") as connection:
@@ -121,7 +124,7 @@ class DatabaseSource(ABC):
         return sorted(name for name in names if not self.hides(name))
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Say whether there is one that is not the system's."""
+        """Return whether a schema exists and is not a system schema."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             return self._has_schema(connection, single)
@@ -134,7 +137,7 @@ class DatabaseSource(ABC):
             return self._schema_told(connection, single)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Make a schema."""
+        """Create a schema."""
         single = _single(schema)
         if properties:
             raise UnsupportedOperation("Schemas of this source have no properties: leave them out")
@@ -144,14 +147,14 @@ class DatabaseSource(ABC):
             self._schema_made(connection, single, comment=comment)
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Say that schemas have nothing to change."""
+        """Raise UnsupportedOperation: schemas have nothing to change. Raises NotFound if there is no such schema."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
         raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
 
     def schema_drop(self, schema: Levels) -> None:
-        """Drop an empty schema; the database itself says whether it is."""
+        """Drop an empty schema; the database itself checks that it is empty."""
         single = _single(schema)
         self._refuse_system(single)
         with self._write_transaction(f"Schema {preview_value(single)}", container=True) as connection:
@@ -159,7 +162,7 @@ class DatabaseSource(ABC):
             self._schema_dropped(connection, single)
 
     def _has_schema(self, connection: sa.Connection, schema: str) -> bool:
-        """Say whether there is one of exactly this name: a database may take others for it."""
+        """Return whether a schema of exactly this name exists: a database may consider other spellings equal."""
         if self.hides(schema):
             return False
         return schema in connection.scalars(sa.text(self.SCHEMAS + self.SCHEMA), {"schema": schema}).all()
@@ -175,7 +178,7 @@ class DatabaseSource(ABC):
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return the tables of a schema; views are none."""
+        """Return the tables of a schema, without views."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
@@ -183,7 +186,7 @@ class DatabaseSource(ABC):
         return sorted(name for found, name in rows if found == single)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Say whether a schema has a table."""
+        """Return whether a schema has a table."""
         single = _single(schema)
         with self._read_connection(f"Table {preview_value(table)}") as connection:
             return self._has_table(connection, schema=single, table=table)
@@ -196,7 +199,7 @@ class DatabaseSource(ABC):
             return self._told(connection, single, table=table)
 
     def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
-        """Make a table with its comments and keys."""
+        """Create a table with its comments and keys."""
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_schema(connection, single)
@@ -206,14 +209,14 @@ class DatabaseSource(ABC):
             self._made(connection, single, table=table, asked=asked)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Carry out changes in one transaction."""
+        """Apply changes in one transaction."""
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
             self._altered(connection, single, table=table, changes=changes)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Give a table another name, and another schema where the database can."""
+        """Rename a table, also into another schema if the database supports that."""
         single, name = _single(schema), target[-1]
         with self._write_transaction(f"Table {preview_value(name)}") as connection:
             self._require_name(connection, name, what="Table")
@@ -221,7 +224,7 @@ class DatabaseSource(ABC):
             self._renamed(connection, single, table=table, target=(_single(target[:-1]), name))
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table, unless something else rests on it. There are no files to purge."""
+        """Drop a table unless another object depends on it. `purge` raises UnsupportedOperation: there are no files."""
         single = _single(schema)
         if purge:
             raise UnsupportedOperation(
@@ -232,7 +235,7 @@ class DatabaseSource(ABC):
             connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=single)))
 
     def _has_table(self, connection: sa.Connection, *, schema: str, table: str) -> bool:
-        """Say so by the list's rule: a view is none, nor is one of another spelling."""
+        """Return whether a table exists, by the rule of `table_names`: no view, and exactly this spelling."""
         if self.hides(schema):
             return False
         named = {"schema": schema, "table": table}
@@ -240,7 +243,7 @@ class DatabaseSource(ABC):
 
     def _require_table(self, connection: sa.Connection, *, schema: str, table: str) -> None:
         if not self._has_table(connection, schema=schema, table=table):
-            self._require_schema(connection, schema)  # which of the two is missing
+            self._require_schema(connection, schema)  # raises NotFound for the schema if that is missing
             raise no_table(table)
 
     # -- connections -----------------------------------------------------------------------------------------------
@@ -257,19 +260,22 @@ class DatabaseSource(ABC):
 
 
 def _single(schema: Levels) -> str:
-    """Return the one name of a schema. Raises NotFound, as none lies in another."""
+    """Return the one name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
         raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
 
 
 def no_table(table: str) -> NotFound:
-    """Return what is said of a table that is not there."""
+    """Return the error for a missing table."""
     return NotFound(f"Table {preview_value(table)} does not exist in the source", kind="table")
 
 
 def require_no_layout(asked: GravitinoCreate, *, properties: bool = False) -> None:
-    """Refuse what says how files lie: a database has none. Raises Unsupported. `properties`: some may be said."""
+    """Check that a request states no file layout, which a database lacks. Raises UnsupportedOperation.
+
+    `properties` allows properties.
+    """
     stated = {
         "properties": asked.properties and not properties, "partitioning": asked.partitioning, "sortOrders": asked.sort_orders,
         "distribution": (asked.distribution or {}).get("strategy") not in (None, "none", "NONE"),
@@ -280,6 +286,6 @@ def require_no_layout(asked: GravitinoCreate, *, properties: bool = False) -> No
 
 
 def require_columns(asked: GravitinoCreate) -> None:
-    """Refuse a table without columns. Raises BadRequest."""
+    """Check that a table has columns. Raises BadRequest."""
     if not asked.columns:
         raise BadRequest("A table has at least one column: columns is empty")

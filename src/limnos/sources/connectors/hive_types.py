@@ -1,6 +1,7 @@
-"""Types of Hive's columns: Gravitino's JSON types to Hive's words and back (docs/guides/connectors.md has the table).
+"""Types of Hive's columns: Gravitino's JSON types to Hive's words and back (table in docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with Hive's own spelling, and is not taken back.
+May import `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes `external` with
+Hive's own spelling. External types are not accepted from callers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DEPTH_MAX: Final = 32
 
 
 def type_of(value: object, *, column: str, depth: int = 0) -> str:
-    """Say a type of Gravitino's as Hive does. Raises BadRequest for what it has not."""
+    """Return Hive's type for Gravitino's JSON. Raises BadRequest if Hive has none."""
     if depth > DEPTH_MAX:
         raise BadRequest(f"Column {preview_value(column)}: types lie within one another {DEPTH_MAX} times at most")
     if isinstance(value, str):
@@ -76,7 +77,7 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def type_json(text: str) -> object:
-    """Tell a type of Hive's in Gravitino's words; one that cannot be read is external as a whole."""
+    """Return Hive's type as Gravitino's JSON; external as a whole if it cannot be parsed."""
     try:
         reader = _TypeReader(text)
         told = reader.type(0)
@@ -90,11 +91,11 @@ def _external(text: str) -> Json:
 
 
 class _UnreadableTypeError(Exception):
-    """The text is no type that has a word."""
+    """The text is not a type that Gravitino has a word for."""
 
 
 class _TypeReader:
-    """Reads a type, from its first character on."""
+    """A recursive descent parser for Hive's types."""
 
     _WORD = re.compile(r"\s*([a-z_]+(?: with local time zone)?)\s*", re.IGNORECASE)
     _NAME = re.compile(r"\s*([^:,<>\s]+)\s*:")
@@ -104,11 +105,11 @@ class _TypeReader:
         self._text, self._at = text, 0
 
     def ended(self) -> bool:
-        """Say whether all of it was read."""
+        """Return whether all of the text was read."""
         return not self._text[self._at :].strip()
 
     def type(self, depth: int) -> object:
-        """Read one type. Raises _UnreadableTypeError."""
+        """Parse one type. Raises _UnreadableTypeError."""
         if depth > DEPTH_MAX:
             raise _UnreadableTypeError
         word = self._match(self._WORD)[1].lower()

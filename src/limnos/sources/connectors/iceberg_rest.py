@@ -1,7 +1,7 @@
-"""Another Iceberg REST catalog as a catalog: what it has in Gravitino's words, and requests of Iceberg REST passed on to it.
+"""Another Iceberg REST catalog as a source: its objects as Gravitino's JSON, and Iceberg REST requests forwarded to it.
 
-May import `formats`, `model`, `names` and this package. Knows no caller and no rights: whoever asks has decided, and has built the request from what
-was decided on.
+May import `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made the
+decision and built the request from the objects that it decided on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ VIEWS: Final = f"{NAMESPACE}/views"
 VIEW: Final = f"{VIEWS}/{{view}}"
 _NAMES_MAX: Final = 1_000_000
 _UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
-"""What reading metadata may end with that is none."""
+"""Errors that parsing malformed metadata may raise."""
 _TRIES_MAX: Final = 5
-"""How often an alter is built anew when another commit came first."""
+"""How often an alter is built anew because another commit came first."""
 
 
 class _Namespaces(msgspec.Struct, rename="kebab"):
@@ -61,7 +61,10 @@ class _LoadResult(msgspec.Struct):
 
 
 def names_of(call: RestCall, body: bytes) -> SourceNames:
-    """Read a list of namespaces, tables or views, which are all where they were asked for. Raises SourceFailed."""
+    """Parse a list of namespaces, tables or views.
+
+    Raises SourceFailed, also if one of them is not in the requested namespace.
+    """
     try:
         if call.endpoint == f"GET {NAMESPACES}":
             spaces = msgspec.json.decode(body, type=_Namespaces)
@@ -88,19 +91,19 @@ class RestSource:
         self._session = session
 
     def check(self) -> None:
-        """List what is outermost: an answer shows that address, warehouse and token are right."""
+        """List the top-level namespaces: an answer shows that address, warehouse and token are right."""
         self.exchange(RestCall(f"GET {NAMESPACES}"))
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         self._session.close()
 
     def endpoints(self) -> frozenset[str]:
-        """Return what the source serves."""
+        """Return the endpoints of the source."""
         return self._session.endpoints()
 
     def exchange(self, call: RestCall) -> RestReply:
-        """Pass a request on. One of those that only say that something is there becomes one that loads it, for a source that lacks them."""
+        """Forward a request. A HEAD request becomes a GET if the source does not offer the HEAD."""
         offered = self._session.endpoints()
         if call.endpoint in offered:
             return self._session.send(call)
@@ -110,7 +113,7 @@ class RestSource:
         return self._session.send(call._replace(endpoint=loads))
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return a page of names, or all of them, page by page."""
+        """Return one page of names, or all of them, page by page."""
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
         found: list[str] = []
@@ -132,15 +135,15 @@ class RestSource:
     # -- schemas ---------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return the names of the namespaces in one."""
+        """Return the names of the namespaces in a namespace."""
         return self.names(RestCall(f"GET {NAMESPACES}", parent)).names
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Say whether there is one."""
+        """Return whether a namespace exists."""
         return self._is_there(RestCall(f"HEAD {NAMESPACE}", schema))
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return a namespace's properties, of which one is its comment."""
+        """Return a namespace's properties; one of them is the comment."""
         reply = self.exchange(RestCall(f"GET {NAMESPACE}", schema))
         try:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
@@ -149,13 +152,13 @@ class RestSource:
         return SourceSchemaInfo(properties.pop(COMMENT, None), properties)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         told = properties if comment is None else {**properties, COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": told})
         self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties; without any, see that there is one."""
+        """Set and remove properties. Without any, checks that the namespace exists."""
         if not sets and not removes:
             self.exchange(RestCall(f"HEAD {NAMESPACE}", schema))
             return
@@ -173,7 +176,7 @@ class RestSource:
         return self.names(RestCall(f"GET {TABLES}", schema)).names
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Say whether a namespace has a table."""
+        """Return whether a namespace has a table."""
         return self._is_there(RestCall(f"HEAD {TABLE}", schema, table, missing="table"))
 
     def view_names(self, schema: Levels) -> list[str]:
@@ -181,23 +184,23 @@ class RestSource:
         return self.names(RestCall(f"GET {VIEWS}", schema)).names
 
     def view_exists(self, schema: Levels, view: str) -> bool:
-        """Say whether a namespace has a view."""
+        """Return whether a namespace has a view."""
         return self._is_there(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Return a view with its columns and texts."""
+        """Return a view with its columns and SQL texts."""
         try:
             return views.gravitino_view_of(self._metadata(RestCall(f"GET {VIEW}", schema, view, missing="view")))
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
 
     def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
-        """Make a view."""
+        """Create a view."""
         body = {"name": view, "schema": asked.schema, "view-version": asked.version, "properties": asked.properties}
         self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
-        """Carry out updates as one replace; without any, see that there is such a view."""
+        """Apply updates as one replace. Without any, checks that the view exists."""
         if not updates:
             self.exchange(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
             return
@@ -205,7 +208,7 @@ class RestSource:
         self.exchange(RestCall(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
-        """Give a view another name, or put it into another namespace."""
+        """Rename a view, also into another namespace."""
         self._rename("view", source=(*schema, view), target=target)
 
     def view_drop(self, schema: Levels, view: str) -> None:
@@ -228,7 +231,7 @@ class RestSource:
         return self._metadata(RestCall(f"GET {TABLE}", schema, table, missing="table"))
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table with its columns and how its files lie."""
+        """Return a table with its columns and layout."""
         try:
             told = table_json(iceberg_metadata_of(self._stored(schema, table)))
             found = msgspec.convert(told, type=_GravitinoTable)
@@ -238,7 +241,7 @@ class RestSource:
         return SourceTableInfo(found.comment, found.columns, found.indexes, found.properties, layout)
 
     def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
-        """Make a table."""
+        """Create a table."""
         wanted = iceberg_create_of(asked)
         body = {
             "name": table, "schema": wanted.schema, "partition-spec": wanted.partition_spec, "write-order": wanted.write_order,
@@ -249,7 +252,7 @@ class RestSource:
         self.exchange(RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Carry out changes as one commit; built anew when another commit came first."""
+        """Apply changes as one commit, which is built anew if another commit came first."""
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
             built = commit_of(iceberg_metadata_of(stored), changes)
@@ -267,17 +270,17 @@ class RestSource:
             return
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Give a table another name, or put it into another namespace."""
+        """Rename a table, also into another namespace."""
         self._rename("table", source=(*schema, table), target=target)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table; its files go when a purge is asked for."""
+        """Drop a table; with `purge` the source deletes its files."""
         query = (("purgeRequested", "true"),) if purge else ()
         self.exchange(RestCall(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
 
 
 class _GravitinoTable(msgspec.Struct):
-    """A table in Gravitino's words, as far as it is told apart."""
+    """The parts of a table's Gravitino JSON that are read here."""
 
     columns: list[dict[str, object]]
     indexes: list[dict[str, object]]

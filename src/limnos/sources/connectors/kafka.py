@@ -1,7 +1,8 @@
-"""A Kafka cluster as a catalog: one schema, `default`, whose topics are looked at and changed by Kafka's own requests of administration.
+"""A Kafka cluster as a catalog: one schema, `default`, whose topics are read and changed through Kafka's admin API.
 
-May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Each question has a deadline of its own. Brokers tell one another's addresses: before anything is
-asked of them it is seen that each is one that the server talks to. Comments are none of Kafka's.
+May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Must not know
+callers. Each call has its own deadline. Brokers announce one another's addresses: before each call it checks that all
+of them are allowed. Kafka has no comments.
 """
 
 from __future__ import annotations
@@ -48,14 +49,18 @@ PARTITIONS_MAX: Final = 100_000
 _INTERNAL: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
 )
-"""Topics in which Kafka keeps what is its own."""
+"""Kafka's internal topics."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""A change is the controller's at once and the brokers' a moment later: that moment is waited for, so that who changed something sees it."""
+"""Pauses between checks whether all brokers know of a change.
+
+The controller has a change at once and the brokers a moment later. A call waits for them, so that its caller sees the
+change.
+"""
 
 
 class KafkaSource:
-    """A cluster."""
+    """A Kafka cluster."""
 
     def __init__(self, settings: KafkaSettings, *, allowed: Collection[str], timeout_s: float) -> None:
         self._settings = settings
@@ -64,15 +69,15 @@ class KafkaSource:
         self._lock = Lock()
         self._client: AdminClient | None = None
         self._said: KafkaError | None = None
-        """What the library last said is wrong: a deadline that passes does not say why."""
+        """The library's last error: an exceeded deadline does not give its cause."""
 
     def check(self) -> None:
-        """Ask which brokers there are."""
+        """Request the list of brokers."""
         with self._asking("the cluster"):
             pass
 
     def close(self) -> None:
-        """Let the client go; it ends with the last question that has it."""
+        """Release the client. It ends with the last call that uses it."""
         with self._lock:
             self._client = None
 
@@ -86,7 +91,7 @@ class KafkaSource:
         return [SCHEMA]
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Say whether it is the one."""
+        """Return whether the name is that of the one schema."""
         self.check()
         return schema == (SCHEMA,)
 
@@ -97,16 +102,16 @@ class KafkaSource:
         return SourceSchemaInfo("The topics of the cluster", {})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Refuse."""
+        """Raise UnsupportedOperation."""
         raise UnsupportedOperation(f"A Kafka cluster has the schema {SCHEMA} and no other one: make topics in that")
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Refuse."""
+        """Raise UnsupportedOperation."""
         _require_schema(".".join(schema))
         raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
 
     def schema_drop(self, schema: Levels) -> None:
-        """Refuse."""
+        """Raise UnsupportedOperation."""
         _require_schema(".".join(schema))
         raise UnsupportedOperation(
             f"Schema {SCHEMA} stands for the whole cluster and cannot be dropped: drop its topics"
@@ -115,21 +120,21 @@ class KafkaSource:
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def topic_names(self, schema: str) -> list[str]:
-        """Return all topics but Kafka's own."""
+        """Return all topics except Kafka's internal ones."""
         _require_schema(schema)
         with self._asking("the cluster") as asked:
             found = asked.client.list_topics(timeout=asked.left_s()).topics
         return sorted(name for name in found if name not in _INTERNAL)
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Say whether there is one."""
+        """Return whether a topic exists."""
         if schema != SCHEMA:
             return False
         with self._asking(_about(topic)) as asked:
             return asked.has(topic)
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
-        """Return a topic with all its settings but secret ones."""
+        """Return a topic with all its settings except secret ones."""
         _require_schema(schema)
         with self._asking(_about(topic)) as asked:
             found, entries = asked.topic(topic), asked.settings(topic)
@@ -140,7 +145,7 @@ class KafkaSource:
         return SourceTopicInfo({**stated, PARTITIONS: str(len(found.partitions)), REPLICATION: str(copies)})
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
-        """Make a topic; what is not said is the cluster's default."""
+        """Create a topic. Missing settings take the cluster's defaults."""
         _require_schema(schema)
         stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
         partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))
@@ -150,7 +155,7 @@ class KafkaSource:
             asked.settle(lambda: asked.has(topic))
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
-        """Change settings and add partitions; first it is asked whether all of it could be done."""
+        """Change settings and add partitions. The cluster first validates all of the changes."""
         _require_schema(schema)
         _refuse_fixed(sets, removes)
         wanted = _whole(sets, PARTITIONS)
@@ -165,7 +170,7 @@ class KafkaSource:
             asked.settle(lambda: asked.is_so(topic, sets=sets, removes=removes, partitions=wanted or there))
 
     def topic_drop(self, schema: str, topic: str) -> None:
-        """Drop a topic with what is in it."""
+        """Drop a topic with its messages."""
         _require_schema(schema)
         with self._asking(_about(topic), changes=True) as asked:
             asked.topic(topic)
@@ -176,7 +181,7 @@ class KafkaSource:
 
     @contextmanager
     def _asking(self, about: str, *, changes: bool = False) -> Iterator[_KafkaCall]:
-        """Give the client for one question, after it was seen who the brokers are."""
+        """Yield the client for one call, after checking the brokers' addresses."""
         self._said = None
         question = _KafkaCall(self._connected(), time.monotonic() + self._late_s, self._complaint)
         with translate_kafka_errors(about, reason=self._complaint):
@@ -193,7 +198,7 @@ class KafkaSource:
                     "bootstrap.servers": ",".join(str(each) for each in self._settings.servers),
                     "socket.connection.setup.timeout.ms": max(1000, int(self._late_s * 500)),
                     "reconnect.backoff.max.ms": 1000,
-                    "log_level": 0,  # it would write to the process's standard error; what is wrong is told to error_cb
+                    "log_level": 0,  # no lines on standard error: errors go to error_cb
                     "error_cb": self._hear,
                 }
                 self._client = AdminClient(settings)  # type: ignore[arg-type] # callbacks are settings too
@@ -216,22 +221,22 @@ class KafkaSource:
 
 
 class _KafkaCall(NamedTuple):
-    """A client, and until when it is asked."""
+    """The client and the deadline of one call."""
 
     client: AdminClient
     ends: float
     complaint: Callable[[], KafkaError | None]
 
     def left_s(self) -> float:
-        """Return how long there is still time, for a request."""
+        """Return the remaining time in seconds, at least 0.05."""
         return max(0.05, self.ends - time.monotonic())
 
     def answer(self, future: Future[T]) -> T:
         """Wait for an answer. Raises KafkaException, TimeoutError.
 
-        The library knocks again and again where it is not let in: that is no reason to wait.
+        The library repeats a failed login until the deadline. This stops at the first one.
         """
-        late = self.ends + 1.0  # the library's own deadline comes first, and says more
+        late = self.ends + 1.0  # the library's own deadline is earlier, and its error says more
         while True:
             try:
                 return future.result(0.1)
@@ -244,9 +249,9 @@ class _KafkaCall(NamedTuple):
                     raise
 
     def topic(self, topic: str) -> TopicDescription:
-        """Return what the brokers say of a topic. Raises KafkaException, NotFound for one of Kafka's own.
+        """Return a topic's description. Raises KafkaException, NotFound for an internal or impossible name.
 
-        What can be no topic's name is not asked for: the library ends a name at its first zero, and would find another topic.
+        Impossible names are not sent: the library cuts a name at its first zero byte and would find another topic.
         """
         if _NAME.fullmatch(topic) is None:
             raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")
@@ -257,7 +262,7 @@ class _KafkaCall(NamedTuple):
         return found
 
     def has(self, topic: str) -> bool:
-        """Say whether there is such a topic."""
+        """Return whether a topic exists."""
         try:
             self.topic(topic)
         except NotFound:
@@ -276,32 +281,32 @@ class _KafkaCall(NamedTuple):
         return found
 
     def set(self, topic: str, entries: list[ConfigEntry], *, tries: bool) -> None:
-        """Change settings, or only ask whether that could be done."""
+        """Change settings; with `tries` only validate the change."""
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         asked = self.client.incremental_alter_configs([resource], validate_only=tries, request_timeout=self.left_s())
         self.answer(asked[resource])
 
     def widen(self, topic: str, partitions: int, *, tries: bool) -> None:
-        """Add partitions, or only ask whether that could be done."""
+        """Add partitions; with `tries` only validate the change."""
         new = NewPartitions(topic, partitions)
         asked = self.client.create_partitions([new], validate_only=tries, request_timeout=self.left_s())
         self.answer(asked[topic])
 
     def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
-        """Say whether the brokers know of a change."""
+        """Return whether the brokers know of a change."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
         changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
         gone = all(name in sets or name not in entries or ConfigSource(entries[name].source) != own for name in removes)
         return changed and gone and len(self.topic(topic).partitions) == partitions
 
     def settle(self, seen: Callable[[], bool]) -> None:
-        """Wait for the moment in which the brokers know of a change that was made; that it takes longer is no failure."""
+        """Wait until the brokers know of a change, or until the deadline. A longer delay is no failure."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             time.sleep(pause_s)
             try:
                 if seen():
                     return
-            except (KafkaException, TimeoutError):  # the change is made, whatever a look at it says
+            except (KafkaException, TimeoutError):  # the change is made even if reading it back fails
                 return
             if time.monotonic() >= self.ends:
                 return

@@ -1,7 +1,7 @@
-"""What a Kafka cluster says when it refuses, in our words, by its error codes.
+"""Maps errors of a Kafka cluster to the server's errors, by Kafka's error codes.
 
-May import confluent-kafka and `model`. What the caller did is told in the broker's own sentence; of who cannot be reached, or does not let this server
-in, the caller learns only that: addresses and users are for the log.
+May import confluent-kafka and `model`. Must not know the request. A caller's own mistake is answered with the broker's
+message. Failed connections and logins are answered without details: addresses and users go to the log only.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaErr
 NOT_IN: Final = frozenset({
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError._SSL,  # noqa: SLF001 - the library's own names
 })  # fmt: skip
-"""The cluster does not let a client in."""
+"""The cluster refuses the client's login."""
 _BUSY: Final = frozenset(
     {
         KafkaError.NOT_CONTROLLER, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.REASSIGNMENT_IN_PROGRESS, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.LEADER_NOT_AVAILABLE,
     }
 )  # fmt: skip
-"""Nothing was changed."""
+"""The cluster is busy, and nothing was changed."""
 _TEXT_MAX: Final = 300
 
 
@@ -51,9 +51,12 @@ _TEXT_MAX: Final = 300
 def translate_kafka_errors(
     about: str, *, reason: Callable[[], KafkaError | None], changes: bool = False
 ) -> Iterator[None]:
-    """Turn what the client raises into our errors. `about` names the object; `reason` says what the library last complained of.
+    """Translate the client's errors in the body to the server's errors.
 
-    `changes`: the body does something, so that when no answer comes nobody knows what became of it.
+    Args:
+        about: Names the object in messages.
+        reason: Returns the library's last error, if any.
+        changes: Whether the body makes a change; a missing answer then raises StateUnknown.
     """
     try:
         yield
@@ -61,7 +64,7 @@ def translate_kafka_errors(
         raise _error(error.args[0], about, changes=changes, reason=reason()) from error
     except TimeoutError as error:
         raise _silence(about, changes=changes, detail=_detail(reason())) from error
-    except (TypeError, ValueError) as error:  # the library's own look at what it is to send
+    except (TypeError, ValueError) as error:  # raised when the library validates its arguments
         raise BadRequest(f"{about}: {_short(str(error))}") from error
 
 

@@ -1,7 +1,8 @@
-"""What a catalog's properties say of a Kafka cluster, as settings of the client library: who is talked to, and how it is proven to be them.
+"""Translates a catalog's properties to settings of the Kafka client library: brokers, TLS and login.
 
-May import this package and `model`. Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own words behind `gravitino.bypass.`. Of those only
-the ones below are taken: others of the library read files of this machine, load code, or send what it says elsewhere.
+May import this package and `model`. Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own names behind
+`gravitino.bypass.`. Only the names below are accepted: other settings of the library read files of this machine, load
+code, or send data elsewhere.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ _OF_KAFKA: Final[Mapping[str, str]] = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
     "client.id": "client.id",
 }  # fmt: skip
-"""Kafka's words, and the library's. `sasl.jaas.config` is read beside them: that is where Java's clients have a user and a password."""
+"""Kafka's names and the library's.
+
+`sasl.jaas.config` is read separately: there Java's clients have a user and a password.
+"""
 _JAAS: Final = "sasl.jaas.config"
 
 
 class KafkaSettings(NamedTuple):
-    """Whom to ask first, and the rest as the library's settings."""
+    """The brokers to contact first, and the remaining settings of the library."""
 
     servers: tuple[SourceAddress, ...]
     security: dict[str, str]
 
 
 def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -> KafkaSettings:
-    """Read a catalog's properties. Raises BadRequest."""
+    """Translate a catalog's properties. Raises BadRequest."""
     servers = _servers(properties.get(SERVERS) or "")
     for server in servers:
         require_allowed(server, allowed, told=f"Property {SERVERS}")
@@ -76,7 +80,7 @@ def _address(text: str) -> SourceAddress:
 
 
 def _login(text: str) -> dict[str, str]:
-    """The user and the password of a Java client's login line."""
+    """The user and password of a Java client's JAAS login line. Raises BadRequest."""
     line = _LOGIN.fullmatch(text.strip())
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):

@@ -1,7 +1,8 @@
-"""A Hive metastore as a catalog: its databases are schemas, and its tables tables, over its Thrift interface.
+"""A Hive metastore as a catalog, over its Thrift interface: its databases are schemas.
 
-May import Thrift, the metastore's generated client, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Names are looked for
-as a metastore has them, in small letters: another spelling would be another name for our rights. Views are not shown.
+May import Thrift, the metastore's generated client, this package, `formats` for the shapes of requests, `model`, and
+`names` for paths. Must not know callers. Names are matched exactly as the metastore stores them, in lower case: rights
+are kept per spelling. Views are hidden.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ if TYPE_CHECKING:
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20
-"""How much is read of one question's answers: a source that lies shall not fill the memory."""
+"""Most bytes that are read for one call, so that a faulty source cannot exhaust the memory."""
 _ITEMS_MAX: Final = 1_000_000
-"""How many things a list in an answer may say that it has."""
+"""Most items of a list in an answer."""
 _LOCATION: Final = "location"
 _READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
-"""After these a connection has nothing left of an answer."""
+"""Errors after which a connection's last answer was read completely."""
 
 
 class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
-    """A socket from which only so much is read before `begin` is called again."""
+    """A socket that reads at most ANSWER_BYTES_MAX bytes until `begin` is called again."""
 
     left = ANSWER_BYTES_MAX
 
     def begin(self) -> None:
-        """Let another question be answered."""
+        """Reset the number of bytes for the next call."""
         self.left = ANSWER_BYTES_MAX
 
     def read(self, size: int) -> bytes:
-        """Read some. Raises TTransportException when it is too much."""
+        """Read some bytes. Raises TTransportException if the limit is exceeded."""
         found: bytes = super().read(size)
         self.left -= len(found)
         if self.left < 0:
@@ -86,12 +87,12 @@ class MetastoreSource:
         self._closed = False
 
     def check(self) -> None:
-        """Ask for a database that every metastore has."""
+        """List the databases."""
         with self._asking("the metastore", kind="namespace") as client:
             client.get_all_databases()
 
     def close(self) -> None:
-        """Close what is idle; what is at work is closed after it."""
+        """Close idle connections now, and busy ones after their call."""
         with self._lock:
             self._closed, idle, self._idle = True, self._idle, []
         for each in idle:
@@ -107,7 +108,7 @@ class MetastoreSource:
             return sorted(client.get_all_databases())
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Say whether there is such a database."""
+        """Return whether a database exists."""
         try:
             self.schema_load(schema)
         except NotFound:
@@ -122,7 +123,7 @@ class MetastoreSource:
         return SourceSchemaInfo(found.description or None, {**(found.parameters or {}), **place})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Make a database, in the directory that the metastore chooses."""
+        """Create a database in the directory that the metastore chooses."""
         _refuse_location(properties)
         single = name_of(_single(schema), what="Schema")
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
@@ -138,7 +139,7 @@ class MetastoreSource:
             client.alter_database(found.name, found)
 
     def schema_drop(self, schema: Levels) -> None:
-        """Drop an empty database; the metastore itself says whether it is."""
+        """Drop an empty database; the metastore itself checks that it is empty."""
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
             found = _database(client, schema)
             client.drop_database(found.name, True, False)
@@ -146,14 +147,14 @@ class MetastoreSource:
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return the tables of a database; views are none."""
+        """Return the tables of a database, without views."""
         with self._asking(_schema(schema), kind="namespace") as client:
             single = _database(client, schema).name
             views = {name for kind in VIEWS for name in _of_type(client, single, kind=kind)}
             return sorted(name for name in client.get_all_tables(single) if name not in views)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Say whether a database has a table."""
+        """Return whether a database has a table."""
         try:
             self.table_load(schema, table)
         except NotFound:
@@ -166,7 +167,7 @@ class MetastoreSource:
             return source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
-        """Make a table in the directory of its database."""
+        """Create a table in the directory of its database."""
         made = table_of(_single(schema), table, asked=asked)
         with self._asking(_schema(schema), kind="namespace") as client:
             _database(client, schema)
@@ -174,14 +175,14 @@ class MetastoreSource:
             client.create_table(made)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Change what the metastore says of a table, in one request."""
+        """Change a table's entry in the metastore, in one request."""
         with self._asking(_table(table), kind="table", changes=True) as client:
             found = _get_table(client, schema, table=table)
             alter_table(found, changes)
             client.alter_table(found.dbName, found.tableName, found)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Give a table another name, or another database too; the files of a managed one go along."""
+        """Rename a table, also into another database. The metastore moves the files of a managed table."""
         name = name_of(target[-1], what="Table")
         with self._asking(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
@@ -194,7 +195,10 @@ class MetastoreSource:
             client.alter_table(*was, found)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table: a managed one with its files, past any trash with `purge`; of an external one they stay."""
+        """Drop a table.
+
+        A managed table loses its files, with `purge` without Hadoop's trash; an external table keeps them.
+        """
         with self._asking(_table(table), kind="table", changes=True) as client:
             found = _get_table(client, schema, table=table)
             external = found.tableType == EXTERNAL
@@ -209,7 +213,7 @@ class MetastoreSource:
 
     @contextmanager
     def _asking(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
-        """Give a client for one question; only one whose answer was read to its end is used again."""
+        """Yield a client for one call. A connection is reused only if its answer was read completely."""
         with translate_metastore_errors(about, kind=kind):
             connection = self._taken()
             connection.socket.begin()
@@ -239,7 +243,7 @@ class MetastoreSource:
             except (TException, OSError) as error:
                 idle.transport.close()
                 if isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT:
-                    raise  # it is silent, and would be so on another connection; what was closed meanwhile is no reason
+                    raise  # a silent source would be silent on a new connection, too; a closed connection is replaced
             else:
                 return idle
 
@@ -270,7 +274,7 @@ class MetastoreSource:
 
 
 def _single(schema: Levels) -> str:
-    """Return the one name of a schema. Raises NotFound, as none lies in another."""
+    """Return the one name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
         raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
@@ -290,7 +294,7 @@ def _refuse_location(properties: Mapping[str, str]) -> None:
 
 
 def _database(client: Client, schema: Levels) -> Database:
-    """Return a database by its name, spelled as the metastore has it."""
+    """Return a database whose stored name is exactly this. Raises NotFound."""
     single = _single(schema)
     if not is_name(single):
         raise NotFound(
@@ -303,13 +307,13 @@ def _database(client: Client, schema: Levels) -> Database:
 
 
 def _get_table(client: Client, schema: Levels, *, table: str) -> Table:
-    """Return a table by its name, spelled as the metastore has it; views are none."""
+    """Return a table whose stored name is exactly this. Raises NotFound, also for a view."""
     single = _single(schema)
     if is_name(single) and is_name(table):
         try:
             found = client.get_table(single, table)
         except MISSING:
-            _database(client, schema)  # which of the two is missing
+            _database(client, schema)  # raises NotFound for the schema if that is missing
         else:
             if found.tableType not in VIEWS:
                 return found
@@ -325,7 +329,7 @@ def _has(client: Client, schema: str, *, table: str) -> bool:
 
 
 def _of_type(client: Client, schema: str, *, kind: str) -> list[str]:
-    """Return the names of a type; metastores from before 2.3 cannot say, and their views are listed as tables are."""
+    """Return the names of tables of a type; empty for metastores before 2.3, which therefore list views as tables."""
     try:
         found: list[str] = client.get_tables_by_type(schema, "*", kind)
     except TApplicationException:

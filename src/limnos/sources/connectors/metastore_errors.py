@@ -1,7 +1,7 @@
-"""What a Hive metastore says when it refuses, in our words, by the exceptions of its interface.
+"""Maps errors of a Hive metastore to the server's errors, by the exceptions of its interface.
 
-May import Thrift, the metastore's generated structures, and `model`. What the caller did is told in the metastore's own sentence; what it says of itself
-is for the log.
+May import Thrift, the metastore's generated structures, and `model`. Must not know the request. A caller's own mistake
+is answered with the metastore's message. Its internal errors go to the log only.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableExcepti
 _CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)
 REFUSALS: Final = (*MISSING, *_CALLERS, AlreadyExistsException, MetaException)
 _UNREADABLE: Final = (OverflowError, EOFError, ValueError, RecursionError, struct.error)
-"""What reading ends with when what came is no answer, or says that it has more than anybody has."""
+"""Errors of decoding when the answer is malformed or states an impossible size."""
 _TEXT_MAX: Final = 300
 
 
 @contextmanager
 def translate_metastore_errors(about: str, *, kind: str, changes: bool = False) -> Iterator[None]:
-    """Turn what the client raises into our errors. `about` names the object, `kind` is its kind's word.
+    """Translate the client's errors in the body to the server's errors.
 
-    `changes`: the body does something, so that when no answer comes nobody knows what became of it.
+    Args:
+        about: Names the object in messages.
+        kind: The kind of the object, as `table`.
+        changes: Whether the body makes a change; a missing answer then raises StateUnknown.
     """
     try:
         yield

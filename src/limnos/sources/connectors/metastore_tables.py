@@ -1,7 +1,8 @@
-"""Tables of a Hive metastore: what a request asks for as the metastore's own structures, and those as they are told.
+"""Tables of a Hive metastore: requests to the metastore's structures, and these to Gravitino's JSON.
 
-May import the metastore's generated structures, this package, `formats` for the shapes of requests, and `model`. Pure. What decides where a table's files
-lie, what happens to them when it is dropped, and which classes read them is not a caller's to say: another's files could be dropped so.
+May import the metastore's generated structures, this package, `formats` for the shapes of requests, and `model`. Pure.
+A caller may not set where a table's files lie, what happens to them at a drop, or which classes read them: this could
+delete another table's files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SECRET: Final = re.compile(r"(?i)passw|secret|credential|token|access.?key")
 
 
 class _FileFormat(NamedTuple):
-    """The classes that read and write files of a kind."""
+    """The Java classes that read and write a file format."""
 
     reads: str
     writes: str
@@ -56,26 +57,28 @@ _NOT_A_CALLERS: Final = re.compile(
     r"(?i)location|external|avro\.schema\.url|external\.table\.purge|auto\.purge|table_type|storage_handler|.*metadata_location|input-format|output-format|serde-.*|serde\..*"
     r"|skip\.aliased.*|spark\.sql\..*|transient_.*|numfiles|totalsize|numrows|rawdatasize|column_stats_accurate"
 )
-"""Properties that say where files lie and what becomes of them, what loads code, and what engines write for themselves."""
+"""Properties that a caller may not set: locations of files and their fate, classes to load, and what engines write for
+themselves.
+"""
 
 
 def name_of(name: str, *, what: str) -> str:
-    """Check a new name: a metastore makes capitals small, and a right to one spelling is none to the other. Raises BadRequest."""
+    """Check a new name: a metastore converts it to lower case, and rights are kept per spelling. Raises BadRequest."""
     if _NAME.fullmatch(name) is None:
         raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
     return name
 
 
 def is_name(name: str) -> bool:
-    """Say whether something can have this name, spelled so."""
+    """Return whether an object of the metastore can have this name."""
     return _NAME.fullmatch(name) is not None
 
 
-# -- made ----------------------------------------------------------------------------------------------------------
+# -- creating ------------------------------------------------------------------------------------------------------
 
 
 def table_of(schema: str, table: str, *, asked: GravitinoCreate) -> Table:
-    """Make what a request asks for. Raises BadRequest, Unsupported."""
+    """Build the metastore's table for a request. Raises BadRequest, UnsupportedOperation."""
     if asked.indexes:
         raise UnsupportedOperation("Tables of this source have no indexes: leave them out")
     properties = dict(asked.properties)
@@ -116,7 +119,7 @@ def _refuse_reserved(key: str) -> None:
 
 
 def column_of(told: Json) -> FieldSchema:
-    """Make a column. Raises BadRequest, Unsupported."""
+    """Build a column. Raises BadRequest, UnsupportedOperation."""
     name = name_of(text_at(told, "name", where="Column"), what="Column")
     if told.get("nullable") is False or told.get("autoIncrement") is True or told.get("defaultValue") is not None:
         raise UnsupportedOperation(
@@ -127,7 +130,7 @@ def column_of(told: Json) -> FieldSchema:
 
 
 def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list[str]:
-    """Return the columns that a table is split by, which stand last: there Hive has them."""
+    """Return the names of the partition columns, which must stand last, as in Hive."""
     found = []
     for each in partitioning:
         path = each.get("fieldName")
@@ -178,11 +181,11 @@ def _column_name(term: object, columns: Sequence[FieldSchema]) -> str:
     return str(path[0])
 
 
-# -- told ----------------------------------------------------------------------------------------------------------
+# -- reading -------------------------------------------------------------------------------------------------------
 
 
 def source_table_of(found: Table) -> SourceTableInfo:
-    """Tell a table."""
+    """Describe a table of the metastore."""
     parameters, storage, keys = dict(found.parameters or {}), found.sd, list(found.partitionKeys or ())
     comment = parameters.pop(_COMMENT, None)
     properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
@@ -201,7 +204,7 @@ def source_table_of(found: Table) -> SourceTableInfo:
 
 
 def format_of(found: Table) -> str | None:
-    """Say what a table's files are, if that has a word here."""
+    """Return the name of a table's file format; None if it is unknown."""
     if (found.parameters or {}).get("table_type", "").lower() == _ICEBERG:
         return "ICEBERG"
     provider: str | None = (found.parameters or {}).get("spark.sql.sources.provider")
@@ -233,11 +236,11 @@ def _sort(found: Order) -> Json:
     }  # fmt: skip
 
 
-# -- changed -------------------------------------------------------------------------------------------------------
+# -- altering ------------------------------------------------------------------------------------------------------
 
 
 def alter_table(found: Table, changes: Sequence[TableChange]) -> None:
-    """Carry changes out on what was loaded. Raises BadRequest, Unsupported."""
+    """Apply changes to a loaded table. Raises BadRequest, UnsupportedOperation."""
     form = format_of(found)
     if form is not None and form not in _FORMATS:
         raise UnsupportedOperation(
@@ -298,7 +301,10 @@ def _flat(path: tuple[str, ...]) -> str:
 
 
 def _own(found: Table, path: tuple[str, ...]) -> FieldSchema:
-    """A column that the table is not split by."""
+    """A column that is not a partition column.
+
+    Raises UnsupportedOperation for a partition column, BadRequest for none.
+    """
     name = _flat(path)
     column = next((each for each in found.sd.cols if each.name == name), None)
     if column is not None:

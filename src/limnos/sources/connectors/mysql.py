@@ -1,7 +1,8 @@
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
-May import SQLAlchemy, its driver, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Knows no address: whoever opens it has checked that. Names are
-looked for exactly as the server has them: what it takes for the same name in another spelling is another name for our rights.
+May import SQLAlchemy, its driver, this package, `formats` for the shapes of requests, `model`, and `names` for paths.
+Must not know which addresses are allowed: the caller has checked that. Names are matched exactly: another spelling that
+the server considers equal is another name for our rights.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
-"""Texts are quoted by doubling quotes alone, and what does not fit is refused and not cut."""
+"""Backslashes are plain characters in texts, and values that do not fit are refused instead of truncated."""
 _TABLE: Final = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table"
 _COLUMNS: Final = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, COLLATION_NAME "
@@ -50,7 +51,7 @@ _CHECKS: Final = (
     "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS "
     "WHERE CONSTRAINT_SCHEMA = :schema AND TABLE_NAME = :table AND LEVEL = 'Column'"
 )
-"""Of MariaDB; MySQL keeps every condition beside the columns."""
+"""For MariaDB only; MySQL lists all conditions apart from the columns."""
 _CONTENTS: Final = (
     "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema UNION ALL "
     "SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = :schema UNION ALL "
@@ -59,7 +60,7 @@ _CONTENTS: Final = (
 
 
 class MysqlSource(DatabaseSource):
-    """A server, each of whose databases is a schema here."""
+    """A server whose databases are schemas."""
 
     SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE true"
     SCHEMA = " AND SCHEMA_NAME = :schema"
@@ -75,7 +76,7 @@ class MysqlSource(DatabaseSource):
         sa.event.listen(self._engine, "connect", self._prepare)
 
     def _prepare(self, driven: Driven[Any], _record: object) -> None:
-        """Say of a connection how texts are read, and how long anything may take."""
+        """Configure a new connection: the mode for texts, and the time limits."""
         late_s = max(1, int(self._late_s))
         mariadb = "mariadb" in (driven.get_server_info() or "").lower()
         late = f"max_statement_time = {late_s}" if mariadb else f"max_execution_time = {late_s * 1000}"
@@ -84,7 +85,7 @@ class MysqlSource(DatabaseSource):
             cursor.execute(f"SET SESSION sql_mode = '{_MODE}', {late}, {waits}")
 
     def hides(self, schema: str) -> bool:
-        """Say whether a schema is the system's."""
+        """Return whether a schema is a system schema."""
         return schema.lower() in _SYSTEM
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
@@ -110,7 +111,7 @@ class MysqlSource(DatabaseSource):
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         found = _rows(connection, _TABLE, schema=schema, table=table)
         columns = self._columns(connection, schema, table=table)
-        if not found or not columns:  # dropped since
+        if not found or not columns:  # dropped meanwhile
             raise no_table(table)
         comment, engine = found[0]
         keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
@@ -156,11 +157,11 @@ def _is_mariadb(connection: sa.Connection) -> bool:
 
 
 def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str) -> list[tuple[Any, ...]]:
-    """Return what is told of exactly this table: a server may take other names for it."""
+    """Return the rows of exactly this table: a server may consider other names equal."""
     found = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
     return [tuple(row[2:]) for row in found if row[0] == schema and row[1] == table]
 
 
 def _do(connection: sa.Connection, statement: str) -> None:
-    """Carry out a statement as it stands: nothing in it is a place for a value."""
+    """Execute a statement without parameters, so that nothing in it is taken for one."""
     connection.execution_options(no_parameters=True).exec_driver_sql(statement)

@@ -1,6 +1,7 @@
-"""Numbers of MySQL's and MariaDB's errors as SQLSTATEs as they are elsewhere: those that such servers send say little.
+"""Translates error numbers of MySQL and MariaDB to standard SQLSTATEs, because the servers' own SQLSTATEs are too
+vague.
 
-Pure, and imports nothing of the product. Only what means something to a caller is here.
+Pure, and imports nothing of the product. Must not know messages. Lists only numbers that mean something to a caller.
 """
 
 from __future__ import annotations
@@ -8,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 _STATES: Final[dict[int, str]] = {
-    1050: "42P07",  # the table is there
-    1007: "42P06",  # the database is there
+    1050: "42P07",  # the table exists
+    1007: "42P06",  # the database exists
     **dict.fromkeys((1051, 1146), "42P01"),  # no such table
     **dict.fromkeys((1008, 1049), "3F000"),  # no such database
-    **dict.fromkeys((1217, 1451, 3730), "2BP01"),  # something else needs it
+    **dict.fromkeys((1217, 1451, 3730), "2BP01"),  # another object depends on it
     **dict.fromkeys((1205, 1213, 1317, 1969, 3024), "57014"),  # locks and statements that took too long, deadlocks
     **dict.fromkeys((1044, 1142, 1143, 1227, 1370, 1410), "42501"),  # not allowed
-    **dict.fromkeys((1045, 1130, 1129, 1251, 1698, 3118, 4151), "28000"),  # not let in
+    **dict.fromkeys((1045, 1130, 1129, 1251, 1698, 3118, 4151), "28000"),  # login refused
 }
 _CALLERS: Final = frozenset({
     1048, 1054, 1059, 1060, 1061, 1062, 1063, 1064, 1067, 1068, 1069, 1070, 1071, 1072, 1073, 1074, 1075, 1083, 1084, 1089, 1090, 1091, 1101, 1102, 1103,
@@ -23,13 +24,13 @@ _CALLERS: Final = frozenset({
     1347, 1364, 1365, 1366, 1406, 1425, 1426, 1427, 1439, 1553, 1560, 1829, 1830, 1832, 1833, 1834, 1845, 1846, 1847, 3105, 3106, 3108, 3752, 3780, 3819,
     3821, 3940, 3959, 4031, 4078, 4079, 4080, 4091, 4161,
 })  # fmt: skip
-"""What a request did wrong: names, types, defaults and keys that do not fit, and rows that do not."""
+"""Errors that the request caused: names, types, defaults, keys or rows that do not fit."""
 
 
 def state_of(error: BaseException | None) -> str:
-    """Return the SQLSTATE of a driver's error; nothing when there is none."""
+    """Return the SQLSTATE of a driver's error; empty if there is none."""
     code = error.args[0] if error is not None and error.args else None
-    if isinstance(code, int):  # such servers say the same of many things, and of some nothing
+    if isinstance(code, int):  # the server's own SQLSTATE is often general or missing
         found = "42000" if code in _CALLERS else _STATES.get(code)
         if found is not None:
             return found
@@ -37,7 +38,7 @@ def state_of(error: BaseException | None) -> str:
 
 
 def text_of(error: BaseException | None) -> str:
-    """Return what a driver's error says, without its number."""
+    """Return the message of a driver's error, without its number."""
     if error is not None and len(error.args) > 1 and isinstance(error.args[0], int):
         return str(error.args[1])
     return str(error)

@@ -1,7 +1,8 @@
-"""A table of MySQL or MariaDB as values: what the server tells of it, and changes of Gravitino's worked out into one statement.
+"""Tables of MySQL or MariaDB as values, and Gravitino's changes as one statement.
 
-May import this package's types and keys, `formats` for the shapes of requests, and `model`. Pure. Such a server ends a transaction at every change of a table, so all changes
-of a request are one `ALTER TABLE`, which it carries out whole or not at all. A column that changes is said anew as a whole; what would be lost by that is refused.
+May import this package's types and keys, `formats` for the shapes of requests, and `model`. Pure. The server commits at
+every DDL statement, so all changes of a request become one `ALTER TABLE`, which is atomic. A changed column is defined
+anew as a whole; a change that would lose a part of its definition is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NAME_MAX: Final = 64
 ENGINE: Final = "engine"
 _INNODB: Final = "InnoDB"
 _PRIMARY: Final = "PRIMARY"
-"""What the server calls every primary key."""
+"""The server's name of every primary key."""
 _KNOWN: Final = re.compile(
     r"|auto_increment|default_generated|(?:default_generated )?on update current_timestamp(?:\(\d?\))?", re.IGNORECASE
 )
@@ -43,23 +44,23 @@ _TEXTUAL: Final = ("char", "varchar", "text", "tinytext", "mediumtext", "longtex
 
 @dataclass(frozen=True)
 class MysqlColumn:
-    """A column; `was` is its name in the server, nothing for one that is new."""
+    """A column. `was` is its current name in the server, None for a new column."""
 
     name: str
     kind: str
     nullable: bool = True
     default: str | None = None
-    """As SQL."""
+    """SQL text."""
     counts: bool = False
     comment: str = ""
     collation: str | None = None
     extra: str = ""
     checked: bool = False
-    """It has a condition of its own."""
+    """Whether it has a CHECK condition of its own."""
     was: str | None = None
 
     def told(self) -> Json:
-        """Tell it in Gravitino's words."""
+        """Return it as Gravitino's JSON."""
         kind = type_json(self.kind)
         found: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
         if self.comment:
@@ -68,7 +69,7 @@ class MysqlColumn:
         return found if default is None else {**found, "defaultValue": default}
 
     def defined(self) -> str:
-        """Say it as a definition. Raises Unsupported when that would lose something."""
+        """Return its SQL definition. Raises UnsupportedOperation if that would lose a part of the column."""
         if self.checked or _KNOWN.fullmatch(self.extra) is None:
             raise UnsupportedOperation(
                 f"Column {preview_value(self.name)} has conditions or expressions of its own: change it with the source's own tools"
@@ -84,7 +85,7 @@ class MysqlColumn:
 
 
 def column_of(told: Json) -> MysqlColumn:
-    """Read a new column. Raises BadRequest, Unsupported."""
+    """Build a new column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
     name = name_of(text_at(told, "name", where="Column"), what="Column")
     kind = type_of(told.get("type"), column=name)
     comment = told.get("comment")
@@ -125,7 +126,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def create_statement(schema: str, table: str, *, asked: GravitinoCreate) -> str:
-    """Return the statement that makes a table. Raises BadRequest, Unsupported."""
+    """Return the CREATE TABLE statement. Raises BadRequest, UnsupportedOperation."""
     engine = _engine_of(asked.properties)
     columns = [column_of(each) for each in asked.columns]
     if len({each.name.lower() for each in columns}) != len(columns):
@@ -162,7 +163,7 @@ def _require_counting(kind: str, *, column: str) -> None:
 
 @dataclass
 class MysqlTableDraft:
-    """A table under change: its columns as they will be, and the clauses that say so."""
+    """A table with pending changes: its future columns and the clauses of the ALTER TABLE."""
 
     columns: list[MysqlColumn]
     keys: Sequence[str]
@@ -170,18 +171,18 @@ class MysqlTableDraft:
     _others: list[str] = field(default_factory=list)
     _gone: list[str] = field(default_factory=list)
     _moved: dict[str, str] = field(default_factory=dict)
-    """What says the new place of a column, by its name now."""
+    """The clause (` FIRST`, ` AFTER x`) of each moved column, by its new name."""
 
     def __post_init__(self) -> None:
         self._before = {each.was: each for each in self.columns if each.was is not None}
 
     def carry_out(self, changes: Sequence[TableChange]) -> None:
-        """Work out changes, one after the other. Raises BadRequest, Unsupported."""
+        """Apply changes to the draft in order. Raises BadRequest, UnsupportedOperation."""
         for change in changes:
             self._do(change)
 
     def statement(self, schema: str, table: str) -> str | None:
-        """Return the one statement, or nothing when nothing is changed."""
+        """Return the ALTER TABLE statement; None if nothing changes."""
         clauses = [*self._of_columns(), *self._others]
         return f"ALTER TABLE {quote(schema)}.{quote(table)} {', '.join(clauses)}" if clauses else None
 
@@ -308,7 +309,10 @@ class MysqlTableDraft:
 
 
 def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
-    """Tell primary and unique keys, of the name of one, a column and how much of it counts, in their order. One over parts of columns is not told."""
+    """Return primary and unique keys as Gravitino's JSON, without keys over parts of columns.
+
+    Each row has the name of a key, a column and the length of the column's prefix, in the order of the key.
+    """
     found: dict[str, list[str]] = {}
     partial: set[str] = set()
     for name, column, part in rows:

@@ -1,7 +1,8 @@
-"""Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to their words and back (docs/guides/connectors.md has the table).
+"""Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with the database's own spelling; of those some are taken
-back, by their names alone: no text of a caller gets into a statement.
+May import `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes `external` with the
+database's own spelling. A few of these are accepted from callers, by name alone, so no caller's text gets into a
+statement.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _SIZED: Final = re.compile(r"(char|varchar|fixed|time|timestamp|timestamp_tz)\(\
 _SIZED_OUT: Final = re.compile(r"(char|varchar|binary|time|datetime|timestamp)\((\d+)\)")
 _SIZES_MAX: Final = {"char": 255, "varchar": 65_535, "fixed": 255, "time": 6, "timestamp": 6, "timestamp_tz": 6}
 _WIDTH: Final = re.compile(r"\b((?:tiny|small|medium|big)?int|year)\(\d+\)")
-"""How wide a number is shown, which older servers tell of every one; `tinyint(1)` alone means something by it."""
+"""The display width of a number, which older servers report for each. Only in `tinyint(1)` it has a meaning."""
 _NAMED: Final = frozenset({
     "json", "year", "mediumint", "mediumint unsigned", "tinytext", "text", "mediumtext", "tinyblob", "blob", "mediumblob", "uuid", "inet4", "inet6", "geometry",
     "point", "linestring", "polygon",
 })  # fmt: skip
-"""What is taken as `external`."""
+"""Types that are accepted as `external`."""
 _NAMED_SIZED: Final = re.compile(r"(varbinary|bit)\(\d{1,5}\)")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", re.IGNORECASE)
 _NOW_TOLD: Final = re.compile(r"current_timestamp(?:\(\d?\))?|now\(\d?\)", re.IGNORECASE)
@@ -44,13 +45,13 @@ _NOW: Final = frozenset({"now", "current_timestamp"})
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-"""MariaDB tells a text with backslashes before what it thinks odd, whatever the connection has said."""
+"""MariaDB escapes unusual characters of a text with backslashes, whatever the connection's mode."""
 PRECISION_MAX: Final = 38
 COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 
 
 def normalize_type(text: str) -> str:
-    """Spell a type as all servers do; one that lists values, or is filled with zeros, as it is."""
+    """Return a type in one spelling for all servers; types with a list of values or ZEROFILL stay as they are."""
     if "'" in text or "zerofill" in text.lower():
         return text
     word = text.lower()
@@ -58,7 +59,7 @@ def normalize_type(text: str) -> str:
 
 
 def type_json(text: str) -> object:
-    """Tell a type, as the database spells it, in Gravitino's words."""
+    """Return the database's type as Gravitino's JSON."""
     word = normalize_type(text)
     if word in _OUT_OF:
         return _OUT_OF[word]
@@ -72,7 +73,7 @@ def type_json(text: str) -> object:
 
 
 def type_of(value: object, *, column: str) -> str:
-    """Say a type of Gravitino's as the database does. Raises BadRequest for what it has not."""
+    """Return the database's type for Gravitino's JSON. Raises BadRequest if the database has none."""
     if isinstance(value, str):
         return _plain_of(value, column=column)
     nested, where = as_object(value, f"The type of column {preview_value(column)}"), f"Column {preview_value(column)}"
@@ -104,9 +105,10 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def literal(text: str) -> str:
-    """Quote a text for a statement. Only right where backslashes are plain characters, as connections of ours have it said. Raises BadRequest.
+    """Quote a text as a SQL literal. Raises BadRequest for characters beyond U+FFFF.
 
-    What such a server says of its tables is kept without the letters of higher planes: it would put question marks for them.
+    Correct only on connections with `NO_BACKSLASH_ESCAPES`, as ours have it. The server stores comments and defaults
+    without characters beyond U+FFFF and would replace them by question marks.
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
@@ -116,7 +118,7 @@ def literal(text: str) -> str:
 
 
 def default_of(value: object, *, column: str, kind: str) -> str | None:
-    """Say a default as SQL: a literal, or the time of now. Raises BadRequest, Unsupported."""
+    """Return a default as SQL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
     told = as_object(value, f"The default of column {preview_value(column)}")
     word, where = told.get("type"), f"The default of column {preview_value(column)}"
     if word == "literal":
@@ -133,7 +135,7 @@ def default_of(value: object, *, column: str, kind: str) -> str | None:
 
 
 def default_json(text: str | None, kind: object) -> Json | None:
-    """Tell a default that stands in SQL."""
+    """Return a default in SQL as Gravitino's JSON."""
     if text is None or text.upper() == "NULL":
         return None
     quoted = _QUOTED.fullmatch(text)
@@ -148,7 +150,10 @@ def default_json(text: str | None, kind: object) -> Json | None:
 
 
 def default_sql(text: str | None, *, kind: str, extra: str, quoted: bool) -> str | None:
-    """Return a default that the database tells as SQL. `quoted`: it tells SQL already, as MariaDB does; else texts come bare."""
+    """Return a default of information_schema as SQL.
+
+    `quoted`: it is SQL already, as in MariaDB; in MySQL texts are not quoted.
+    """
     if text is None or (quoted and text.upper() == "NULL"):
         return None
     if quoted and text.startswith("'"):

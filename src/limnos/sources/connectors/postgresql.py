@@ -1,6 +1,7 @@
-"""A PostgreSQL database as a catalog: SQLAlchemy's inspection to look, its DDL and Alembic's operations to change.
+"""A PostgreSQL database as a catalog: read with SQLAlchemy's inspection, changed with its DDL and Alembic's operations.
 
-May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Knows no address: whoever opens it has checked that.
+May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Must not know
+which addresses are allowed: the caller has checked that.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COMMENTED = "COMMENT ON SCHEMA {} IS {}"
 
 
 class PostgresqlSource(DatabaseSource):
-    """A database, one of whose schemas is a schema here."""
+    """A database whose schemas are the schemas of the catalog."""
 
     SCHEMAS = "SELECT nspname FROM pg_namespace WHERE true"
     SCHEMA = " AND nspname = :schema"
@@ -48,7 +49,7 @@ class PostgresqlSource(DatabaseSource):
         self._engine.dialect.ischema_names = DialectTypes(known)  # type: ignore[attr-defined]
 
     def hides(self, schema: str) -> bool:
-        """Say whether a schema is the system's."""
+        """Return whether a schema is a system schema."""
         return schema == "information_schema" or schema.startswith("pg_")
 
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
@@ -67,7 +68,7 @@ class PostgresqlSource(DatabaseSource):
             columns = inspector.get_columns(table, schema=schema)
             comment = inspector.get_table_comment(table, schema=schema)["text"]
             indexes = indexes_json(inspector, table, schema=schema)
-        except NoSuchTableError:  # dropped since
+        except NoSuchTableError:  # dropped meanwhile
             raise no_table(table) from None
         return SourceTableInfo(
             comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}

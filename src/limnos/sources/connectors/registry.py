@@ -1,6 +1,7 @@
-"""Which connector serves a provider, and what a catalog's properties must say for it. The one place that knows the names of providers.
+"""Selects the connector for a provider and checks the catalog's properties for it.
 
-May import this package and `model`. Opening does not connect: that is the first question's affair.
+The only module that knows the names of providers. May import this package and `model`. Must not know requests. Opening
+a source does not connect: the first call does.
 """
 
 from __future__ import annotations
@@ -39,20 +40,23 @@ METASTORES: Final = "metastore.uris"
 SCOPE: Final = "scope"
 VENDED: Final = "vended-credentials"
 NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
-"""Who gets the credentials that a source gives out: they can do what the source lets this server do, whatever the caller may."""
+"""Who receives the credentials that a source vends.
+
+They allow what the source allows this server, whatever the caller's rights are here.
+"""
 _MODES: Final = ("disable", "allow", "prefer", "require")
-"""Modes of TLS that read no files of this machine."""
+"""TLS modes that read no files of this machine."""
 SSL_MODE: Final = "sslMode"
 _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
     "DISABLED": {"ssl_disabled": True},
     "PREFERRED": {},
     "REQUIRED": {"ssl": {"check_hostname": False, "verify_mode": "none"}},
 }
-"""The same of MySQL's driver: without a mode it takes TLS where the server has it."""
+"""TLS modes as arguments of MySQL's driver. The default uses TLS if the server offers it."""
 
 
 class SourceLimits(NamedTuple):
-    """What the server says: the addresses to talk to, and the longest time of a question in seconds."""
+    """The server's settings: the allowed addresses, and the longest time of a call in seconds."""
 
     addresses: Collection[str]
     timeout_s: float
@@ -68,7 +72,7 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
     connect: dict[str, object] = {
         "connect_timeout": max(2, int(limits.timeout_s / 2)), "application_name": "limnos", "tcp_user_timeout": late_ms,
         "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": found.parameters.get("sslmode", "prefer"),
-        # what belongs to the account that runs this server is not lent to catalogs
+        # files and tickets of the server's own account are not used for catalogs
         "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
     }  # fmt: skip
     return PostgresqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX)
@@ -205,10 +209,13 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], object]
 
 
 def check_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> None:
-    """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
+    """Check that properties name an allowed source. Raises BadRequest."""
     _CHECKED[provider](properties, limits)
 
 
 def open_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> BaseCatalog:
-    """Return the connector of a catalog. Raises BadRequest."""
+    """Return the connector of a catalog, without connecting.
+
+    Raises BadRequest, UnsupportedOperation if its library is not installed.
+    """
     return _OPENED[provider](properties, limits)

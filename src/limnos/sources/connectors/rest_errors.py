@@ -1,8 +1,9 @@
-"""What another Iceberg REST catalog says when it refuses, in our words: by the type in its answer, then by its status.
+"""Maps refusals of another Iceberg REST catalog to the server's errors, by the error type in the body, then by the
+status.
 
-May import `model`, `names` and this package. What the caller did is told, in the source's own sentence where ours is not the same; of a source that
-does not let this server in, the caller learns only that. Certain is only what was refused in so many words: of the rest of what a change came to,
-nobody knows (StateUnknown).
+May import `model`, `names` and this package. Must not know the request's body. A caller's own mistake is answered with
+the source's message where ours says less. A source that refuses this server is answered without details. After a change
+only an explicit refusal is certain; all other failures raise StateUnknown.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _MISSING: Final = {
     "NoSuchViewException": "view",
 }
 _HERE: Final = frozenset({"NoSuchWarehouseException", "NoSuchCatalogException"})
-"""Of what the catalog's own properties name."""
+"""Error types about what the catalog's own properties name."""
 _ABOUT_SEVERAL: Final = frozenset({"POST /tables/rename", "POST /views/rename", "POST /transactions/commit"})
-"""Requests that name more than one thing: which one is missing, the source alone says."""
+"""Requests that name more than one object; only the source's message says which one is missing."""
 _RETRY_S_MAX: Final = 60
 _TEXT_MAX: Final = 300
 
@@ -56,7 +57,7 @@ class _RestErrorEnvelope(msgspec.Struct):
 
 
 def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> LimnosError:
-    """Say what an answer means that is no success."""
+    """Return the error for an unsuccessful answer."""
     error = _error_of(body)
     text, kind = _short(error.message or ""), error.type or ""
     if status in (401, 403, 407, 419):
@@ -81,7 +82,7 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
 
 
 def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> LimnosError:
-    """Say that no answer came that can be understood. `sent`: the request may have reached the source."""
+    """Return the error for a missing or unintelligible answer. `sent`: the request may have reached the source."""
     if sent and call.changes:
         return StateUnknown(
             f"The source did not say what became of {_about(call)}: look whether it was changed before you ask again",
@@ -110,7 +111,7 @@ def _conflict(call: RestCall, *, kind: str, text: str) -> LimnosError:
     if kind == "AlreadyExistsException" or (call.taken != "conflict" and kind != "CommitFailedException"):
         taken = call.taken if call.taken != "conflict" else call.missing
         return AlreadyExists(text or f"{taken.capitalize()} already exists: {render(call.path)}", kind=taken)
-    # clients look for such texts
+    # clients search for this text
     return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
 
 
@@ -132,6 +133,6 @@ def _seconds(text: str | None) -> int:
 
 
 def _short(text: str) -> str:
-    """The first line of what the source says, without what does not print."""
+    """The first line of the source's message, without unprintable characters."""
     line = "".join(each for each in text.strip().partition("\n")[0] if each.isprintable())
     return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

@@ -1,7 +1,8 @@
-"""How this server talks to another Iceberg REST catalog: connections, the token, what its `/v1/config` says, and a deadline for all of it.
+"""HTTP connection to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
-May import httpx2, `model`, `names` and this package. Knows no operation. Nothing but that configuration and the token is kept, and both end: what
-is sent goes to the catalog's own address alone, wherever an answer points, and no setting of this machine (proxies, `.netrc`) has a part in it.
+May import httpx2, `model`, `names` and this package. Must not know operations. Only the configuration and the token are
+cached, both for a limited time. Requests go to the catalog's own address alone, never to a redirect. Settings of this
+machine (proxies, `.netrc`) have no effect.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 REPLY_BYTES_MAX: Final = 64 << 20
 CONFIG_S: Final = 300.0
-"""How long a source's configuration and a token without a stated end are taken for granted."""
+"""How long a source's configuration, or a token without a stated end, is cached."""
 IDLE_S: Final = 2.0
-"""How long a connection lies idle before another one takes its place: shorter than any server's own patience."""
+"""How long an idle connection is kept: shorter than the keep-alive time of any server."""
 _EARLY_S: Final = 30.0
-"""How long before its end a token is asked for anew."""
+"""How long before its end a token is renewed."""
 _SUCCESS: Final = frozenset({200, 201, 202, 204, 304})
 _ASSUMED: Final = frozenset(
     {
@@ -48,20 +49,20 @@ _ASSUMED: Final = frozenset(
         "POST /namespaces/{namespace}/tables/{table}/metrics", "POST /tables/rename", "POST /transactions/commit",
     }
 )  # fmt: skip
-"""What a server has that does not say what it has, by the specification."""
+"""The endpoints of a server that lists none, by the Iceberg REST specification."""
 _CONFIG: Final = RestCall("GET /config")
-_TOKEN: Final = RestCall("GET /oauth/tokens")  # that it is a POST changes nothing of anybody's
+_TOKEN: Final = RestCall("GET /oauth/tokens")  # sent as a POST, but it changes nothing: its failure is certain
 
 
 class RestEndpoint(NamedTuple):
-    """Where a source is, and as whom this server works there."""
+    """The address of a source and this server's credentials there."""
 
     uri: str
-    """Without `/v1`, and without a slash at its end."""
+    """Without `/v1` and without a slash at the end."""
     warehouse: str | None
     token: str | None
     credential: str | None
-    """`ID:SECRET` or a secret alone, for which a token is given."""
+    """`ID:SECRET` or a secret alone, exchanged for a token."""
     token_uri: str
     scope: str
 
@@ -69,13 +70,13 @@ class RestEndpoint(NamedTuple):
 class _SourceConfig(NamedTuple):
     prefix: str
     separator: str
-    """As it stands in a path."""
+    """As it is written in a path: `%1F`."""
     endpoints: frozenset[str]
     until: float
 
 
 class _ConfigAnswer(msgspec.Struct):
-    """What is looked at of an answer of `/v1/config`."""
+    """The fields of a `/v1/config` answer that are read."""
 
     defaults: dict[str, str | None] = {}
     overrides: dict[str, str | None] = {}
@@ -83,14 +84,14 @@ class _ConfigAnswer(msgspec.Struct):
 
 
 class _TokenAnswer(msgspec.Struct):
-    """What is looked at of an answer with a token."""
+    """The fields of a token answer that are read."""
 
     access_token: str
     expires_in: float | None = None
 
 
 class RestSession:
-    """Requests to one source, each within a deadline."""
+    """Sends requests to one source, each within a deadline."""
 
     def __init__(self, place: RestEndpoint, *, late_s: float, connections_max: int) -> None:
         self._place = place
@@ -105,15 +106,15 @@ class RestSession:
         self._token: tuple[str, float] | None = None
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         self._client.close()
 
     def endpoints(self) -> frozenset[str]:
-        """Return what the source serves, without prefixes."""
+        """Return the endpoints of the source, without prefixes."""
         return self._configured(self._deadline()).endpoints
 
     def send(self, call: RestCall) -> RestReply:
-        """Send a request to the source and return its answer. Raises what a refusal means."""
+        """Send a request to the source and return its answer. Raises the error that a refusal means."""
         deadline = self._deadline()
         config = self._configured(deadline)
         url = f"{self._place.uri}/v1{config.prefix}{_path(call, config.separator)}"
@@ -129,7 +130,7 @@ class RestSession:
         return time.monotonic() + self._late_s
 
     def _authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
-        """Send with the token; once more with a fresh one when that was given for a credential and is refused."""
+        """Send with the token. A refused token that was granted for a credential is renewed once."""
         place = self._place
         if place.credential is None:
             return self._asked(call, url, deadline=deadline, token=place.token)
@@ -156,7 +157,7 @@ class RestSession:
         return self._config
 
     def _granted(self, deadline: float) -> str:
-        """Return a token for the credential, as OAuth's client credentials are given one."""
+        """Return a token for the credential, by OAuth's client credentials grant (RFC 6749, section 4.4)."""
         known = self._token
         if known is not None and time.monotonic() < known[1]:
             return known[0]
@@ -180,7 +181,10 @@ class RestSession:
         return granted.access_token
 
     def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
-        """Send one request and read its answer. Raises SourceFailed, StateUnknown, Unavailable, and what a refusal means."""
+        """Send one request and read its answer.
+
+        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error that a refusal means.
+        """
         headers = dict(call.headers)
         if call.body is not None:
             headers.setdefault("content-type", "application/json")
@@ -210,7 +214,7 @@ class RestSession:
 
 
 def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> bytes:
-    """Read a body as it comes, while there is time and it is no larger than may be. Raises SourceFailed, StateUnknown."""
+    """Read a body within the deadline and the size limit. Raises SourceFailed, StateUnknown."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise rest_failed_error(call, "the answer is encoded, which was not asked for", sent=True)
     parts, size = [], 0
@@ -251,7 +255,7 @@ def _without_prefix(endpoint: str) -> str:
 
 
 def _path(call: RestCall, separator: str) -> str:
-    """Spell the path of a request. Raises NotFound for a name that would read as two there."""
+    """Return the path of a request. Raises NotFound for a name that the source would read as two levels."""
     template = call.endpoint.partition(" ")[2]
     if "{namespace}" in template:
         template = template.replace("{namespace}", join_levels(call.namespace, separator))
@@ -261,7 +265,7 @@ def _path(call: RestCall, separator: str) -> str:
 
 
 def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
-    """Spell the query of a list of namespaces: there the levels are joined first and escaped after."""
+    """Return the query of a list of namespaces. In a query, levels are joined first and escaped afterwards."""
     if not call.namespace:
         return call.query
     join_levels(call.namespace, separator)
@@ -269,7 +273,10 @@ def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
 
 
 def join_levels(levels: Levels, separator: str) -> str:
-    """Spell levels as the source reads them. Raises NotFound for one that holds its separator: there are two such levels, or none."""
+    """Join levels as the source writes them in a path.
+
+    Raises NotFound for a level that contains the source's separator: the source cannot have such a namespace.
+    """
     plain = unquote(separator)
     for level in levels:
         if plain in level:

@@ -1,7 +1,7 @@
-"""Changes of a database's table: Gravitino's change kinds as Alembic's operations, one after the other in a transaction.
+"""Changes of a database's table: Gravitino's changes as Alembic's operations, one after the other in a transaction.
 
-May import SQLAlchemy, Alembic, `formats` for the shapes of changes, and `model`. Knows no connection but the one it is given. What a database has
-no word for (properties, positions of columns) is refused before anything is done.
+May import SQLAlchemy, Alembic, `formats` for the shapes of changes, and `model`. Must not know pools: it is given a
+connection. Changes that a database lacks (properties, positions of columns) are refused before anything is done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNIQUE: Final = "UNIQUE_KEY"
 
 
 class DatabaseAlteration:
-    """A table under change, on an open transaction."""
+    """Alters one table in an open transaction."""
 
     def __init__(self, connection: sa.Connection, *, schema: str, table: str) -> None:
         self._connection = connection
@@ -37,14 +37,14 @@ class DatabaseAlteration:
         self._operations = Operations(MigrationContext.configure(connection))
 
     def carry_out(self, changes: Sequence[TableChange]) -> None:
-        """Do all of them. Raises BadRequest, Unsupported; the caller rolls back then."""
+        """Apply all changes. Raises BadRequest, UnsupportedOperation; the caller then rolls back."""
         for change in changes:
             refuse(change)
         for change in changes:
             self._do(change)
 
     def rename(self, name: str) -> None:
-        """Give the table another name."""
+        """Rename the table."""
         self._operations.rename_table(self._table, name, schema=self._schema)
 
     def _do(self, change: TableChange) -> None:
@@ -123,14 +123,14 @@ class DatabaseAlteration:
 
 
 def flat(path: tuple[str, ...]) -> str:
-    """Return the one name of a column. Raises BadRequest."""
+    """Return the one name of a column. Raises BadRequest for a nested one."""
     if len(path) != 1 or not path[0]:
         raise BadRequest("A column of a database is named by one part: it has no columns within it")
     return path[0]
 
 
 def refuse(change: TableChange) -> None:
-    """Refuse what a database has no word for. Raises Unsupported."""
+    """Check that a database supports a change. Raises UnsupportedOperation."""
     if isinstance(change, said.SetTableProperty | said.RemoveTableProperty):
         raise UnsupportedOperation(
             "Tables of this source have no properties: say what a comment can say in the comment"
@@ -144,7 +144,7 @@ def refuse(change: TableChange) -> None:
 
 
 def index_parts(index: Json) -> tuple[str | None, list[str]]:
-    """Return the name and the columns of a primary or unique key. Raises Unsupported, BadRequest."""
+    """Return the name and the columns of a primary or unique key. Raises UnsupportedOperation, BadRequest."""
     if str(index.get("indexType", "")).upper() not in (PRIMARY, UNIQUE):
         raise UnsupportedOperation(
             f"Indexes here are {PRIMARY} and {UNIQUE}, not {preview_value(str(index.get('indexType')))}"
@@ -160,7 +160,7 @@ def index_parts(index: Json) -> tuple[str | None, list[str]]:
 
 
 def indexes_json(inspector: sa.Inspector, table: str, *, schema: str) -> list[Json]:
-    """Tell a table's primary and unique keys."""
+    """Return a table's primary and unique keys as Gravitino's JSON."""
     found: list[Json] = []
     primary = inspector.get_pk_constraint(table, schema=schema)
     if primary["constrained_columns"]:

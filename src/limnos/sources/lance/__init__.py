@@ -1,1 +1,1 @@
-"""Lance tables as their own library reads them. Nothing here is imported by a serving process but the shapes of questions and answers."""
+"""Work on Lance tables with Lance's own library, in worker processes. A server process imports only `questions`."""

@@ -1,6 +1,7 @@
-"""How large a batch of an Arrow stream is when it is decoded, read from its header before anybody decodes it.
+"""Computes the decoded size of a batch of an Arrow IPC stream from its header, before it is decoded.
 
-May import `model`. Reads the three of Arrow's Flatbuffers tables that say so (format/Message.fbs: Message, RecordBatch, DictionaryBatch), and nothing else.
+May import `model`. Must not know requests. Parses only the three Flatbuffers tables that it needs (Arrow's
+format/Message.fbs: Message, RecordBatch, DictionaryBatch).
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ _DICTIONARY: Final = 2
 _BATCH: Final = 3
 _BUFFER_BYTES: Final = 16
 PLAIN: Final = -1
-"""The length that a buffer of a compressed batch begins with when it is not compressed itself."""
+"""Length prefix of a buffer that is not compressed although its batch is."""
 
 
 class ArrowHeader(NamedTuple):
-    """A message: its body's length; of a batch its rows, and when it is compressed where its buffers lie (offset, length)."""
+    """The header of a message: the length of its body and, for a batch, its rows.
+
+    `buffers` gives the (offset, length) of each buffer in a compressed batch; None if the batch is not compressed.
+    """
 
     body_bytes: int
     rows: int
@@ -30,7 +34,7 @@ class ArrowHeader(NamedTuple):
     buffers: tuple[tuple[int, int], ...] | None
 
     def decoded_bytes(self, body: memoryview) -> int:
-        """Return how large a compressed body is when it is decoded: each buffer says so in its first eight bytes."""
+        """Return the decoded size of a compressed body; each buffer states its size in its first eight bytes."""
         return sum(self._sizes(body))
 
     def _sizes(self, body: memoryview) -> Iterator[int]:
@@ -44,7 +48,7 @@ class ArrowHeader(NamedTuple):
 
 
 def read_header(metadata: bytes) -> ArrowHeader:
-    """Read a message's header. Raises BadRequest."""
+    """Parse a message's header. Raises BadRequest."""
     try:
         message = _FlatbufferTable(metadata, _U32.unpack_from(metadata)[0])
         body_bytes, kind = message.number(3), message.byte(1)
@@ -67,7 +71,7 @@ def _malformed_error() -> BadRequest:
 
 
 class _FlatbufferTable:
-    """A Flatbuffers table; fields are known by their number."""
+    """A Flatbuffers table, whose fields are addressed by number."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
@@ -91,7 +95,7 @@ class _FlatbufferTable:
         return None if place is None else _FlatbufferTable(self._data, place + _U32.unpack_from(self._data, place)[0])
 
     def buffers(self) -> tuple[tuple[int, int], ...]:
-        """The vector of buffers that a batch has as its third field."""
+        """The vector of buffers, a batch's third field."""
         place = self._place(2)
         if place is None:
             return ()

@@ -1,7 +1,8 @@
-"""The rows of a request as Lance's library reads them: an Arrow stream that is looked at before it is decoded.
+"""The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
-May import pyarrow, the wire of `sources`, `model` and this room. A stream that just ends is a good one to pyarrow, and the library would commit what had come
-till then: so its end is given on only when whoever sends it has said that it was complete.
+May import pyarrow, the wire of `sources`, `model` and this room. Must not know tables. To pyarrow a stream that merely
+stops is complete, and the library would commit the rows so far. Therefore the end of the stream is passed on only after
+the sender has said that the body was complete.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ NO_STREAM: Final = (
 
 
 class BodyCutShort(BadRequest):
-    """A body did not end as it should; whoever sent it is gone."""
+    """A body ended too early because its sender has gone."""
 
 
 class BodyPieces:
-    """What a question is fed with, as its pieces come."""
+    """The body of a question, received piece by piece."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.has_ended = False
 
     def piece(self) -> bytes | None:
-        """Give the next piece; None when all has come. Raises Cut."""
+        """Return the next piece; None at the end. Raises BodyCutShort."""
         if self.has_ended:
             return None
         told = self._wire.receive()
@@ -57,15 +58,15 @@ class BodyPieces:
         raise BodyCutShort("The body did not come to its end; nothing was changed")
 
     def drain(self) -> None:
-        """Pass over what is still to come, so that the next question can be read."""
+        """Discard the remaining pieces, so that the next question can be read."""
         while not self.has_ended:
             self.has_ended = self._wire.receive()[0] in (COMPLETE, CUT)
 
 
 class ArrowBody:
-    """A body as the file that pyarrow reads a stream from.
+    """A body as a file-like object from which pyarrow reads a stream.
 
-    `failure` is what was wrong with it: the library wraps what a file raises in words of its own.
+    `failure` holds an error in the body: the library wraps exceptions of a file in its own.
     """
 
     closed = False
@@ -75,16 +76,16 @@ class ArrowBody:
         self._batch_bytes_max = batch_bytes_max
         self._pieces: memoryview = memoryview(b"")
         self._ready = bytearray()
-        """Of the message under way: what was read to look at it, and is still to be given on."""
+        """The bytes of the current message that were read to check it and are not passed on yet."""
         self._given = 0
         self._passing = 0
-        """How much of its body is given on as it comes."""
+        """The number of bytes of the current message's body that are passed on unchecked."""
         self._is_over = False
         self.failure: LimnosError | None = None
         self.rows = 0
 
     def reader(self) -> pa.RecordBatchReader:
-        """Begin to read. Raises BadRequest for what is no Arrow stream, Cut."""
+        """Open the stream. Raises BadRequest if it is no Arrow stream, BodyCutShort."""
         try:
             reader = pa.ipc.open_stream(self, options=_ALIGNED)
             str(reader.schema).encode()
@@ -93,7 +94,7 @@ class ArrowBody:
         return pa.RecordBatchReader.from_batches(reader.schema, self._checked(reader))
 
     def _checked(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Give batches on that are what they say: whoever reads them next believes every offset in them."""
+        """Yield batches after a full validation: the library trusts every offset in them."""
         try:
             for batch in reader:
                 batch.validate(full=True)
@@ -103,15 +104,15 @@ class ArrowBody:
             raise
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True, for pyarrow."""
         return True
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Mark the file as closed; it holds no resources."""
         self.closed = True
 
     def read(self, size: int = -1) -> bytearray:
-        """Give just so many bytes, less only at the end."""
+        """Return exactly `size` bytes, fewer only at the end."""
         try:
             return self._read(size)
         except (BadRequest, TooLarge) as error:
@@ -135,7 +136,7 @@ class ArrowBody:
         return found
 
     def _next_message(self) -> None:
-        """Look at the next message, and say how it is given on."""
+        """Check the next message and prepare to pass it on."""
         self._ready, self._given = bytearray(), 0
         prefix = self._from_body(_LENGTH.size, may_end=True)
         if not prefix:
@@ -169,13 +170,13 @@ class ArrowBody:
             self.rows += batch.rows
 
     def _end(self) -> None:
-        """Give the stream's end on, if the body has ended with it."""
+        """Pass on the end of the stream if the body ends there, too. Raises BadRequest if more follows."""
         if self._pieces or self._body.piece() is not None:
             raise BadRequest("Behind the end of its Arrow stream the body goes on: send one stream")
         self._ready = bytearray(_GOES_ON + _END)
 
     def _from_body(self, size: int, *, may_end: bool = False) -> bytearray:
-        """Read so many bytes of the body. Raises BadRequest when it ends before."""
+        """Read exactly `size` bytes of the body. Raises BadRequest if it ends earlier."""
         found = bytearray(size)
         got = 0
         while got < size:

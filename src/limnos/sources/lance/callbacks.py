@@ -1,7 +1,7 @@
-"""What a process that changes a Lance table asks back of who started it: to commit a version, and which versions there are by then.
+"""Callbacks from a worker process that changes a Lance table to its server: list versions and commit one.
 
-May import the wire of `sources` and msgspec. Nothing is asked before all that a question is fed with has come: on one wire, answers and pieces of a
-body would be taken for each other.
+May import the wire of `sources` and msgspec. Must not know tables. A callback is only sent after the whole body of the
+question has come: on one wire, answers and pieces of a body would be confused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CallRefusal(Exception):
-    """Who was asked has refused; `kind` says what it is about."""
+    """The server refused a callback; `kind` names the object that it is about."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -25,13 +25,13 @@ class CallRefusal(Exception):
 
 
 class CallbackWire:
-    """The wire to who started this process, while it answers a question."""
+    """Holds the wire to the server while a question is answered."""
 
     wire: Wire | None = None
 
 
 def call_parent(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Ask, and wait for the answer. Raises Refused."""
+    """Send a callback and wait for the answer. Raises CallRefusal."""
     wire = cast("Wire", CallbackWire.wire)
     wire.send([CALL, name.encode(), msgspec.json.encode(about)])
     outcome, *told = wire.receive()

@@ -1,7 +1,8 @@
-"""Calls an implementation of Lance's namespace, whoever wrote it: fields in, fields or bytes out, failures with the protocol's codes.
+"""Calls an implementation of the Lance Namespace interface: fields in, fields or bytes out, errors with the protocol's
+codes.
 
-May import Lance's library, `model` and this room. Knows no HTTP. A method's request is built from the type that the interface gives it, so that what
-the protocol adds later needs nothing here.
+May import Lance's library, `model` and this room. Must not know HTTP. A method's request is built from its type in the
+interface, so additions to the protocol need no change here.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 Fields = dict[str, object]
 _NOT_THERE: Final = ("not implemented", "not supported")
-"""How Lance's own namespaces say that they lack an operation, beside the error that is made for that."""
+"""Texts by which Lance's own namespaces say that an operation is missing, where they do not raise the proper error."""
 _INTERNAL: Final = 18
 
 
 class DelegateRefusal(LimnosError):
-    """An implementation refused, with one of the protocol's codes."""
+    """An implementation refused a request, with an error code of the protocol."""
 
     def __init__(self, message: str, *, number: int) -> None:
         super().__init__(message)
@@ -33,13 +34,17 @@ class DelegateRefusal(LimnosError):
 
 
 class NamespaceDelegate:
-    """An implementation, and what is asked of it; `first` answers what it has a method for, `rest` all else."""
+    """One or two implementations: `first` handles the methods that it has, `rest` all others."""
 
     def __init__(self, rest: object, first: object | None = None) -> None:
         self._rest, self._first = rest, first
 
     def call(self, method: str, fields: Fields, *, data: bytes | None = None) -> object:
-        """Call a method of the interface; returns fields, a text or bytes. Raises Refused, and `model`'s errors."""
+        """Call a method of the interface. Returns fields, a text or bytes.
+
+        Raises DelegateRefusal, UnsupportedOperation if the method is missing, BadRequest for a wrong field, and other
+        errors of `model`.
+        """
         target = self._first if self._first is not None and hasattr(self._first, method) else self._rest
         try:
             request = _request_of(method, fields, target=target)
@@ -60,7 +65,7 @@ def _words(error: Exception) -> str:
 
 
 def _request_of(method: str, fields: Fields, *, target: object) -> object:
-    """Build a method's request. Raises BadRequest, naming the field that is wrong."""
+    """Build a method's request. Raises BadRequest, whose message names the wrong field."""
     shape: Any = typing.get_type_hints(getattr(LanceNamespace, method))["request"]
     try:
         request = shape.from_dict(fields)
@@ -71,14 +76,14 @@ def _request_of(method: str, fields: Fields, *, target: object) -> object:
 
 
 def fit_request(request: Any, method: Callable[..., object]) -> object:  # noqa: ANN401 - requests are Lance's own types
-    """Return a request as a method takes it: Lance's own have some that take plain fields."""
+    """Convert a request to the type that a method takes: some of Lance's own take a plain dict."""
     if typing.get_type_hints(method).get("request") is dict and not isinstance(request, dict):
         return {key: value for key, value in request.to_dict().items() if value is not None}
     return request
 
 
 def implementation_of(name: str, properties: Mapping[str, str]) -> LanceNamespace:
-    """Make an implementation by its name, `dir`, `rest` or `module.Class`. Raises BadRequest."""
+    """Create an implementation by its name: `dir`, `rest` or `module.Class`. Raises BadRequest."""
     try:
         return connect(name, dict(properties))
     except Exception as error:

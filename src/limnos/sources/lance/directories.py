@@ -1,7 +1,8 @@
-"""A directory as a namespace of Lance tables: what is in it, and making, forgetting and dropping there.
+"""A directory as a namespace of Lance tables: list, create, register, deregister, rename and drop.
 
-May import `formats.lance`, `model`, `names` and this room. How a directory is laid out is found out anew at each call, as others write to it; whoever
-opens it may say instead. Nothing is written by a read. Decision record 0053.
+May import `formats.lance`, `model`, `names` and this room. Must not know requests of the protocol. The layout of a
+directory is detected at each call, because others write to it, unless the caller states it. Reads write nothing.
+Decision record 0053.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryTable(NamedTuple):
-    """A table of a directory: its levels, its folder below the root, and what the index says of its properties."""
+    """A table of a directory: its levels, its folder relative to the root, and its properties from the index."""
 
     levels: Levels
     folder: str
@@ -33,7 +34,7 @@ class DirectoryTable(NamedTuple):
 
 
 class _DirectoryState(NamedTuple):
-    """A directory at one moment."""
+    """The content of a directory at one moment."""
 
     layout: DirectoryLayout
     folders: list[str]
@@ -41,7 +42,7 @@ class _DirectoryState(NamedTuple):
 
 
 class LanceDirectory:
-    """A directory of Lance tables: `root` as `rules.root_of` gives it, `options` as Lance calls what a store needs."""
+    """A directory of Lance tables. `root` is a result of `rules.root_of`; `options` are Lance's storage options."""
 
     def __init__(
         self, root: str, *, options: Mapping[str, str] | None = None, layout: DirectoryLayout | None = None
@@ -53,29 +54,29 @@ class LanceDirectory:
 
     @property
     def layout(self) -> DirectoryLayout | None:
-        """How it is laid out; None when nothing is in it, and nobody said."""
+        """The layout; None if the directory is empty and none was stated."""
         return self._stated or rules.layout_of(self.storage.folders())
 
     def namespaces(self, levels: Levels = ()) -> list[str]:
-        """List the namespaces directly in one. Raises NotFound."""
+        """List the namespaces directly in a namespace. Raises NotFound."""
         state = self._state()
         self._require(state, levels)
         return [row.levels[-1] for row in rules.children_of(state.rows, levels, kind=ManifestRowKind.NAMESPACE)]
 
     def tables(self, levels: Levels = ()) -> list[DirectoryTable]:
-        """List the tables directly in a namespace, by name. Raises NotFound (of the namespace)."""
+        """List the tables directly in a namespace, by name. Raises NotFound for the namespace."""
         state = self._state()
         self._require(state, levels)
         return self._tables(state, levels)
 
     def all_tables(self) -> list[DirectoryTable]:
-        """List every table, by its levels."""
+        """List every table, sorted by levels."""
         state = self._state()
         spaces = [(), *(row.levels for row in state.rows if row.kind is ManifestRowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
 
     def listed(self) -> DirectoryContents:
-        """List everything: of tables those that were only declared are marked, also where the marker is all that lies there."""
+        """List all namespaces and tables. Tables that were only declared are marked."""
         state = self._state()
         spaces = [row for row in state.rows if row.kind is ManifestRowKind.NAMESPACE]
         entries = [entry for levels in ((), *(row.levels for row in spaces)) for entry in self._tables(state, levels)]
@@ -90,7 +91,7 @@ class LanceDirectory:
         )  # fmt: skip
 
     def find(self, levels: Levels) -> DirectoryTable:
-        """Find a table. Raises NotFound (of its namespace, or of itself)."""
+        """Find a table. Raises NotFound for the namespace or the table."""
         return self._find(self._state(), levels)
 
     def properties(self, levels: Levels = ()) -> dict[str, str]:
@@ -98,11 +99,14 @@ class LanceDirectory:
         return self._require(self._state(), levels)
 
     def location(self, entry: DirectoryTable) -> str:
-        """Return where a table is. Raises InvalidTable for one that its index lays elsewhere."""
+        """Return a table's location. Raises InvalidTable if its index entry points outside the directory."""
         return rules.place_below(self.root, entry.folder)
 
     def is_declared(self, entry: DirectoryTable) -> bool:
-        """Say whether a table's name is taken, and nothing was written. Raises InvalidTable for a folder that is no table."""
+        """Return whether a table was declared and has no data yet.
+
+        Raises InvalidTable for a folder that is no table.
+        """
         content = self.storage.content(self._folder(entry))
         if "_versions" in content:
             return False
@@ -115,12 +119,15 @@ class LanceDirectory:
         )
 
     def is_marked(self, entry: DirectoryTable) -> bool:
-        """Say the same of a folder that may be no table at all: then it was not declared."""
+        """Return whether a folder was declared and has no data yet; False for a folder that is no table."""
         content = self.storage.content(self._folder(entry))
         return rules.RESERVED in content and "_versions" not in content
 
     def create_namespace(self, levels: Levels, properties: Mapping[str, str]) -> None:
-        """Make a namespace. Raises NotFound (its parent), AlreadyExists, Unsupported in a layout without namespaces."""
+        """Create a namespace.
+
+        Raises NotFound for its parent, AlreadyExists, UnsupportedOperation in a layout without namespaces.
+        """
         state = self._for_namespaces(levels)
         self._require(state, levels[:-1])
         self._require_free(state, levels)
@@ -128,7 +135,7 @@ class LanceDirectory:
             raise _taken_error(levels, kind="namespace")
 
     def drop_namespace(self, levels: Levels, *, cascade: bool) -> dict[str, str]:
-        """Drop a namespace, with `cascade` all that is in it; returns its properties. Raises NotFound, NotEmpty."""
+        """Drop a namespace, with `cascade` also its content. Returns its properties. Raises NotFound, NotEmpty."""
         state = self._for_namespaces(levels)
         properties = self._require(state, levels)
         below = [row for row in state.rows if row.levels[: len(levels)] == levels and row.levels != levels]
@@ -146,7 +153,10 @@ class LanceDirectory:
         return properties
 
     def declare(self, levels: Levels, properties: Mapping[str, str] | None = None) -> DirectoryTable:
-        """Take a table's name and make its folder. Raises NotFound (namespace), AlreadyExists, BadRequest, Unsupported."""
+        """Reserve a table's name and create its folder.
+
+        Raises NotFound for the namespace, AlreadyExists, BadRequest, UnsupportedOperation.
+        """
         state = self._for_tables(levels)
         self._require_free(state, levels)
         entry = DirectoryTable(levels, self._new_folder(state, levels), dict(properties or {}))
@@ -167,7 +177,10 @@ class LanceDirectory:
         return rules.nested_folder_of(levels, digits=secrets.token_hex(4))
 
     def register(self, levels: Levels, location: str, *, properties: Mapping[str, str] | None = None) -> DirectoryTable:
-        """Give a name to a folder below the root. Raises NotFound, AlreadyExists, InvalidTable, Unsupported without an index."""
+        """Name a folder below the root as a table.
+
+        Raises NotFound, AlreadyExists, InvalidTable, UnsupportedOperation in a layout without an index.
+        """
         state = self._for_tables(levels)
         if state.layout is not DirectoryLayout.V2:
             raise UnsupportedOperation(
@@ -184,7 +197,10 @@ class LanceDirectory:
         return entry
 
     def deregister(self, levels: Levels) -> DirectoryTable:
-        """Forget a table; its files stay. Raises NotFound, Unsupported in V0, where a folder is a table."""
+        """Remove a table's name and keep its files.
+
+        Raises NotFound, UnsupportedOperation in layout V0, where a folder is a table.
+        """
         state = self._state()
         entry = self._find(state, levels)
         if state.layout is DirectoryLayout.V0:
@@ -198,7 +214,7 @@ class LanceDirectory:
         return entry
 
     def drop(self, levels: Levels) -> DirectoryTable:
-        """Drop a table with its own files, and nothing else that lies there. Raises NotFound, InvalidTable for a foreign folder."""
+        """Drop a table with its own files; other files in the folder stay. Raises NotFound, InvalidTable."""
         state = self._state()
         entry = self._find(state, levels)
         folder = self._folder(entry)
@@ -216,7 +232,10 @@ class LanceDirectory:
         return entry
 
     def rename(self, levels: Levels, target: Levels) -> None:
-        """Give a table another name, or namespace. Raises NotFound, AlreadyExists, Unsupported without an index."""
+        """Rename a table, also into another namespace.
+
+        Raises NotFound, AlreadyExists, UnsupportedOperation without an index.
+        """
         state = self._for_tables(target)
         entry = self._find(state, levels)
         if state.layout is not DirectoryLayout.V2:
@@ -277,7 +296,7 @@ class LanceDirectory:
             raise _taken_error(levels, kind="table")
 
     def _for_tables(self, levels: Levels) -> _DirectoryState:
-        """Return the directory's state for making a table in it."""
+        """Return the directory's state for creating a table in it. Raises BadRequest, NotFound."""
         if not levels:
             raise BadRequest("Name a table")
         state = self._state()
@@ -285,7 +304,7 @@ class LanceDirectory:
         return state
 
     def _for_namespaces(self, levels: Levels) -> _DirectoryState:
-        """Return the directory's state for a change of namespaces, which a V1 directory gets with its index."""
+        """Return the directory's state for changing namespaces. A V1 directory becomes V2 with its first index."""
         if not levels:
             raise BadRequest("The root is always there: name a namespace in it")
         state = self._state()
@@ -316,7 +335,7 @@ class LanceDirectory:
 
 
 def list_directory(asked: Contents) -> DirectoryContents:
-    """Answer what lies in a directory, all of it. Raises InvalidTable, StorageFailed."""
+    """List all namespaces and tables of a directory. Raises InvalidTable, StorageFailed."""
     found = LanceDirectory(rules.root_of(asked.location, here="/"), options=asked.options)
     return found.listed()
 

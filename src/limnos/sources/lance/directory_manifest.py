@@ -1,7 +1,8 @@
 """The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
 
-May import Lance's library, `formats.lance`, `model`, `names` and this room. Rows of kinds that are not known here, and columns that others have added, stay as they
-are. A name is taken by a merge on its identifier, which the library repeats when others commit between: of two who make the same, one is told.
+May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know folders. Rows of unknown
+kinds and unknown columns are kept. A name is reserved by a merge on its identifier, which the library repeats after a
+concurrent commit: of two writers that create the same name, one fails.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _RETRIES: Final = 20
 
 
 class DirectoryManifest:
-    """The index of one directory; read anew each time, as others write it too."""
+    """The index of one directory. It is read anew each time, because others write to it."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._at = f"{root}/{MANIFEST}"
         self._options = dict(options)
 
     def rows(self) -> list[ManifestRow]:
-        """Return what the index says; nothing when there is none. Raises InvalidTable, StorageFailed."""
+        """Return the rows of the index; empty if it does not exist. Raises InvalidTable, StorageFailed."""
         found = open_latest(self._at, self._options)
         if found is None:
             return []
@@ -61,7 +62,7 @@ class DirectoryManifest:
         return [row for row in rows if row is not None]
 
     def insert(self, row: ManifestRow) -> bool:
-        """Take a name in the index, which is made when there is none; False when somebody has the name."""
+        """Add a row, and create the index if it does not exist. Returns False if the name is taken."""
         found = self._found()
         told: dict[str, Any] = {
             "object_id": object_id_of(row.levels), "object_type": row.kind.value, "location": row.location,
@@ -76,13 +77,13 @@ class DirectoryManifest:
         return bool(done["num_inserted_rows"])
 
     def delete(self, levels: Iterable[Levels]) -> None:
-        """Take rows away."""
+        """Delete the rows with these names."""
         named = ", ".join(_quoted(object_id_of(each)) for each in levels)
         with translate_library_errors(self._at):
             self._found().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
 
     def rename(self, levels: Levels, target: Levels) -> None:
-        """Give a row another identifier; the caller has looked that nobody has it."""
+        """Change a row's name. The caller has checked that the new name is free."""
         with translate_library_errors(self._at):
             self._found().update(
                 {"object_id": _quoted(object_id_of(target))}, where=f"object_id = {_quoted(object_id_of(levels))}",

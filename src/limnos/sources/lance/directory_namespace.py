@@ -1,7 +1,8 @@
-"""A directory as an implementation of Lance's namespace: names by our own rules, versions, tags and branches by Lance's.
+"""A directory as a Lance namespace implementation: names by our own rules, versions, tags and branches by Lance's.
 
-May import Lance's library, `formats.lance`, `model`, `names` and this room. What is asked of a table's versions goes to Lance's own namespace over the same
-directory, once the table is known to be there: that one takes a missing namespace for an empty one. Rows are not asked of it: processes work on them (`worker`).
+May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know HTTP. Requests about a
+table's versions go to Lance's own implementation over the same directory, after a check that the table exists: Lance's
+treats a missing namespace as an empty one. Requests about rows are not served here but by worker processes (`worker`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Fields = dict[str, object]
 
 
 class DirectoryRequests:
-    """What is asked by names: each method takes one of the protocol's requests."""
+    """Requests about names: each method takes a request of the Lance Namespace protocol."""
 
     def __init__(self, directory: LanceDirectory) -> None:
         self._directory = directory
 
     def create_namespace(self, request: Any) -> Fields:  # noqa: ANN401 - requests are Lance's own types
-        """Make a namespace."""
+        """Create a namespace."""
         levels, properties = _levels(request), dict(request.properties or {})
         mode = _word(request.mode, ("create", "existok", "overwrite"), field="mode")
         if not levels:
@@ -51,19 +52,19 @@ class DirectoryRequests:
         return {"properties": properties}
 
     def list_namespaces(self, request: Any) -> Fields:  # noqa: ANN401
-        """List what lies directly in a namespace."""
+        """List the namespaces directly in a namespace."""
         return _page("namespaces", self._directory.namespaces(_levels(request)), request=request)
 
     def describe_namespace(self, request: Any) -> Fields:  # noqa: ANN401
-        """Tell a namespace's properties."""
+        """Return a namespace's properties."""
         return {"properties": self._directory.properties(_levels(request))}
 
     def namespace_exists(self, request: Any) -> Fields:  # noqa: ANN401
-        """Say nothing if it does."""
+        """Check that a namespace exists. Raises NotFound."""
         return self.describe_namespace(request)
 
     def drop_namespace(self, request: Any) -> Fields:  # noqa: ANN401
-        """Drop a namespace, all that is in it with the behaviour Cascade."""
+        """Drop a namespace; with the behavior Cascade also its content."""
         mode = _word(request.mode, ("fail", "skip"), field="mode")
         cascade = _word(request.behavior, ("restrict", "cascade"), field="behavior") == "cascade"
         try:
@@ -79,18 +80,18 @@ class DirectoryRequests:
         return _page("tables", found, request=request)
 
     def list_all_tables(self, request: Any) -> Fields:  # noqa: ANN401
-        """List every table, by its levels: whoever answers spells them."""
+        """List every table. A name is the JSON array of its levels, which the caller renders."""
         entries = self._shown(self._directory.all_tables(), request)
         return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
 
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Take a table's name."""
+        """Reserve a table's name."""
         if request.location:
             raise BadRequest("A table of a directory lies where its layout says: leave out location")
         return self._told(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Give a name to a folder of the directory."""
+        """Name a folder of the directory as a table."""
         levels = _levels(request)
         if _word(request.mode, ("create", "overwrite"), field="mode") == "overwrite":
             try:
@@ -101,14 +102,14 @@ class DirectoryRequests:
         return self._told(self._directory.register(levels, request.location, properties=request.properties or {}))
 
     def table_exists(self, request: Any) -> Fields:  # noqa: ANN401
-        """Say nothing if it does, and has the version."""
+        """Check that a table and, if stated, its version exist. Raises NotFound."""
         entry = self._directory.find(_levels(request))
         if request.version is not None:
             self._read(entry, version=request.version)
         return {}
 
     def describe_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Tell where a table is; its version and schema too, unless they are not wanted."""
+        """Return a table's location, and its version and schema unless the request excludes them."""
         entry = self._directory.find(_levels(request))
         told = {**self._told(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
         if request.load_detailed_metadata is False and not request.check_declared:
@@ -123,7 +124,7 @@ class DirectoryRequests:
         return {**told, "version": found.version, "schema": schema, "metadata": found.metadata, "stats": found.stats}
 
     def deregister_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Forget a table; its files stay."""
+        """Remove a table's name and keep its files."""
         return self._gone(self._directory.deregister(_levels(request)))
 
     def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
@@ -131,14 +132,14 @@ class DirectoryRequests:
         return self._gone(self._directory.drop(_levels(request)))
 
     def rename_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Give a table another name, or namespace."""
+        """Rename a table, also into another namespace."""
         levels = _levels(request)
         above = levels[:-1] if request.new_namespace_id is None else tuple(request.new_namespace_id)
         self._directory.rename(levels, check_levels((*above, request.new_table_name)))
         return {}
 
     def _shown(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
-        """Leave out what was only declared, where that is asked for; a foreign folder is a table all the same."""
+        """Leave out declared tables if the request says so. A folder that is no table stays in the list."""
         if request.include_declared is not False:
             return list(entries)
         return [entry for entry in entries if not self._directory.is_marked(entry)]
@@ -160,7 +161,7 @@ class DirectoryRequests:
 
 
 class _LanceVersions:
-    """Lance's own namespace, for tables that are there."""
+    """Lance's own implementation, restricted to tables that exist."""
 
     def __init__(self, directory: LanceDirectory) -> None:
         self._directory = directory
@@ -184,7 +185,7 @@ class _LanceVersions:
 
 
 def delegate_of(directory: LanceDirectory) -> NamespaceDelegate:
-    """Return a directory as something that can be asked."""
+    """Return a delegate that serves a directory."""
     return NamespaceDelegate(_LanceVersions(directory), DirectoryRequests(directory))
 
 
@@ -198,7 +199,7 @@ def _levels_of(request: Any) -> Levels:  # noqa: ANN401
 
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Read a mode in any case, with or without underscores; the first of the words when none is sent. Raises BadRequest."""
+    """Parse a mode in any case, with or without underscores; the first word is the default. Raises BadRequest."""
     found = (text or words[0]).lower().replace("_", "")
     if found not in words:
         raise BadRequest(f"{field} is one of {', '.join(words)}, not {text}")
@@ -206,7 +207,7 @@ def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
 
 
 def _page(field: str, names: list[str], *, request: Any) -> Fields:  # noqa: ANN401
-    """Cut a page out of names: after the token, which is the last name of the page before."""
+    """Return a page of names after the page token, which is the last name of the page before."""
     left = [name for name in sorted(names) if request.page_token is None or name > request.page_token]
     shown = left if request.limit is None else left[: request.limit]
     more = len(shown) < len(left) and bool(shown)

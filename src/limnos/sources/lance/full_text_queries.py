@@ -1,6 +1,7 @@
-"""A full-text query as Lance's library has it, from what clients write of it.
+"""Builds full-text queries of Lance's library from the protocol's JSON.
 
-May import Lance's library and `model`. The structure is that of the protocol: an object with one of match, phrase, boost, multi_match, boolean.
+May import Lance's library and `model`. Must not know tables. A structured query is an object with one of match, phrase,
+boost, multi_match and boolean.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ Json = Mapping[str, Any]
 
 
 def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
-    """Return what a scanner takes: words (`{"query": "…"}`) in some columns or all, or a structure. Raises BadRequest."""
+    """Return the argument for a scanner. Raises BadRequest.
+
+    Args:
+        text: Words (`{"query": "lake"}`) or a structure (`{"query": {"match": {"terms": "lake"}}}`).
+        columns: The columns to search; all if empty.
+    """
     query = text.get("query")
     if isinstance(query, str):
         return {"query": query, "columns": columns or None}
@@ -77,7 +83,7 @@ def _match(told: Json, columns: list[str]) -> MatchQuery:
 
 
 def _multi(told: Json) -> MultiMatchQuery:
-    """Many matches of the same words, as the protocol has them; LanceDB's clients name the words once, and columns."""
+    """Build a query for the same words in several columns. LanceDB's clients state the words once, and the columns."""
     matches = told.get("match_queries")
     if matches is None:
         return MultiMatchQuery(

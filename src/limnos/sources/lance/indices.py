@@ -1,6 +1,6 @@
-"""Indices of a Lance table: built, told of, taken away.
+"""Creates, lists and drops indices of a Lance table.
 
-May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own.
+May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 READY: Final = "SUCCEEDED"
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
 _PARTS: Final = (16, 8, 4, 2, 1)
-"""How many numbers a part of a vector has, where its length can be divided by it."""
+"""Dimensions per sub-vector: the first that divides the length of the vectors."""
 _PARTITION_ROWS: Final = 4096
 
 
 def create(asked: CreateIndex) -> LanceWriteResult:
-    """Build an index. Raises NotFound (column), AlreadyExists, BadRequest."""
+    """Create an index. Raises NotFound for the column, AlreadyExists, BadRequest."""
     found = open_for_writing(asked)
     kind = asked.index_type.upper()
     name = asked.name or f"{asked.column}_idx"
@@ -65,7 +65,7 @@ def create(asked: CreateIndex) -> LanceWriteResult:
 
 
 def _field_of(found: lance.LanceDataset, column: str) -> pa.Field | None:
-    """The field of a column that lies in no other. Raises NotFound."""
+    """The field of a top-level column; None for a nested one. Raises NotFound."""
     if column in found.schema.names:
         return found.schema.field(column)
     if column.split(".", maxsplit=1)[0] not in found.schema.names:
@@ -76,7 +76,7 @@ def _field_of(found: lance.LanceDataset, column: str) -> pa.Field | None:
 def _default_options(
     found: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fill in what an index on vectors has to be told: as many partitions as rows want, and parts of a vector that fit its length."""
+    """Add defaults for a vector index: the number of partitions by the rows, and of sub-vectors by the length."""
     if not options.get("num_partitions") and not options.get("target_partition_size"):
         options["num_partitions"] = max(
             1, min(int(math.sqrt(found.count_rows())), found.count_rows() // _PARTITION_ROWS)
@@ -97,7 +97,7 @@ def _length_of(field: pa.Field | None) -> int:
 
 
 def drop(asked: DropIndex) -> LanceWriteResult:
-    """Take an index away. Raises NotFound."""
+    """Drop an index. Raises NotFound."""
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
         found.drop_index(asked.name)
@@ -105,7 +105,7 @@ def drop(asked: DropIndex) -> LanceWriteResult:
 
 
 def list_indices(asked: ListIndices) -> list[LanceIndex]:
-    """Tell of all indices, by name."""
+    """List all indices, by name."""
     found = open_for_rows(asked)
     with translate_library_errors(asked.location):
         rows = found.count_rows()
@@ -127,7 +127,7 @@ def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the l
 
 
 def stats(asked: IndexStats) -> IndexCoverage:
-    """Tell how far an index covers the rows. Raises NotFound."""
+    """Return how many rows an index covers. Raises NotFound."""
     found = open_for_rows(asked)
     with translate_library_errors(asked.location):
         told: dict[str, Any] = found.index_statistics(asked.name)

@@ -1,6 +1,7 @@
-"""What Lance's own library says was wrong, in our words.
+"""Maps errors of Lance's library to the server's errors.
 
-May import `model`. Its failures are told apart by their texts, as there is nothing else; what they tell of the library's own files is cut off.
+May import `model`. Must not know requests. The library's errors can only be told apart by their texts. Paths of its
+source files are removed from messages.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ DAMAGED: Final = re.compile(
     r"corrupt|Invalid manifest|magic|protobuf|decode|File .* too small|unexpected", re.IGNORECASE
 )
 REMOTE: Final = re.compile(r"(?!file:)[a-z0-9+]+://", re.IGNORECASE)
-"""On a local disk what cannot be read is damaged; elsewhere it may be the way there."""
+"""On a local disk an unreadable file is damaged; on a remote store the connection may have failed."""
 REFUSED: Final = re.compile(
     r"access ?denied|forbidden|permission|credential|Unauthenticated|status.{0,10}(401|403)", re.IGNORECASE
 )
 SYSTEM: Final = re.compile(r"os error (?:5|12|23|24|27|28|30|116|122)\)")
-"""A disk that is full, read only or broken, and a machine that has no more files or memory to give: the table is as it was."""
+"""The disk is full, read-only or broken, or the machine is out of files or memory. The table is unchanged."""
 PANIC: Final = "PanicException"
-"""What the library ends with where it did not expect what it was given; it is no `Exception`."""
+"""A panic in the library's Rust code. It is a BaseException, not an Exception."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
 _WRAPPED: Final = re.compile(
     r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error applying filter expression to batch: |Arrow error: )+"
@@ -63,18 +64,21 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]
     ),
     (re.compile(r"contains null|non-nullable"), SchemaMismatch),
 )
-"""What a caller did, by what is said about it."""
+"""Errors that the caller caused, by the library's text."""
 _CALLERS_FAULT: Final = re.compile(
     r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
     r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser error|Arithmetic)"
     r"|(?<!Query )Execution error: |Compute error: |panicked with message|Task was aborted|producer terminated before end of stream"
 )
-"""The last ones: an expression that cannot be worked out for some row, as a text that is no number."""
+"""Further errors that the caller caused.
+
+The last ones: an expression that fails for a row, such as a cast of a text that is no number.
+"""
 
 
 @contextmanager
 def translate_library_errors(location: str) -> Iterator[None]:
-    """Turn the library's failures into ours."""
+    """Translate the library's errors in the body to the server's errors."""
     try:
         yield
     except (KeyError, TypeError) as error:
@@ -91,7 +95,7 @@ def translate_library_errors(location: str) -> Iterator[None]:
 
 
 def unfit_value_error(error: BaseException) -> BadRequest | None:
-    """Say that a value is none that the library takes, where it says so by ending in disorder; None for other failures."""
+    """Return the error for a value at which the library panics or overflows; None for other failures."""
     if type(error).__name__ == PANIC:
         return BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
     if isinstance(error, OverflowError):
@@ -100,7 +104,7 @@ def unfit_value_error(error: BaseException) -> BadRequest | None:
 
 
 def failure_of(location: str, text: str) -> LimnosError:
-    """Say what a failure is."""
+    """Return the error for a text of the library."""
     told = shorten_message(text)
     found = _of_caller(text)
     if found is not None:
@@ -127,6 +131,6 @@ def _of_caller(text: str) -> LimnosError | None:
 
 
 def shorten_message(text: str) -> str:
-    """Cut a text to what it says to a caller."""
+    """Cut a message of the library to the part that helps a caller."""
     told = _WRAPPED.sub("", _SOURCE.sub("", text.strip("'\"() ,"))).strip()
     return _SCHEMA.sub(" in the table", told)[:_BRIEF]

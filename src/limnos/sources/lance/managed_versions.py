@@ -1,7 +1,9 @@
-"""Opens and makes Lance tables whose versions the server keeps: the library commits to it instead of to the table's files.
+"""Opens and creates Lance tables with managed versions: the library commits to the server instead of to the table's
+files.
 
-May import Lance's library and this room. Runs in a process of its own. Which version is the newest came with the question, so that nothing has to be
-asked back before a commit; from the first commit on all is, as somebody else may have committed meanwhile, and the library tries again on that.
+May import Lance's library and this room. Must not know the wire. Runs in a worker process. The newest version comes
+with the question, so the first commit needs no callback before it. After it, each lookup calls back, because somebody
+else may have committed: the library then retries on the newer version.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.sources.lance.questions import LanceQuestion
 
 TABLE: Final = ["table"]
-"""What the table is called to the library, which asks about no other."""
+"""The table's id for the library, which knows only this one."""
 _FAILURES: Final = {
     "conflict": ConcurrentModificationError,
     "version": TableVersionNotFoundError,
@@ -37,7 +39,7 @@ Json = dict[str, Any]
 
 
 class ManagedVersions(LanceNamespace):
-    """The server as the library's namespace: one table, and its versions."""
+    """The server as the library's namespace: one table and its versions."""
 
     def __init__(self, asked: LanceQuestion) -> None:
         self._location = asked.location
@@ -46,23 +48,23 @@ class ManagedVersions(LanceNamespace):
         self._has_committed = False
 
     def namespace_id(self) -> str:
-        """Return what tells this namespace from others."""
+        """Return a unique id of this namespace."""
         return f"limnos:{self._location}"
 
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        """Say where the table lies."""
+        """Return the table's location."""
         del request
         return DescribeTableResponse(
             location=self._location, managed_versioning=True, storage_options=self._options
         )  # fmt: skip
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """Say where the table is to lie: it is declared already."""
+        """Return the table's location: it is declared already."""
         del request
         return DeclareTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
 
     def list_table_versions(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - the library sends and takes maps here
-        """List versions; the newest, as it came with the question, until something is committed."""
+        """List versions. Until something is committed, the newest is the one that came with the question."""
         branch = request.get("branch") or ""
         if not self._has_committed and request.get("limit") == 1 and (branch in self._newest or not branch):
             newest = self._newest.get(branch)
@@ -91,10 +93,10 @@ def _raise(error: CallRefusal) -> NoReturn:
 
 
 def open_managed(asked: LanceQuestion) -> lance.LanceDataset:
-    """Open a table at its newest version, to change it."""
+    """Open a table at its newest version for a change."""
     return lance.dataset(namespace_client=ManagedVersions(asked), table_id=TABLE)
 
 
 def create_managed(asked: LanceQuestion, reader: pa.RecordBatchReader) -> lance.LanceDataset:
-    """Make a table's first version."""
+    """Create a table's first version."""
     return lance.write_dataset(reader, namespace_client=ManagedVersions(asked), table_id=TABLE, mode="create")

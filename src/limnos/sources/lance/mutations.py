@@ -1,6 +1,7 @@
 """Changes rows and columns of a Lance table.
 
-May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own; each change is one commit.
+May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; each
+change is one commit.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def delete(asked: Delete) -> LanceWriteResult:
 
 
 def restore(asked: Restore) -> LanceWriteResult:
-    """Make a version the latest again. Raises NotFound (table, version)."""
+    """Make an older version the latest again. Raises NotFound (table, version)."""
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
         found.restore()  # type: ignore[no-untyped-call]
@@ -92,7 +93,7 @@ def restore(asked: Restore) -> LanceWriteResult:
 
 
 def schema_metadata(asked: SchemaMetadata) -> dict[str, str]:
-    """Give a schema metadata."""
+    """Replace the metadata of a schema. Returns the new metadata."""
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
         told: dict[str, str] = found.update_schema_metadata(dict(asked.values), replace=True)
@@ -100,7 +101,10 @@ def schema_metadata(asked: SchemaMetadata) -> dict[str, str]:
 
 
 def field_metadata(asked: FieldMetadata) -> FieldMetadataResult:
-    """Change metadata of fields, all in one commit. Raises NotFound (column)."""
+    """Change metadata of fields, all in one commit.
+
+    Raises NotFound (column), BadRequest for a field that is named twice.
+    """
     found = open_for_writing(asked)
     paths = [each.path for each in asked.updates]
     if len(set(paths)) != len(paths):
@@ -119,7 +123,11 @@ def field_metadata(asked: FieldMetadata) -> FieldMetadataResult:
 
 
 def _new_metadata(found: lance.LanceDataset, change: FieldChange, *, replaces: bool) -> dict[str, str | None]:
-    """Say what one field is told. As one commit replaces all or nothing, a field that keeps keys beside one that does not is told those, too."""
+    """Return the new metadata of one field.
+
+    One commit replaces the metadata of all its fields or merges it for all. If another field is replaced, a field that
+    merges gets its old keys added here.
+    """
     if change.replace or not replaces:
         return dict(change.metadata)
     kept = {**texts_of(_field(found.schema, change.path).metadata), **change.metadata}
@@ -144,13 +152,16 @@ def _field(schema: pa.Schema, path: str) -> pa.Field:
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Refuse names that the library writes, and can never read again: the table would be lost. Raises BadRequest."""
+    """Refuse column names that the library writes but cannot read again, which would lose the table.
+
+    Raises BadRequest.
+    """
     if any("\x00" in name or not name for name in names):
         raise BadRequest("The name of a column is empty, or has a zero byte in it: take another one")
 
 
 def add_columns(asked: AddColumns) -> LanceWriteResult:
-    """Add columns. Raises NotFound (column) for one that an expression names, BadRequest."""
+    """Add columns. Raises NotFound for a column that an expression names, BadRequest."""
     _check_names(asked.columns)
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
@@ -159,7 +170,7 @@ def add_columns(asked: AddColumns) -> LanceWriteResult:
 
 
 def alter_columns(asked: AlterColumns) -> LanceWriteResult:
-    """Change columns. Raises NotFound (column), BadRequest."""
+    """Rename columns, or change their types or nullability. Raises NotFound (column), BadRequest."""
     _check_names(each.rename for each in asked.alterations if each.rename is not None)
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
@@ -180,7 +191,7 @@ def _alteration(change: ColumnChange) -> dict[str, Any]:
 
 
 def drop_columns(asked: DropColumns) -> LanceWriteResult:
-    """Take columns away. Raises NotFound (column), BadRequest."""
+    """Drop columns. Raises NotFound (column), BadRequest."""
     found = open_for_writing(asked)
     with translate_library_errors(asked.location):
         found.drop_columns(list(asked.columns))

@@ -1,7 +1,7 @@
-"""Opens Lance tables: for who reads, at any of their versions, and for who writes, which is done nowhere else.
+"""Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
-May import Lance's library, `model` and this room. Runs in a process of its own: the library starts threads, maps much memory, and is
-not fit for a process that forks.
+May import Lance's library, `model` and this room. Must not know the wire. Runs in a worker process: the library starts
+threads, maps much memory, and is unsafe in a process that forks.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ _ROWS: Final = frozenset({"data", "_indices"})
 
 
 def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -> lance.LanceDataset | None:
-    """Open a table at its latest version; None when there is none. Raises InvalidTable for one whose files lie elsewhere.
+    """Open a table at its latest version; None if there is none.
 
-    With `rows` its rows are read, too, so that none of them may lie elsewhere.
+    Args:
+        location: The table's directory.
+        options: Lance's storage options.
+        rows: Whether its rows will be read; links among them are then refused, too.
+
+    Raises:
+        InvalidTable: The table is damaged, or has files or links outside of its directory.
+        StorageFailed: The storage cannot be read.
     """
     if not REMOTE.match(location):
         _refuse_strays(location.removeprefix("file://"), rows=rows)
@@ -43,9 +50,9 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
 
 
 def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
-    """Open a table at one of its versions by that version's manifest alone, without a look for the newest; None where that fails.
+    """Open a table at a version by that version's manifest, without looking for the latest; None on failure.
 
-    Whoever is told None opens the newest one, and so finds out what is wrong.
+    The caller then opens the latest version and so finds the cause.
     """
     if not REMOTE.match(location):
         _refuse_strays(location.removeprefix("file://"), rows=rows)
@@ -58,7 +65,7 @@ def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bo
 
 
 def open_for_reading(asked: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
-    """Open a table at the version, tag or branch that is asked for; None where nothing was written yet and none is asked for by name.
+    """Open a table at the version, tag or branch of a question; None if the table has no data and none is named.
 
     Raises NotFound, BadRequest, InvalidTable, StorageFailed.
     """
@@ -75,9 +82,10 @@ def open_for_reading(asked: LanceQuestion, *, rows: bool) -> lance.LanceDataset 
 
 
 def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDataset:
-    """Refuse a state of a table that has files in other places: who may lay manifests there must not have others' rows read. A branch has its table's.
+    """Refuse a version with files outside of the table's directory. Raises InvalidTable.
 
-    Each state has a manifest of its own, so this is looked at for each that is opened.
+    Whoever can write a manifest there could otherwise read others' rows. A branch may use its table's files. Each
+    version has a manifest of its own, so each opened version is checked.
     """
     own = canonical_location(location)
     if not all(canonical_location(str(each.path)).is_relative_to(own) for each in found.base_paths().values()):
@@ -88,7 +96,7 @@ def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDatase
 
 
 def canonical_location(location: str) -> PurePosixPath:
-    """Return a location as a path without links or steps up; of an object store with its scheme and bucket as the first parts."""
+    """Return a location as a path without links or `..`. For an object store the scheme and bucket come first."""
     if REMOTE.match(location):
         scheme, _, rest = location.partition("://")
         return PurePosixPath(f"{scheme}:", posixpath.normpath(rest))
@@ -96,7 +104,7 @@ def canonical_location(location: str) -> PurePosixPath:
 
 
 def open_for_rows(asked: LanceQuestion) -> lance.LanceDataset:
-    """Open a table at the version that is asked for, to read its rows. Raises NotFound, also where nothing was written yet."""
+    """Open a table at the version of a question, to read its rows. Raises NotFound, also if it has no data yet."""
     found = open_for_reading(asked, rows=True)
     if found is None:
         raise no_data_error(asked)
@@ -104,7 +112,7 @@ def open_for_rows(asked: LanceQuestion) -> lance.LanceDataset:
 
 
 def open_for_writing(asked: LanceQuestion) -> lance.LanceDataset:
-    """Open a table to change it, on the branch that is asked for. Raises NotFound where nothing was written yet."""
+    """Open a table for a change, on the branch of a question. Raises NotFound if it has no data yet."""
     if asked.kept is None:
         return open_for_rows(asked)
     if "" not in asked.kept:
@@ -116,7 +124,7 @@ def open_for_writing(asked: LanceQuestion) -> lance.LanceDataset:
 
 
 def no_data_error(asked: LanceQuestion) -> NotFound:
-    """Say that a table holds no data yet."""
+    """Return the error for a table without data."""
     if asked.version is not None:
         return no_version_error(asked.version)
     if asked.tag is not None:
@@ -127,7 +135,10 @@ def no_data_error(asked: LanceQuestion) -> NotFound:
 
 
 def _refuse_strays(path: str, *, rows: bool) -> None:
-    """Refuse a local table of which a link leads out: who may lay files below a warehouse must not have others read."""
+    """Refuse a local table with a symbolic link that leads out of it. Raises InvalidTable.
+
+    Whoever can write files below a warehouse could otherwise read other files of the machine.
+    """
     own = os.path.realpath(path)
     for link in _links(path, rows=rows):
         if os.path.commonpath([own, os.path.realpath(link)]) != own:
@@ -137,12 +148,12 @@ def _refuse_strays(path: str, *, rows: bool) -> None:
 
 
 def _links(directory: str, *, rows: bool) -> Iterator[str]:
-    """List the symbolic links in a table's directory and below, those among its rows only when these are read."""
+    """Yield the symbolic links in a table's directory at any depth; those in its data and indices only with `rows`."""
     try:
         with os.scandir(directory) as entries:
             found = list(entries)
     except OSError:
-        return  # the library says what is wrong with it
+        return  # the library reports the error
     for entry in found:
         if entry.is_symlink():
             yield entry.path
@@ -151,7 +162,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 
 def checkout_reference(found: lance.LanceDataset, asked: LanceQuestion) -> lance.LanceDataset:
-    """Go to the version, tag or branch that is asked for. Raises NotFound, BadRequest."""
+    """Check out the version, tag or branch of a question. Raises NotFound, BadRequest."""
     if asked.tag is not None and (asked.version is not None or asked.branch is not None):
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
     if asked.tag is not None:
@@ -181,5 +192,5 @@ def _checked_out(
 
 
 def no_version_error(version: int) -> NotFound:
-    """Say that a version is not there."""
+    """Return the error for a missing version."""
     return NotFound(str(version), kind="version")

@@ -1,6 +1,7 @@
-"""Finds rows of a Lance table, and sends them as an Arrow file while they are read.
+"""Queries rows of a Lance table and sends them as an Arrow file while they are read.
 
-May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own; what it holds is bounded by a few batches.
+May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; it holds
+only a few batches in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DEFAULT_COLUMN: Final = "vector"
 
 
 class ArrowSink:
-    """A file that can only be written, and sends what it is given on in pieces."""
+    """A write-only file-like object that sends its bytes in pieces."""
 
     closed = False
 
@@ -39,11 +40,11 @@ class ArrowSink:
         self._size = 0
 
     def writable(self) -> bool:
-        """Say that it can be written."""
+        """Return True, for pyarrow."""
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - whatever pyarrow has bytes in
-        """Take bytes."""
+        """Append bytes; sends a piece when enough are held."""
         piece = bytes(data)
         self._held.append(piece)
         self._size += len(piece)
@@ -52,7 +53,7 @@ class ArrowSink:
         return len(piece)
 
     def flush(self) -> None:
-        """Send what is held."""
+        """Send the held bytes."""
         if self._held:
             self._send([MORE, b"".join(self._held)])
             self._held, self._size = [], 0
@@ -64,12 +65,12 @@ class ArrowSink:
 
 
 def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
-    """Send the rows that were asked for as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
+    """Send the rows of a query as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
     found = open_for_rows(asked)
     with translate_library_errors(asked.location):
         schema, batches = _rows(found, asked)
         sink = ArrowSink(send)
-        first = next(batches, None)  # what is wrong with a query is often known only now, and can still be said
+        first = next(batches, None)  # many errors of a query occur here, while they can still be reported
         with pa.ipc.new_file(sink, schema) as writer:
             if first is not None:
                 writer.write_batch(first)
@@ -79,7 +80,7 @@ def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
 
 
 def explain(asked: Explain) -> str:
-    """Tell how a query is done, or how it went. Raises what the query does."""
+    """Return the plan of a query, with `runs` the measured plan after executing it. Raises as `query` does."""
     found = open_for_rows(asked.query)
     with translate_library_errors(asked.location):
         return "\n".join(
@@ -99,7 +100,7 @@ def _rows(found: lance.LanceDataset, asked: Query) -> tuple[pa.Schema, Iterator[
 
 
 def _scanners(found: lance.LanceDataset, asked: Query) -> list[lance.LanceScanner]:
-    """A search for its vectors, and one for its words; one that searches nothing for neither."""
+    """Return one scanner for the vectors and one for the words; a single one for a query without a search."""
     common = _common(asked)
     text = None if asked.text is None else full_text_queries.query_of(asked.text, asked.text_columns)
     if not asked.vectors:
@@ -122,7 +123,10 @@ def _common(asked: Query) -> dict[str, Any]:
 
 
 def _nearest(found: lance.LanceDataset, asked: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
-    """Search for one vector, or for several: of those each has its rows, and says in `query_index` whose they are."""
+    """Return a scanner for one or several vectors.
+
+    With several, the column `query_index` tells which vector a row belongs to.
+    """
     nearest = {
         "column": _vector_column(found, asked), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **asked.nearest,
         "q": asked.vectors[0] if len(asked.vectors) == 1 else asked.vectors,
@@ -143,7 +147,7 @@ def _vector_column(found: lance.LanceDataset, asked: Query) -> str:
 
 
 def _only_vector(found: lance.LanceDataset) -> str:
-    """Return the column of vectors where there is one alone, or it has the usual name. Raises BadRequest."""
+    """Return the column of vectors if it is the only one or has the usual name. Raises BadRequest."""
     if DEFAULT_COLUMN in found.schema.names:
         return DEFAULT_COLUMN
     vectors = [field.name for field in found.schema if _holds_vectors(field.type)]

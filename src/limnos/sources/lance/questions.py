@@ -1,7 +1,8 @@
-"""What a process that works on Lance tables is asked, and what it answers, as JSON on the wire.
+"""Questions to worker processes for Lance tables, and their answers, as JSON on the wire.
 
-May import msgspec and `model`. Must not import Lance's library: a serving process imports this. A question's name on the wire is that
-of its type. Versions, tags and branches that a question names are of the table as it is read; who writes names a branch at most.
+May import msgspec and `model`. Must not import Lance's library, because server processes import this. A question's name
+on the wire is its type's name. A question that reads may name a version, tag or branch of the table; one that writes
+may name a branch.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Final
 import msgspec
 
 MODULE: Final = "limnos.sources.lance.worker"
-"""The module that such a process runs."""
+"""The main module of a worker process."""
 START: Final = b"Start"
-"""The first question to each process: it answers when it has loaded what it works with."""
+"""The first question to each process, answered when its libraries are loaded."""
 Vector = list[float]
 
 
 class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A version of a table whose versions the server keeps, as Lance's library has it."""
+    """A managed version of a table, in the form of Lance's library."""
 
     version: int
     manifest_path: str
@@ -27,9 +28,10 @@ class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LanceQuestion(msgspec.Struct, frozen=True):
-    """About the table at a location: its latest version, or one by number, of a branch, or by tag.
+    """A question about the table at a location: its latest version, or one by number, branch or tag.
 
-    `kept`: whoever asks keeps the table's versions, and these are the newest, by branch; commits are asked back.
+    `kept` is set if the server keeps the table's versions: the newest of each branch (`""` is main). Commits then call
+    back.
     """
 
     location: str
@@ -45,7 +47,7 @@ class Describe(LanceQuestion, frozen=True):
 
 
 class LanceDescription(msgspec.Struct, frozen=True):
-    """A table at one of its versions; `fields` and `logical_fields` are its schema with Arrow's and with Lance's names of types."""
+    """A table at one version. `fields` is its schema with Arrow's names of types, `logical_fields` with Lance's."""
 
     version: int
     fields: msgspec.Raw
@@ -56,7 +58,7 @@ class LanceDescription(msgspec.Struct, frozen=True):
 
 
 class Contents(LanceQuestion, frozen=True):
-    """List what lies in a directory of tables; its place is the location."""
+    """List the namespaces and tables of a directory, whose path is the location."""
 
 
 class DirectoryNamespaceEntry(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ class DirectoryNamespaceEntry(msgspec.Struct, frozen=True):
 
 
 class DirectoryTableEntry(msgspec.Struct, frozen=True):
-    """A table of a directory; `declared` when its name is taken, and nothing was written."""
+    """A table of a directory; `declared` if its name is reserved and it has no data."""
 
     path: tuple[str, ...]
     location: str
@@ -76,23 +78,25 @@ class DirectoryTableEntry(msgspec.Struct, frozen=True):
 
 
 class DirectoryContents(msgspec.Struct, frozen=True):
-    """What lies in a directory."""
+    """The namespaces and tables of a directory."""
 
     namespaces: list[DirectoryNamespaceEntry]
     tables: list[DirectoryTableEntry]
 
 
 class Count(LanceQuestion, frozen=True, kw_only=True):
-    """Count the rows for which a predicate holds; all without one. The answer is a number."""
+    """Count the rows that meet a predicate, or all rows. The answer is a number."""
 
     predicate: str | None = None
 
 
 class Query(LanceQuestion, frozen=True, kw_only=True):
-    """Find rows: the nearest to vectors, those with words, or all, which a filter leaves; the answer is an Arrow file.
+    """Find the rows nearest to vectors, rows that contain words, or all rows, after a filter.
 
-    `text` is a full-text query as Lance has it, its words or its structure. With both vectors and words the two lists
-    are merged by rank.
+    The answer is an Arrow file.
+
+    `text` is a full-text query of the protocol: words or a structure. With both vectors and words the two results are
+    merged by rank.
     """
 
     limit: int | None = None
@@ -106,13 +110,13 @@ class Query(LanceQuestion, frozen=True, kw_only=True):
     text: dict[str, object] | None = None
     text_columns: list[str] = []
     nearest: dict[str, object] = {}
-    """What else Lance is told of a search for vectors, in its words."""
+    """Further options of Lance's vector search, under Lance's names."""
     with_row_id: bool = False
     fast_search: bool = False
 
 
 class Explain(LanceQuestion, frozen=True, kw_only=True):
-    """Tell how a query would be done; with `runs` do it, and tell how it went. The answer is text."""
+    """Return the plan of a query; with `runs` execute it and return the measured plan. The answer is text."""
 
     query: Query
     verbose: bool = False
@@ -120,7 +124,7 @@ class Explain(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Write(LanceQuestion, frozen=True, kw_only=True):
-    """Write the rows that follow: `create` a table that holds none, `append` to it or `overwrite` it, `any`: as append, or create."""
+    """Write the rows that follow. `mode` is `create`, `append`, `overwrite`, or `any`, which appends or creates."""
 
     mode: str
     batch_bytes_max: int
@@ -131,7 +135,7 @@ class References(LanceQuestion, frozen=True):
 
 
 class TagReference(msgspec.Struct, frozen=True):
-    """What a tag means: a version, and its branch unless that is the main one."""
+    """The target of a tag: a version, and its branch unless that is main."""
 
     version: int
     branch: str | None = None
@@ -139,7 +143,9 @@ class TagReference(msgspec.Struct, frozen=True):
 
 
 class BranchReference(msgspec.Struct, frozen=True):
-    """A branch: the version it began at, of the main branch unless it says which, and when, in seconds."""
+    """A branch: the version at which it began, that version's branch unless it is main, and its creation time in
+    seconds.
+    """
 
     parent_version: int
     parent_branch: str | None = None
@@ -156,7 +162,7 @@ class TableReferences(msgspec.Struct, frozen=True):
 
 
 class TagPut(LanceQuestion, frozen=True, kw_only=True):
-    """Make a tag of a version, the newest for None; with `replaces` have one that is there mean that. The answer is nothing."""
+    """Create a tag of a version (None is the newest); with `replaces` move an existing tag. The answer is empty."""
 
     name: str
     at_version: int | None
@@ -165,13 +171,13 @@ class TagPut(LanceQuestion, frozen=True, kw_only=True):
 
 
 class TagDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a tag. The answer is nothing."""
+    """Delete a tag. The answer is empty."""
 
     name: str
 
 
 class BranchMake(LanceQuestion, frozen=True, kw_only=True):
-    """Make a branch at a version, the newest for None. The answer is nothing."""
+    """Create a branch at a version (None is the newest). The answer is empty."""
 
     name: str
     from_version: int | None
@@ -179,13 +185,13 @@ class BranchMake(LanceQuestion, frozen=True, kw_only=True):
 
 
 class BranchDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a branch with its files. The answer is nothing."""
+    """Delete a branch with its files. The answer is empty."""
 
     name: str
 
 
 class LanceWriteResult(msgspec.Struct, frozen=True):
-    """What a change left: the table's version, its transaction, and how many rows it was about."""
+    """The result of a change: the table's new version, its transaction, and the numbers of affected rows."""
 
     version: int
     transaction_id: str | None = None
@@ -195,7 +201,11 @@ class LanceWriteResult(msgspec.Struct, frozen=True):
 
 
 class Merge(LanceQuestion, frozen=True, kw_only=True):
-    """Merge the rows that follow into the table by key columns: rows of a key that is there, that is not, and those that no row came for."""
+    """Merge the rows that follow into the table by key columns.
+
+    `updates` applies to rows whose key exists, `inserts` to rows whose key is new, `deletes` to rows of the table that
+    no new row matches.
+    """
 
     on: list[str]
     batch_bytes_max: int
@@ -209,30 +219,30 @@ class Merge(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Update(LanceQuestion, frozen=True, kw_only=True):
-    """Set columns to what expressions give, in the rows for which a predicate holds."""
+    """Set columns to expressions in the rows that meet a predicate."""
 
     updates: dict[str, str]
     predicate: str | None = None
 
 
 class Delete(LanceQuestion, frozen=True, kw_only=True):
-    """Delete the rows for which a predicate holds."""
+    """Delete the rows that meet a predicate."""
 
     predicate: str
 
 
 class Restore(LanceQuestion, frozen=True):
-    """Make the version that is named the latest again."""
+    """Make the question's version the latest again."""
 
 
 class SchemaMetadata(LanceQuestion, frozen=True, kw_only=True):
-    """Give the schema this metadata, in place of what it has. The answer is what it has then."""
+    """Replace the schema's metadata. The answer is the new metadata."""
 
     values: dict[str, str]
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """New metadata of one field: None takes a key away, `replace` all that are not named."""
+    """New metadata of one field: None removes a key, and `replace` removes all keys that are not named."""
 
     path: str
     metadata: dict[str, str | None]
@@ -246,20 +256,20 @@ class FieldMetadata(LanceQuestion, frozen=True, kw_only=True):
 
 
 class FieldMetadataResult(msgspec.Struct, frozen=True):
-    """The metadata that fields have, and the version since which they do."""
+    """The metadata of the changed fields, and the version that has it."""
 
     version: int
     fields: dict[str, dict[str, str]]
 
 
 class AddColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Add columns that have what expressions give."""
+    """Add columns computed by expressions."""
 
     columns: dict[str, str]
 
 
 class ColumnChange(msgspec.Struct, frozen=True):
-    """A column's new name, whether it may be empty, its new type as JSON has it."""
+    """A change of a column: its new name, nullability, or type in the protocol's JSON."""
 
     path: str
     rename: str | None = None
@@ -268,19 +278,19 @@ class ColumnChange(msgspec.Struct, frozen=True):
 
 
 class AlterColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Change columns."""
+    """Rename columns, or change their types or nullability."""
 
     alterations: list[ColumnChange]
 
 
 class DropColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Take columns away."""
+    """Drop columns."""
 
     columns: list[str]
 
 
 class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
-    """Build an index on a column; `details` are what its type is told, in Lance's words."""
+    """Create an index on a column; `details` are options of its type, under Lance's names."""
 
     column: str
     index_type: str
@@ -290,17 +300,17 @@ class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
 
 
 class DropIndex(LanceQuestion, frozen=True, kw_only=True):
-    """Take an index away."""
+    """Drop an index."""
 
     name: str
 
 
 class ListIndices(LanceQuestion, frozen=True):
-    """Tell of all indices."""
+    """List all indices."""
 
 
 class LanceIndex(msgspec.Struct, frozen=True):
-    """An index, as it is told."""
+    """An index, with the fields of the protocol."""
 
     index_name: str
     index_uuid: str
@@ -318,13 +328,13 @@ class LanceIndex(msgspec.Struct, frozen=True):
 
 
 class IndexStats(LanceQuestion, frozen=True, kw_only=True):
-    """Tell how far an index covers the rows."""
+    """Return how many rows an index covers."""
 
     name: str
 
 
 class IndexCoverage(msgspec.Struct, frozen=True):
-    """How far an index covers the rows."""
+    """The numbers of rows that an index covers and does not cover."""
 
     index_type: str
     num_indexed_rows: int
@@ -334,11 +344,11 @@ class IndexCoverage(msgspec.Struct, frozen=True):
 
 
 class Stats(LanceQuestion, frozen=True):
-    """Tell how large the table is."""
+    """Return the size of the table."""
 
 
 class TableSize(msgspec.Struct, frozen=True):
-    """How large a table is; `fragments` are the rows of each of its fragments, summed up."""
+    """The size of a table; `lengths` are statistics of the rows per fragment (`min`, `mean`, `p50` and so on)."""
 
     total_bytes: int
     num_rows: int
@@ -349,13 +359,13 @@ class TableSize(msgspec.Struct, frozen=True):
 
 
 class Transaction(LanceQuestion, frozen=True, kw_only=True):
-    """Tell of a transaction by its uuid; NotFound where no version of the table that is kept was made by it."""
+    """Describe a transaction by its uuid. NotFound if no existing version was made by it."""
 
     uuid: str
 
 
 class TransactionSummary(msgspec.Struct, frozen=True):
-    """What a transaction did."""
+    """A transaction: its operation, the version that it made and the one that it read."""
 
     operation: str
     uuid: str
@@ -364,7 +374,7 @@ class TransactionSummary(msgspec.Struct, frozen=True):
 
 
 def expressions_of(question: LanceQuestion) -> list[str]:
-    """Return the expressions of SQL in a question."""
+    """Return the SQL expressions in a question."""
     match question:
         case Count() | Delete():
             found: list[str | None] = [question.predicate]

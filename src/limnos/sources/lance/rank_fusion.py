@@ -1,6 +1,6 @@
-"""Puts the rows of two searches together, for a vector and for words, by their ranks.
+"""Merges the rows of a vector search and a full-text search by their ranks (reciprocal rank fusion).
 
-May import pyarrow and `model`. Holds what the searches found, which is as much as was asked for of each.
+May import pyarrow and `model`. Must not know tables. Holds the results of both searches, which their limits bound.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from limnos.model.errors import BadRequest
 SCORE: Final = "_relevance_score"
 _ROW_ID: Final = "_rowid"
 _CONSTANT: Final = 60
-"""Of reciprocal rank fusion: how little the first places count above the next ones."""
+"""The constant k of reciprocal rank fusion: a larger one reduces the weight of the first ranks."""
 _LIMIT_DEFAULT: Final = 10
 DEPTH_MAX: Final = 100_000
-"""How many rows of one search are looked at, at most, in ranks."""
+"""Most rows of one search that are ranked."""
 
 
 def search_depth(limit: int | None, offset: int) -> int:
-    """Return how many rows a ranked search has to find. Raises BadRequest."""
+    """Return the number of rows that a ranked search must find. Raises BadRequest."""
     wanted = (_LIMIT_DEFAULT if limit is None else limit) + offset
     if wanted > DEPTH_MAX:
         raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {wanted}")
@@ -30,7 +30,10 @@ def search_depth(limit: int | None, offset: int) -> int:
 
 
 def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, with_row_id: bool) -> pa.Table:
-    """Merge searches by the ranks of their rows, the best first; a row that only one has found lacks the other's figure."""
+    """Merge searches by the ranks of their rows, the best first.
+
+    A row in only one result has null for the other's figure.
+    """
     scores: dict[int, float] = {}
     for table in tables:
         for rank, row in enumerate(table[_ROW_ID].to_pylist()):
@@ -43,7 +46,7 @@ def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, wit
 
 
 def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
-    """Take rows by their ids, with the figures that any of the searches has of them."""
+    """Take rows by their ids, with the distance and score columns of the searches."""
     figures = [name for name in ("_distance", "_score") if any(name in table.column_names for table in tables)]
     plain = [name for name in tables[0].column_names if name not in figures]
     every = pa.concat_tables([table.select(plain) for table in tables])

@@ -1,6 +1,6 @@
-"""What is told of a Lance table: what it is, and how many rows it has.
+"""Describes Lance tables: schema, statistics, row counts and transactions.
 
-May import Lance's library, `model` and this room. Runs in a process of its own.
+May import Lance's library, `model` and this room. Must not know the wire. Runs in a worker process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     import lance
 
 SMALL_ROWS: Final = 100_000
-"""A fragment with fewer rows is a small one."""
+"""A fragment with fewer rows counts as small."""
 TRANSACTIONS_MAX: Final = 1000
-"""How many versions back a transaction is looked for."""
+"""Number of versions, from the newest back, that are searched for a transaction."""
 
 
 def describe(asked: Describe) -> LanceDescription | None:
-    """Describe a table; None when nothing was written to its location yet.
+    """Describe a table; None if it has no data yet.
 
     Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
     """
@@ -64,7 +64,7 @@ def count(asked: Count) -> int:
 
 
 def stats(asked: Stats) -> TableSize:
-    """Tell how large a table is. Raises NotFound (table, branch)."""
+    """Return the size of a table. Raises NotFound (table, branch)."""
     found = open_for_rows(asked)
     with translate_library_errors(asked.location):
         fields: Any = found.stats.data_stats().fields
@@ -77,7 +77,7 @@ def stats(asked: Stats) -> TableSize:
 
 
 def _lengths(rows: list[int]) -> dict[str, int]:
-    """Sum up the lengths of fragments, which are sorted."""
+    """Return statistics of the fragments' lengths, which are sorted."""
     if not rows:
         return dict.fromkeys(("min", "max", "mean", "p25", "p50", "p75", "p99"), 0)
     told = {f"p{percent}": rows[min(len(rows) - 1, len(rows) * percent // 100)] for percent in (25, 50, 75, 99)}
@@ -85,7 +85,7 @@ def _lengths(rows: list[int]) -> dict[str, int]:
 
 
 def transaction(asked: Transaction) -> TransactionSummary:
-    """Tell of a transaction. Raises NotFound."""
+    """Find a transaction. Raises NotFound."""
     found = open_for_rows(asked)
     with translate_library_errors(asked.location):
         for back, each in enumerate(found.get_transactions(TRANSACTIONS_MAX)):

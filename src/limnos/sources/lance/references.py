@@ -1,7 +1,8 @@
-"""Tags and branches of a Lance table: which there are, made and taken away.
+"""Lists, creates and deletes tags and branches of a Lance table.
 
-May import Lance's library, `model` and this room. Runs in a process of its own. They lie in the table's own files, also of a table whose versions
-somebody else keeps: who asks has looked whether the version is one of them.
+May import Lance's library, `model` and this room. Must not know the wire. Runs in a worker process. Tags and branches
+are kept in the table's own files, also if its versions are managed: the caller has checked that a managed version
+exists.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NAME: Final = re.compile(r"[Ii]nvalid|must|characters|Ref is invalid")
 
 
 def references(asked: LanceQuestion) -> TableReferences:
-    """List tags and branches; none of a table that holds no data yet."""
+    """List tags and branches; both empty for a table without data."""
     found = open_latest(asked.location, asked.options)
     if found is None:
         return TableReferences({}, {})
@@ -45,7 +46,7 @@ def references(asked: LanceQuestion) -> TableReferences:
 
 
 def tag_put(asked: TagPut) -> None:
-    """Make a tag, or with `replaces` have one mean another version. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest."""
+    """Create a tag, or move it with `replaces`. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest."""
     found = _open(asked)
     there = found.tags.list()
     if asked.replaces and asked.name not in there:
@@ -72,7 +73,7 @@ def tag_drop(asked: TagDrop) -> None:
 
 
 def branch_make(asked: BranchMake) -> None:
-    """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest."""
+    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest."""
     found = _open(asked)
     there = found.branches.list()
     if asked.name in there:
@@ -87,7 +88,7 @@ def branch_make(asked: BranchMake) -> None:
 
 
 def branch_drop(asked: BranchDrop) -> None:
-    """Delete a branch with its files. Raises NotFound, InUse where a tag or another branch rests on it."""
+    """Delete a branch with its files. Raises NotFound, InUse if a tag or another branch depends on it."""
     found = _open(asked)
     if asked.name not in found.branches.list():
         raise NotFound(asked.name, kind="branch")
@@ -106,7 +107,7 @@ def _open(asked: LanceQuestion) -> lance.LanceDataset:
 
 
 def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosError:
-    """Say what was wrong with a name, or with what it was to mean."""
+    """Map an error about a name or its target."""
     text = str(error.__cause__ or error)
     if _HELD.search(text):
         return InUse(

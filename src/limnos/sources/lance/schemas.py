@@ -1,7 +1,8 @@
-"""An Arrow schema as JSON, with the names of types that each of Lance's clients knows.
+"""Arrow schemas as JSON, with the names of types that each of Lance's clients knows.
 
-May import pyarrow alone. What is nested is told in parts by both (`fixed_size_list` with a length and its item as a field); of the rest Lance
-REST has Arrow's names (`utf8`), and LanceDB's remote clients want Lance's logical ones (`string`, `timestamp:us:UTC`).
+May import pyarrow alone. Must not know tables. Both forms nest (`fixed_size_list` has a length and its item as a
+field). Lance REST uses Arrow's names (`utf8`); LanceDB's remote clients expect Lance's logical names (`string`,
+`timestamp:us:UTC`).
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ _UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 
 def fields_of(schema: pa.Schema) -> list[Json]:
-    """The fields with Arrow's names of types."""
+    """The fields of a schema, with Arrow's names of types."""
     return [_field(field) for field in schema]
 
 
 def logical_fields_of(schema: pa.Schema) -> list[Json]:
-    """The fields with Lance's logical names of types."""
+    """The fields of a schema, with Lance's logical names of types."""
     return [_logical_field(field) for field in schema]
 
 
 def texts_of(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
-    """Metadata of a schema or field as text."""
+    """Metadata of a schema or field, decoded to text."""
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
 
 

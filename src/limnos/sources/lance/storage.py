@@ -1,6 +1,7 @@
 """Folders and marker files of a directory of Lance tables, on a local disk or in an object store.
 
-May import fsspec, `model` and `formats.lance`. Knows folders, not tables: what lies in one is Lance's. Options are Lance's words for an object store.
+May import fsspec, `model` and `formats.lance`. Must not know tables: their content is Lance's. Options are Lance's
+storage options.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _S3: Final = {
 
 
 class DirectoryStorage:
-    """What lies directly in a root, and in the folders of it."""
+    """The folders of a root and the names in them."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self.root = root
@@ -34,11 +35,11 @@ class DirectoryStorage:
 
     @cached_property
     def _files(self) -> AbstractFileSystem:
-        import fsspec  # noqa: PLC0415 - of the extra `server`; what is told without files needs none
+        import fsspec  # noqa: PLC0415 - of the extra `server`; requests without files need none
 
         scheme = "file" if is_local(self.root) else self.root.partition("://")[0]
         options: dict[str, object] = {_S3[key]: value for key, value in self.options.items() if key in _S3}
-        if scheme in ("s3", "s3a"):  # it tries again by itself
+        if scheme in ("s3", "s3a"):  # s3fs retries by itself
             options["config_kwargs"] = {"connect_timeout": 5, "read_timeout": 60, "retries": {"total_max_attempts": 1}}
         if region := self.options.get("aws_region"):
             options["client_kwargs"] = {"region_name": region}
@@ -51,29 +52,29 @@ class DirectoryStorage:
             raise UnsupportedOperation(f"{self.root} is in a store that cannot be read here: {error}") from error
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in the root; none when the root is not there."""
+        """Return the names of the folders in the root; empty if the root does not exist."""
         return sorted(name for name, is_folder in self._listed(self.root) if is_folder)
 
     def content(self, folder: str) -> list[str]:
-        """Return the names of what lies in a folder, files too."""
+        """Return the names of files and folders in a folder."""
         return sorted(name for name, _ in self._listed(f"{self.root}/{folder}"))
 
     def marked(self, folders: Iterable[str], marker: str) -> set[str]:
-        """Return those of the folders in which a file of that name lies."""
+        """Return the folders that contain a file named `marker`."""
         names = list(folders)
         with self._said("look into"), ThreadPoolExecutor(_THREADS) as threads:
             found = list(threads.map(lambda name: self._files.exists(f"{self.root}/{name}/{marker}"), names))
         return {name for name, is_there in zip(names, found, strict=True) if is_there}
 
     def make(self, folder: str, marker: str | None) -> None:
-        """Make a folder, with an empty file in it when one is named: an object store has no folder without."""
+        """Create a folder, with an empty file `marker` if one is named: an object store has no empty folders."""
         with self._said("write to"):
             self._files.makedirs(f"{self.root}/{folder}", exist_ok=True)
             if marker is not None:
                 self._files.pipe_file(f"{self.root}/{folder}/{marker}", b"")
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove what is named of a folder, and itself when nothing else is in it."""
+        """Remove the named entries of a folder, and the folder if it is then empty."""
         with self._said("delete from"):
             for name in names:
                 self._files.rm(f"{self.root}/{folder}/{name}", recursive=True)
@@ -93,7 +94,7 @@ class DirectoryStorage:
         ]  # a store may list the prefix itself
 
     def _is_folder(self, entry: Mapping[str, object]) -> bool:
-        """Say whether an entry is a folder, or a link to one."""
+        """Return whether an entry is a folder or a link to one."""
         return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._files.isdir(entry["name"])))
 
     @contextmanager
@@ -106,7 +107,7 @@ class DirectoryStorage:
             raise UnsupportedOperation(
                 missing_part(f"{self.root} needs", (extra_of(error.name or "") or "server",))
             ) from error
-        except Exception as error:  # each store has kinds of its own
+        except Exception as error:  # each store has its own exception types
             raise StorageFailed(
                 f"Cannot {verb} {self.root}: {str(error) or type(error).__name__}. Check it, and the credentials"
             ) from error

@@ -1,6 +1,6 @@
-"""Types as clients write them in JSON, with Arrow's names or with Lance's logical ones, as Arrow has them.
+"""Parses types in clients' JSON, with Arrow's names or Lance's logical ones, to Arrow types.
 
-May import pyarrow and `model`. The other way is `schemas`.
+May import pyarrow and `model`. Must not know tables. `schemas` is the opposite direction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ITEM: Final = "item"
 
 
 def type_of(told: Mapping[str, Any] | str) -> pa.DataType:
-    """Return the type. Raises BadRequest for one that is none."""
+    """Return the Arrow type. Raises BadRequest for an unknown one."""
     try:
         found = _type_by_name(told, {}) if isinstance(told, str) else _type_by_name(told["type"], told)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
@@ -61,7 +61,7 @@ def _type_by_name(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
 
 
 def _nested_type(word: str, told: Mapping[str, Any]) -> pa.DataType | None:
-    """A type that has a length, or fields."""
+    """A type with a length or fields."""
     length = told.get("length")
     if word in ("decimal128", "decimal256") and length is not None:
         return getattr(pa, word)(length // 1000, length % 1000)

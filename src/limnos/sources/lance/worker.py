@@ -1,7 +1,9 @@
-"""A process that works on Lance tables: `python -m limnos.sources.lance.worker`, standard input is a socket to who started it.
+"""The worker process for Lance tables, `python -m limnos.sources.lance.worker`; standard input is a socket to the
+server.
 
-May import this room, the wire of `sources`, `formats` and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
-each question. Lance's library is loaded with the first question, which asks for nothing else: it may be missing, which is told.
+May import this room, the wire of `sources`, `formats` and `model`. Must not know requests of the protocol. It is
+spawned, never forked, with no secret in its environment: storage options come with each question. Lance's library is
+loaded at the first question (`START`); if it is missing, the answer says so.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QuestionHandlers(NamedTuple):
-    """What answers the questions there are, by their names: from the question alone, from what comes behind it too, or in pieces."""
+    """The handlers of questions by name: plain ones, ones that also take a body, and ones that answer in pieces."""
 
     plain: dict[str, tuple[type, Callable[[Any], object]]]
     fed: dict[str, tuple[type, Callable[[Any, Any], object]]]
@@ -33,7 +35,7 @@ class QuestionHandlers(NamedTuple):
 
 @cache
 def question_handlers() -> QuestionHandlers:
-    """Load Lance's library, and say what can be done with it."""
+    """Load Lance's library and return the handlers."""
     from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
         directories,
         indices,
@@ -77,7 +79,7 @@ def question_handlers() -> QuestionHandlers:
 
 
 def answer(wire: Wire) -> None:
-    """Answer one question, and pass over what is left of what it was fed with."""
+    """Answer one question, and discard the rest of its body."""
     name, text, *more = wire.receive()
     CallbackWire.wire = wire
     body = None
@@ -91,7 +93,7 @@ def answer(wire: Wire) -> None:
 
 
 def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
-    """Answer with `done` and the answer, `refused` with a code and words, or `failed` with the words alone."""
+    """Return `done` and the answer, `refused` with a code and a message, or `failed` with a message."""
     try:
         return [b"done", msgspec.json.encode(_run(name, text, body=body, wire=wire))]
     except LimnosError as error:
@@ -99,7 +101,7 @@ def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[byte
     except ImportError as error:
         told = f"This server cannot work on Lance tables ({error}): install its extra lance"
         return [b"refused", b"unsupported", told.encode()]
-    except BaseException as error:  # noqa: BLE001 - told to whoever asked, who logs it; what panics in Rust is no Exception
+    except BaseException as error:  # noqa: BLE001 - sent to the server, which logs it; a panic in Rust is no Exception
         from limnos.sources.lance.library_errors import unfit_value_error  # noqa: PLC0415 - as the rest of the room, which is loaded with the library
 
         found = unfit_value_error(error)
@@ -123,7 +125,7 @@ def _run(name: str, text: bytes, *, body: object, wire: Wire) -> object:
 
 
 def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
-    """Read a question. Raises BadRequest for an expression that would end this process."""
+    """Decode a question. Raises BadRequest for an expression that would crash this process."""
     found: questions.LanceQuestion = msgspec.json.decode(text, type=shape)
     for each in questions.expressions_of(found):
         check_expression(each)
@@ -131,7 +133,7 @@ def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
 
 
 def code_of(error: LimnosError) -> str:
-    """The code of a failure; for what was not found, or is there already, with its kind behind it."""
+    """The code of an error; for NotFound and AlreadyExists with the kind appended: `not-found:table`."""
     return f"{error.code}:{error.kind}" if isinstance(error, NotFound | AlreadyExists) else error.code
 
 

@@ -1,7 +1,8 @@
 """Writes the rows of a request into a Lance table.
 
-May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own. A table is opened for it in one place
-(`opening.open_for_writing`), and made in one (`create_table`): where versions are kept by somebody else, that is where a commit goes by them.
+May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process. Tables are
+opened for writing only in `opening.open_for_writing` and created only in `create_table`; both commit to the server if
+it keeps the versions.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ CREATE, APPEND, OVERWRITE = "create", "append", "overwrite"
 
 
 def write(asked: Write, body: BodyPieces) -> LanceWriteResult:
-    """Write rows, as the mode says; a table that holds none yet is made by any mode.
+    """Write rows in the question's mode. Any mode creates a table that has no data yet.
 
-    Raises AlreadyExists to `create` one that holds data, SchemaMismatch, BadRequest for what is no Arrow stream or did not end, TooLarge.
+    Raises:
+        AlreadyExists: The mode is `create` and the table has data.
+        SchemaMismatch: The rows do not fit the table's schema.
+        BadRequest: The body is no Arrow stream or was cut short.
+        TooLarge: A batch is larger than `batch_bytes_max`.
     """
     rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
     found = None if asked.kept is not None else opened_latest(asked.location, asked.options, rows=True)
@@ -50,7 +55,7 @@ def write(asked: Write, body: BodyPieces) -> LanceWriteResult:
 
 
 def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
-    """Say what was wrong with the body, if that was it."""
+    """Return the body's error if it is the cause, else the given one."""
     if rows.failure is not None:
         return rows.failure
     if mode == CREATE and isinstance(error, CommitConflict):
@@ -59,14 +64,14 @@ def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
 
 
 def create_table(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
-    """Make a table's first version."""
+    """Create a table's first version."""
     if asked.kept is not None:
         return create_managed(asked, reader)
     return lance.write_dataset(reader, asked.location, mode=CREATE, storage_options=asked.options or None)
 
 
 def _write_rows(asked: Write, reader: pa.RecordBatchReader, *, found: lance.LanceDataset | None) -> lance.LanceDataset:
-    """Write into a table that is there: `found`, as it was opened, or one whose versions are kept elsewhere."""
+    """Write into an existing table: the opened one, or with None one whose versions the server keeps."""
     held = open_for_writing(asked) if found is None else checkout_reference(found, asked)
     return lance.write_dataset(reader, held, mode=asked.mode)
 
@@ -74,7 +79,10 @@ def _write_rows(asked: Write, reader: pa.RecordBatchReader, *, found: lance.Lanc
 def write_result(
     found: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0
 ) -> LanceWriteResult:
-    """Say what a change left. It is committed: a storage that refuses now must not have it told as failed, or it is made again."""
+    """Return the result of a committed change.
+
+    A storage error in here must not fail the request: its client would repeat the change.
+    """
     with suppress(OSError, ValueError, RuntimeError):
         transaction = found.read_transaction(found.version)
         uuid = None if transaction is None else transaction.uuid

@@ -1,6 +1,6 @@
-"""Binds statements: from the syntax tree, where names are text, to plans, where nothing is left to be looked up.
+"""Binds statements: from the syntax tree, where names are text, to plans, where every name is resolved.
 
-May import the tree, plans and the table of functions. Must not know a store: what there is it asks `NameResolver`.
+May import the tree, plans and the table of functions. Must not know a store: it asks a `NameResolver`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class BoundQuery(NamedTuple):
 
     expression: plan.Expression
     slots: int
-    """How many variables it has."""
+    """The number of its variables."""
     reads: tuple[tuple[tuple[str, ...], str], ...]
-    """Dataverse and name of each dataset that it reads, views and functions followed."""
+    """Dataverse and name of each dataset that it reads, also through views and functions."""
 
     @property
     def is_query(self) -> bool:
-        """Whether its result is its items, each a row, and not one value."""
+        """Whether its result is a sequence of rows; otherwise it is one value."""
         return isinstance(self.expression, plan.Subquery)
 
 
@@ -66,12 +66,23 @@ def bind(
     variables: tuple[str, ...] = (),
     nodes_max: int | None = None,
 ) -> BoundQuery:
-    """Bind a query, or a bare expression, in whose whole a name may be a dataset's.
+    """Bind a query or a bare expression.
 
-    With `variables`, which have the first slots, it is an expression about their values: a bare name is a field of the only one.
-    `moment` gives the values of functions that are the statement's own, such as `current_datetime`. Raises SqlppError: a name that means
-    nothing (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081), or what cannot be (ASX1079); and whatever `names` raises; BudgetSpent
-    for a statement of more than `nodes_max` expressions.
+    Args:
+        body: The query. As a whole it may be the name of a dataset.
+        names: Resolves names of datasets, views and functions.
+        dataverse: The dataverse of unqualified names.
+        parameters: Values of named (`$a`) and positional parameters.
+        moment: Values of functions that are constant within a statement, such as `current_datetime`.
+        declared: Functions that the request declares.
+        variables: Variables that are bound from outside. They get the first slots; a bare name is then a field of the
+            only one.
+        nodes_max: The largest number of expressions, views and functions included.
+
+    Raises:
+        SqlppError: A name is unknown (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081) or the query is invalid (ASX1079).
+        BudgetSpent: The statement has more than `nodes_max` expressions.
+        Exception: Any error that `names` raises.
     """
     binder = QueryBinder(
         names,
@@ -89,7 +100,7 @@ def bind(
 
 
 def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:
-    """What is in scope before anything is read."""
+    """The outermost scope."""
     if not variables:
         return VariableScope(None, sources=True)
     named = {name: binder.slots.new() for name in variables}

@@ -1,7 +1,7 @@
-"""Binds expressions: what each identifier means, which function each call names.
+"""Binds expressions: resolves each identifier and each function call.
 
-May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. What is a query is left to the binder that is built
-on this one. Views and functions in SQL++ are put in where they are named; one that names itself, by however many others, is refused.
+May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. A
+subclass binds queries. Views and SQL++ functions are inlined where they are named; a recursive one is refused.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ NO_DATASET = 1077
 NO_DATAVERSE = 1063
 NO_PARAMETER = 1086
 INLINED_MAX = 64
-"""Deepest nesting of views and functions in one another."""
+"""Deepest nesting of inlined views and functions."""
 NODES_MAX = 1_000_000
-"""Most expressions that a statement comes to with its views and functions put in where they are named."""
+"""Most expressions of a statement after views and functions are inlined."""
 
 
 class GroupBinding:
-    """What may be said of a group: keys by the outlines of their expressions, and how an aggregate's argument is bound."""
+    """What expressions after GROUP BY may use: the keys, by their outlines, and the scope of an aggregate's
+    argument.
+    """
 
     def __init__(self, keys: list[tuple[list[object], int, str]], inside: VariableScope) -> None:
         self.keys = keys
         self.inside = inside
 
     def key_of(self, node: tree.Expression) -> tuple[int, str] | None:
-        """The slot of the key that an expression is, if it is one."""
+        """The slot and name of the group's key that equals an expression; None if there is none."""
         if (
             isinstance(node, (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal))
             or not self.keys
@@ -54,7 +56,7 @@ class GroupBinding:
 
 
 class ExpressionBinder(ABC):
-    """Binds expressions of one statement."""
+    """Binds the expressions of one statement."""
 
     def __init__(
         self,
@@ -81,14 +83,14 @@ class ExpressionBinder(ABC):
 
     @abstractmethod
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
-        """A query."""
+        """Bind a query."""
 
     @abstractmethod
     def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """A call with OVER."""
+        """Bind a call with OVER."""
 
     def expression(self, node: tree.Expression, scope: VariableScope) -> plan.Expression:
-        """Any expression. Raises BudgetSpent where the statement comes to more than `nodes_max` expressions."""
+        """Bind any expression. Raises BudgetSpent if the statement has more than `nodes_max` expressions."""
         self.nodes_left -= 1
         if self.nodes_left < 0:
             if self.is_metered:
@@ -106,23 +108,26 @@ class ExpressionBinder(ABC):
         return handler(self, node, scope)
 
     def all(self, nodes: tuple[tree.Expression, ...], scope: VariableScope) -> tuple[plan.Expression, ...]:
-        """Several expressions."""
+        """Bind several expressions."""
         return tuple(self.expression(node, scope) for node in nodes)
 
     def maybe(self, node: tree.Expression | None, scope: VariableScope) -> plan.Expression | None:
-        """An expression, or none."""
+        """Bind an optional expression."""
         return None if node is None else self.expression(node, scope)
 
     # Identifiers.
 
     def variable(self, node: tree.Variable, scope: VariableScope) -> plan.Expression:
-        """An identifier by itself."""
+        """Bind an identifier without steps."""
         return self.named(node, (), scope=scope)[0]
 
     def named(
         self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
-        """What an identifier and the steps after it begin with, and the steps that are left."""
+        """Bind an identifier and as many steps as belong to its name.
+
+        Returns the expression and the remaining steps.
+        """
         slot = scope.find(node.name)
         if slot is not None:
             return plan.Local(node.at, slot, node.name), steps
@@ -137,7 +142,7 @@ class ExpressionBinder(ABC):
         return plan.FieldOf(node.at, plan.Local(node.at, slot, name), node.name), steps
 
     def path(self, node: tree.PathExpression, scope: VariableScope) -> plan.Expression:
-        """Steps into a value."""
+        """Bind a path."""
         if isinstance(node.base, tree.Variable):
             base, steps = self._prefixed(node, node.base, scope=scope)
         else:
@@ -147,7 +152,10 @@ class ExpressionBinder(ABC):
     def _prefixed(
         self, node: tree.PathExpression, first: tree.Variable, *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
-        """The longest beginning of a path that is a key of the group, or what its identifier means."""
+        """Bind the longest prefix of a path that is a key of the group, else its identifier.
+
+        Returns the remaining steps, too.
+        """
         if self.group is not None:
             for count in range(len(node.steps) - 1, -1, -1):
                 head = tree.PathExpression(node.at, first, node.steps[:count]) if count else first
@@ -157,7 +165,7 @@ class ExpressionBinder(ABC):
         return self.named(first, node.steps, scope=scope)
 
     def stepped(self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: VariableScope) -> plan.Expression:
-        """A value and the steps into it."""
+        """Apply the steps of a path to a bound value."""
         for at, step in enumerate(steps):
             match step:
                 case tree.FieldStep(name=name):
@@ -176,7 +184,7 @@ class ExpressionBinder(ABC):
     # Datasets, views, synonyms.
 
     def source(self, parts: tuple[str, ...], at: TextPosition) -> plan.Expression:
-        """What a name in the position of a source is: the whole of it, never a shorter beginning."""
+        """Bind a name in the position of a source. All of its parts are the name, never only a prefix."""
         dataverse = parts[:-1] or self.dataverse
         if len(parts) > 1 and not self.names.has_dataverse(dataverse):
             raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
@@ -197,7 +205,7 @@ class ExpressionBinder(ABC):
         raise SqlppError(NO_DATASET, words, at)
 
     def view(self, found: BoundView, at: TextPosition) -> plan.Expression:
-        """A view's body, in its own dataverse."""
+        """Bind a view's body, in its own dataverse."""
         return self._apart(
             ("view", found.dataverse, found.name, 0), found.body, scope=VariableScope(None, sources=True), at=at
         )
@@ -205,7 +213,7 @@ class ExpressionBinder(ABC):
     def _apart(
         self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: VariableScope, at: TextPosition
     ) -> plan.Expression:
-        """A body that knows nothing of where it is put in."""
+        """Bind the body of a view or function without the surrounding scope, group and windows."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
             raise compilation(f"The {kind} {shown((*dataverse, name))} uses itself", at)
@@ -221,7 +229,7 @@ class ExpressionBinder(ABC):
     # Calls.
 
     def call(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """A call: a function declared by the request, one of a dataverse, or one of the table, looked for in this order."""
+        """Bind a call. Functions are looked up in this order: declared by the request, of a dataverse, built in."""
         if node.library is not None:
             raise compilation("Functions of libraries can't be called", node.at)
         if node.window is not None:
@@ -251,7 +259,7 @@ class ExpressionBinder(ABC):
         return plan.FunctionCall(node.at, entry, self.all(node.arguments, scope))
 
     def no_function(self, node: tree.Call, count: int) -> SqlppError:
-        """A call that names no function: of a dataverse that is not there, or with other arguments."""
+        """The error for a call of an unknown function or dataverse, or with a wrong number of arguments."""
         dataverse = node.function.dataverse
         if dataverse and not self.names.has_dataverse(dataverse):
             return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
@@ -262,7 +270,7 @@ class ExpressionBinder(ABC):
             raise compilation(f"DISTINCT and FILTER are for aggregates, and {node.function.last} is none", node.at)
 
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
-        """The function in SQL++ that a call names."""
+        """The user-defined function that a call names; None if there is none."""
         if len(name.parts) == 1:
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
             if declared is not None:
@@ -272,7 +280,7 @@ class ExpressionBinder(ABC):
     def inline(
         self, found: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: VariableScope
     ) -> plan.Expression:
-        """A function's body with its arguments as variables."""
+        """Inline a function's body, with its arguments as variables."""
         arguments = self.all(node.arguments, scope)
         if found.parameters is None:
             named: dict[str, int] = {"args": self.slots.new()}
@@ -286,7 +294,7 @@ class ExpressionBinder(ABC):
         return plan.LetIn(node.at, lets, self._apart(what, found.body, scope=inside, at=node.at))
 
     def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """An aggregate over the group at hand; where there is none, it is over nothing and refused."""
+        """Bind an aggregate over the current group. Raises SqlppError outside of a group."""
         entry = find(node.function.last)
         if self.group is None or entry is None:
             raise compilation(
@@ -303,23 +311,23 @@ class ExpressionBinder(ABC):
             self.group, self.windows = group, windows
         return plan.Aggregate(node.at, entry, argument, node.distinct, kept)
 
-    # The rest.
+    # Other expressions.
 
     def given(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
-        """A parameter of the request."""
+        """Bind a parameter of the request."""
         if node.name not in self.parameters:
             spelled = f"${node.name}"
             raise SqlppError(NO_PARAMETER, f"No value for parameter: {spelled}", node.at)
         return plan.Constant(node.at, self.parameters[node.name])
 
     def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
-        """Operators of one level."""
+        """Bind a chain of operators of one precedence."""
         if "~=" in node.operators:
             raise compilation("Operator ~= (similarity) can't be worked out", node.at)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
 
     def unary(self, node: tree.UnaryOperation, scope: VariableScope) -> plan.Expression:
-        """An operator before its operand."""
+        """Bind a prefix operator."""
         operand = self.expression(node.operand, scope)
         if node.operator == "not":
             return plan.Negated(node.at, operand)
@@ -328,7 +336,7 @@ class ExpressionBinder(ABC):
         return plan.SignOf(node.at, node.operator == "-", operand)
 
     def quantified(self, node: tree.QuantifiedExpression, scope: VariableScope) -> plan.Expression:
-        """SOME and EVERY; each source sees the variables before it."""
+        """Bind SOME or EVERY. Each source sees the variables before it."""
         bindings = []
         for binding in node.bindings:
             source = self.expression(binding.source, scope.as_source())
@@ -338,15 +346,15 @@ class ExpressionBinder(ABC):
         return plan.Quantified(node.at, node.kind, tuple(bindings), self.expression(node.condition, scope))
 
     def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:
-        """BETWEEN."""
+        """Bind BETWEEN."""
         return plan.Between(node.at, node.negated, *self.all((node.value, node.low, node.high), scope))
 
     def is_test(self, node: tree.IsExpression, scope: VariableScope) -> plan.Expression:
-        """IS NULL and its kin."""
+        """Bind IS NULL, IS MISSING, IS UNKNOWN and their negations."""
         return plan.IsTest(node.at, node.negated, self.expression(node.value, scope), node.test)
 
     def case(self, node: tree.Case, scope: VariableScope) -> plan.Expression:
-        """CASE."""
+        """Bind CASE."""
         branches = tuple(
             (self.expression(branch.condition, scope), self.expression(branch.result, scope))
             for branch in node.branches
@@ -354,15 +362,15 @@ class ExpressionBinder(ABC):
         return plan.CaseOf(node.at, self.maybe(node.subject, scope), branches, self.maybe(node.otherwise, scope))
 
     def array(self, node: tree.Array, scope: VariableScope) -> plan.Expression:
-        """An array."""
+        """Bind an array constructor."""
         return plan.ArrayOf(node.at, self.all(node.items, scope))
 
     def bag(self, node: tree.Bag, scope: VariableScope) -> plan.Expression:
-        """A multiset."""
+        """Bind a multiset constructor."""
         return plan.BagOf(node.at, self.all(node.items, scope))
 
     def object(self, node: tree.Object, scope: VariableScope) -> plan.Expression:
-        """An object."""
+        """Bind an object constructor."""
         pairs = tuple((self.expression(pair.name, scope), self.expression(pair.value, scope)) for pair in node.pairs)
         names = [name.value for name, _ in pairs if isinstance(name, plan.Constant)]
         double = next((name for at, name in enumerate(names) if name in names[:at]), None)
@@ -371,7 +379,7 @@ class ExpressionBinder(ABC):
         return plan.ObjectOf(node.at, pairs)
 
     def subquery(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Expression:
-        """A query as a value: it sees what is around it, and has rows and groups of its own."""
+        """Bind a query as a value. It sees the surrounding variables but has its own rows and groups."""
         kept = self.group, self.windows
         self.group, self.windows = None, None
         try:

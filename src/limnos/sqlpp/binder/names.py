@@ -1,7 +1,7 @@
-"""What the binder asks of the world: which datasets, views, synonyms and functions there are.
+"""The interface by which the binder resolves names: datasets, views, synonyms and functions.
 
-May import the tree and `names`. A protocol and its values; who answers it (the tree of names, under the caller's rights) stands elsewhere.
-`resolve` may raise whatever its maker raises for facts that are not there yet: the binder changes nothing outside and can run again.
+May import the tree and `names`. Must not know who implements it (the server, with the caller's rights). `resolve` may
+raise any error, for example for a cache miss: the binder has no side effects and can run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BoundDataset(Struct, frozen=True):
 
 
 class BoundView(Struct, frozen=True):
-    """A view: its body is bound in the view's own dataverse."""
+    """A view, whose body is bound in the view's own dataverse."""
 
     dataverse: Dataverse
     name: str
@@ -32,14 +32,17 @@ class BoundView(Struct, frozen=True):
 
 
 class BoundSynonym(Struct, frozen=True):
-    """Another name for something."""
+    """The target of a synonym."""
 
     dataverse: Dataverse
     name: str
 
 
 class UserFunction(Struct, frozen=True):
-    """A function that was written in SQL++. `parameters` None: any number, which the body sees as the array `args`."""
+    """A user-defined function in SQL++.
+
+    With `parameters` None it takes any number, which its body sees as the array `args`.
+    """
 
     dataverse: Dataverse
     name: str
@@ -48,32 +51,35 @@ class UserFunction(Struct, frozen=True):
 
 
 class NameResolver(Protocol):
-    """What there is."""
+    """Resolves names of a dataverse."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
-        """Whether there is such a dataverse."""
+        """Whether a dataverse exists."""
         ...
 
     def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """What a name in a dataverse is, before synonyms are followed; a dataset or a view goes before a synonym."""
+        """The object that a name denotes, without following synonyms.
+
+        A dataset or a view takes precedence over a synonym.
+        """
         ...
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
-        """A function of a dataverse that takes so many arguments; one of any number only if there is no exact one."""
+        """The function with this number of arguments, else the one with any number, else None."""
         ...
 
 
 class EmptyNameResolver:
-    """A world of the builtin dataverse alone, with nothing in it: for constant expressions."""
+    """Resolves no name and knows only the dataverse `Default`: for constant expressions."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
-        """Only `Default`."""
+        """True for `Default` only."""
         return dataverse == ("Default",)
 
     def resolve(self, dataverse: Dataverse, name: str) -> None:
-        """Nothing."""
+        """None."""
         return
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> None:
-        """Nothing."""
+        """None."""
         return

@@ -1,10 +1,10 @@
-"""Binds queries: which variables each clause sees, what a group leaves visible, where ORDER BY looks.
+"""Binds queries: the scope of each clause, what GROUP BY leaves visible, and the names in ORDER BY.
 
 May import the tree, plans, scopes and the binder of expressions. Must not know rows.
 
-After GROUP BY, or where an aggregate makes one group of everything, only the keys, the variable of GROUP AS and what is outside the block are
-visible; an expression that *is* a key stands for it; an aggregate's argument sees what was visible before. HAVING and ORDER BY may name
-what SELECT names, unless a variable has that name.
+After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
+variables are visible. An expression that equals a key stands for it. An aggregate's argument sees what was visible
+before. HAVING and ORDER BY may use aliases of SELECT, unless a variable has that name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SETS_MAX = 256
 
 
 class BoundRows:
-    """What a block has bound by its FROM and LET: the scope of its clauses, and the variables of FROM in their order."""
+    """The variables that a block's FROM and LET have bound, and the scope with them."""
 
     def __init__(self, scope: VariableScope) -> None:
         self.scope = scope
@@ -38,7 +38,7 @@ class BoundRows:
         self.others: list[tuple[str, int]] = []
 
     def bind(self, more: Mapping[str, int], *, iterates: str | None = None) -> None:
-        """Add variables; the one that iterates is one of FROM's."""
+        """Add variables. `iterates` names the one that FROM iterates over."""
         for name, slot in more.items():
             (self.variables if name == iterates else self.others).append((name, slot))
         self.scope = VariableScope(self.scope, more, fields_of=tuple(self.variables))
@@ -50,10 +50,10 @@ class BoundRows:
 
 
 class QueryBinder(ExpressionBinder):
-    """Binds queries of one statement."""
+    """Binds the queries of one statement."""
 
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
-        """A query: its WITH, its arms, then order and limits, which see no row."""
+        """Bind a query: WITH, the arms of UNION, then ORDER BY and limits."""
         lets, inside = self.lets(node.lets, VariableScope(scope, fields_of=None))
         whole = bool(node.arms)
         distinct = node.block.select.distinct
@@ -69,7 +69,7 @@ class QueryBinder(ExpressionBinder):
         return plan.Query(node.at, lets, tuple(arms), order, output, limit, offset)
 
     def arm(self, node: tree.SetArm, scope: VariableScope) -> plan.Block | plan.Query:
-        """What a set operation adds; UNION ALL is the only one there is, as in AsterixDB."""
+        """Bind an arm of a set operation. As in AsterixDB, only UNION ALL is supported."""
         if node.operator != "union" or not node.all:
             word = node.operator.upper() + ("" if node.all else " without ALL")
             raise compilation(f"Operation {word} is not supported: UNION ALL is", node.at)
@@ -80,11 +80,11 @@ class QueryBinder(ExpressionBinder):
     def order_of_output(
         self, items: tuple[tree.OrderItem, ...], scope: VariableScope, *, slot: int
     ) -> tuple[plan.Order, ...]:
-        """ORDER BY where only the result is left to be seen: an identifier is one of its fields."""
+        """Bind ORDER BY after UNION or DISTINCT, where an identifier is a field of the result."""
         return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
-        """LET or WITH, each seeing those before it."""
+        """Bind LET or WITH; each sees those before it."""
         made = []
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
@@ -98,7 +98,7 @@ class QueryBinder(ExpressionBinder):
     def block(
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
-        """One block, and the ORDER BY of its query where that sees its rows."""
+        """Bind one block, and the ORDER BY of its query if that sees the block's rows."""
         kept = self.group, self.windows
         self.group, self.windows = None, None
         try:
@@ -123,7 +123,7 @@ class QueryBinder(ExpressionBinder):
         return plan.Block(node.at, sources, lets, where, group, group_lets, having, windows, select), ordered
 
     def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> tuple[plan.Let, ...]:
-        """LET of a block: its variables are no rows, so no identifier is a field of them."""
+        """Bind LET of a block. Its variables are no rows, so a bare identifier is never a field of them."""
         made = []
         for node in nodes:
             value = self.expression(node.value, rows.scope)
@@ -133,7 +133,11 @@ class QueryBinder(ExpressionBinder):
         return tuple(made)
 
     def term(self, node: tree.Term, rows: BoundRows) -> Iterator[plan.ForEach]:
-        """One of FROM's: it sees the terms before it; what is joined to it does not see it, but the condition does."""
+        """Bind a term of FROM.
+
+        It sees the terms before it. The source of a JOIN does not see the term that it is joined to, but the condition
+        does.
+        """
         before = rows.scope
         left: list[int] = []
         yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=before)
@@ -154,7 +158,7 @@ class QueryBinder(ExpressionBinder):
         left: list[int],
         sees: VariableScope,
     ) -> plan.ForEach:
-        """A source of rows and its variables."""
+        """Bind a source of rows and its variables."""
         value = self.expression(node.source, sees.as_source())
         slot = self.slots.new()
         named = {node.variable: slot}
@@ -174,7 +178,7 @@ class QueryBinder(ExpressionBinder):
     def grouping(
         self, node: tree.Block, rows: BoundRows, *, outer: VariableScope, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Group | None, tuple[plan.Let, ...], VariableScope]:
-        """GROUP BY with its LET, and the scope after it. Sets `group`, so that aggregates know where they are."""
+        """Bind GROUP BY with its LET, and return the scope after it. Sets `group` for the aggregates."""
         if node.group is None:
             if not self.aggregates(node, order):
                 return None, (), rows.scope
@@ -202,7 +206,7 @@ class QueryBinder(ExpressionBinder):
         return group, tuple(lets), seen
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
-        """The keys, each once however many sets name it, and the variables that they are."""
+        """Bind the keys, each once even if several sets name it, and return their variables."""
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
@@ -218,7 +222,7 @@ class QueryBinder(ExpressionBinder):
         return keys, named
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-        """The grouping sets, as numbers of keys: each element's sets combined with those of every other."""
+        """The grouping sets, as numbers of keys: each element's sets combined with those of every other element."""
         made: list[tuple[int, ...]] = [()]
         for element in node.elements:
             one = _sets_of(element, shapes)
@@ -228,7 +232,7 @@ class QueryBinder(ExpressionBinder):
         return tuple(made)
 
     def members(self, node: tree.GroupVariable, rows: BoundRows) -> NamedSlots:
-        """What each item of GROUP AS has: the variables that were named, or all of the block."""
+        """The fields of GROUP AS's items: the variables that it names, or all of the block."""
         bound = dict(rows.everything)
         if node.fields is None:
             return tuple(bound.items())
@@ -239,14 +243,14 @@ class QueryBinder(ExpressionBinder):
         return tuple((field.name, bound[field.variable]) for field in node.fields)
 
     def aggregates(self, node: tree.Block, order: tuple[tree.OrderItem, ...]) -> bool:
-        """Whether what the block gives has an aggregate of this very block, which makes its rows one group."""
+        """Whether SELECT, HAVING or ORDER BY has an aggregate of this block, which makes all rows one group."""
         parts: list[tree.SyntaxNode] = [node.select, *order]
         if node.having is not None:
             parts.append(node.having)
         return any(self.has_aggregate(part) for part in parts)
 
     def has_aggregate(self, node: tree.SyntaxNode) -> bool:
-        """Whether there is an aggregate in a node, outside of queries in it and of windows."""
+        """Whether a node contains an aggregate, outside of subqueries and windows."""
         waiting = [node]
         while waiting:
             one = waiting.pop()
@@ -258,7 +262,7 @@ class QueryBinder(ExpressionBinder):
         return False
 
     def is_aggregate(self, node: tree.Call) -> bool:
-        """Whether a call is of an aggregate, which no function of the caller's own goes before."""
+        """Whether a call is an aggregate. A user-defined function of that name takes precedence."""
         entry = find(node.function.last) if len(node.function.parts) == 1 else None
         if entry is None or entry.kind != "aggregate":
             return False
@@ -269,7 +273,7 @@ class QueryBinder(ExpressionBinder):
     def select(
         self, node: tree.Select, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
     ) -> plan.Select:
-        """SELECT: values with names, those without one numbered."""
+        """Bind SELECT. Values without a name are numbered: `$1`, `$2`."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         made: list[plan.Projection] = []
@@ -293,7 +297,7 @@ class QueryBinder(ExpressionBinder):
     def star(
         self, at: TextPosition, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
     ) -> Iterator[plan.Projection]:
-        """`*`: a field for each variable of FROM, or after GROUP BY for each that is left."""
+        """Bind `*`: a field for each variable of FROM, or after GROUP BY for each visible one."""
         named = rows.variables if group is None else sorted(scope.variables.items(), key=lambda one: one[1])
         if not named:
             raise compilation("SELECT * needs a FROM", at)
@@ -301,26 +305,26 @@ class QueryBinder(ExpressionBinder):
             yield plan.Projection(at, name, plan.Local(at, slot, name))
 
     def aliases(self, node: tree.Select) -> dict[str, tree.Expression]:
-        """What SELECT names."""
+        """The expressions that SELECT names."""
         return {one.name: one.value for one in node.projections if one.name and one.value is not None and not one.every}
 
     def order_item(
         self, item: tree.OrderItem, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
     ) -> tree.OrderItem:
-        """An expression of ORDER BY, an alias replaced."""
+        """An item of ORDER BY with aliases replaced."""
         value = self.with_aliases(item.value, aliases, scope=scope)
         return tree.OrderItem(item.at, value or item.value, item.descending, item.nulls)
 
     def with_aliases(
         self, node: tree.Expression | None, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
     ) -> tree.Expression | None:
-        """An expression whose identifiers that SELECT names are what they name there."""
+        """An expression with SELECT's aliases replaced by their expressions."""
         if node is None or not aliases:
             return node
         return replace_identifiers(node, {name: value for name, value in aliases.items() if scope.find(name) is None})
 
     def orders(self, items: tuple[tree.OrderItem, ...], scope: VariableScope) -> tuple[plan.Order, ...]:
-        """ORDER BY."""
+        """Bind ORDER BY."""
         return tuple(
             plan.Order(
                 item.at,
@@ -334,7 +338,7 @@ class QueryBinder(ExpressionBinder):
     # Windows.
 
     def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """A call with OVER: a variable that the rows have before SELECT is worked out."""
+        """Bind a call with OVER as a variable that is computed before SELECT."""
         window = node.window
         count = 1 if node.star else len(node.arguments)
         entry = find(node.function.last) if len(node.function.parts) == 1 else None
@@ -367,7 +371,7 @@ class QueryBinder(ExpressionBinder):
         return plan.Local(node.at, call.slot, normalize_name(node.function.last))
 
     def frame(self, node: tree.Frame | None, scope: VariableScope) -> Frame | None:
-        """A window's frame."""
+        """Bind a window's frame."""
         if node is None:
             return None
         start = FrameBound(node.start.at, node.start.side, self.maybe(node.start.value, scope))
@@ -389,7 +393,7 @@ def _group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
 
 
 def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
-    """The sets of one element, as numbers of keys."""
+    """The sets of one grouping element, as numbers of keys."""
     if isinstance(element, tree.GroupSet):
         return [tuple(shapes.index(outline(key.value)) for key in element.keys)]
     if isinstance(element, tree.GroupingSets):
@@ -408,7 +412,7 @@ def _flat(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def replace_identifiers(node: tree.Expression, aliases: Mapping[str, tree.Expression]) -> tree.Expression:
-    """A tree in which identifiers are replaced; queries inside stay as they are, having names of their own."""
+    """A tree with identifiers replaced. Subqueries stay unchanged, because they have names of their own."""
     if isinstance(node, tree.Variable):
         return aliases.get(node.name, node)
     return _rebuild_node(node, aliases) if aliases and not isinstance(node, tree.QueryExpression) else node  # type: ignore[return-value]

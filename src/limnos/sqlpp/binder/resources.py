@@ -1,7 +1,8 @@
-"""Functions that read what a dataset is made of: `dataset_resources` and `storage_components`, whose arguments name one.
+"""Binds table functions over a dataset's storage: `dataset_resources` and `storage_components`.
 
-May import the tree, plans, and `names` for the display form. What they give is a source like a dataset, under a name that nobody can give to one. The name of a dataverse is a string
-for one part, which is not split, or an array of its parts.
+May import the tree, plans, and `names` for the display form. Must not know storage. Such a call becomes a scan of a
+source whose name no user can create. The dataverse argument is a string for a name of one part, which is not split, or
+an array of parts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.binder.names import Dataverse, NameResolver
 
 RESOURCES: Final = ""
-"""The first part of such a source's dataverse; behind it the function, and the parts of the dataset's own dataverse."""
+"""First part of such a source's dataverse; the function and the dataset's own dataverse follow."""
 FUNCTIONS: Final = frozenset({"dataset_resources", "storage_components"})
 ARGUMENTS: Final = 2
 UNSUPPORTED: Final = 4
@@ -26,7 +27,10 @@ NO_DATAVERSE: Final = 1063
 
 
 def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
-    """Name the source that a call is. Raises SqlppError for what is no constant, no name, or no dataset."""
+    """The dataverse and name of the source for a call.
+
+    Raises SqlppError for an argument that is no constant name of a dataset.
+    """
     if len(node.arguments) != ARGUMENTS:
         raise compilation(f"{function} takes the name of a dataverse and the name of a dataset", node.at)
     dataverse, name = _dataverse(node.arguments[0], function), _text(node.arguments[1], function)

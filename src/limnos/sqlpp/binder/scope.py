@@ -1,10 +1,11 @@
-"""Which variables are in scope, and what an identifier that is none of them means.
+"""Scopes of variables, and the meaning of an identifier that is no variable.
 
-May import `errors` and plans. Must not know the syntax tree. A scope is a link of a chain: what it adds, and what is outside. Slots are
-numbered through the statement by `SlotCounter`.
+May import `errors` and plans. Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter`
+numbers the slots of a statement.
 
-The rule (asterixdb.md, 3.4): a variable wins everywhere. Else, where a source of rows may stand (`sources`), it begins a dataset's name.
-Else it is a field of the only variable that this block's FROM has bound; with none or several it cannot be told.
+The rule (asterixdb.md, 3.4): a variable takes precedence. Else, where a source of rows may stand (`sources`), the
+identifier begins a dataset's name. Else it is a field of the only variable that this block's FROM has bound; with none
+or several it is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ AMBIGUOUS = 1074
 
 
 class SlotCounter:
-    """Numbers of variables."""
+    """Numbers the variables of a statement."""
 
     __slots__ = ("count",)
 
@@ -37,10 +38,10 @@ class SlotCounter:
 
 
 class VariableScope:
-    """Variables by name, with what is outside.
+    """Variables by name, and the outer scope.
 
-    `fields_of` are the slots of the variables that a bare identifier may be a field of; None: it is none of this block. `sources` says that
-    an identifier that is no variable is a dataset.
+    `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
+    block's scope. With `sources` an identifier that is no variable is a dataset.
     """
 
     __slots__ = ("fields_of", "outer", "sources", "variables")
@@ -59,7 +60,7 @@ class VariableScope:
         self.sources = sources
 
     def find(self, name: str) -> int | None:
-        """The slot of a variable, innermost first."""
+        """The slot of a variable, innermost scope first; None if there is none."""
         scope: VariableScope | None = self
         while scope is not None:
             if name in scope.variables:
@@ -68,15 +69,15 @@ class VariableScope:
         return None
 
     def with_(self, variables: Mapping[str, int]) -> VariableScope:
-        """A scope inside with more variables, that is like this one for everything else."""
+        """An inner scope with more variables and the same rules."""
         return VariableScope(self, variables, fields_of=self.fields_of, sources=self.sources)
 
     def as_source(self) -> VariableScope:
-        """The same variables, in the position of a source of rows."""
+        """A scope with the same variables, for the position of a source of rows."""
         return VariableScope(self, fields_of=None, sources=True)
 
     def implied(self, name: str, place: TextPosition) -> tuple[str, int]:
-        """The variable whose field a bare identifier is."""
+        """The variable of which a bare identifier is a field. Raises SqlppError if there is none or several."""
         bound = self.fields_of or ()
         if len(bound) == 1:
             return bound[0]

@@ -1,7 +1,7 @@
-"""The evaluator: works bound statements out in plain Python. It defines what SQL++ means here.
+"""The evaluator executes bound statements in plain Python. It defines what SQL++ means here.
 
-May import plans, functions and `values`. Must not know a store, a caller or an engine: objects of datasets come from a function that it is
-given, and a budget bounds what it may do.
+May import plans, functions and `values`. Must not know a store, a caller or an engine: the caller supplies a function
+that gives a dataset's objects, and a budget that limits the work.
 """
 
 from __future__ import annotations
@@ -31,10 +31,17 @@ def results(
     budget: Budget | None = None,
     given: Mapping[int, Value] | None = None,
 ) -> Iterator[Value]:
-    """Give the results of a query one by one; of a bare expression its one value.
+    """Yield the results of a query, or the one value of a bare expression.
 
-    `rows` gives the objects of a dataset, by dataverse and name; `given` has values of variables that are bound from outside. Raises SqlppError while results are taken: for what is no collection
-    where one is needed, a number that overflows, a budget that is used up (BudgetSpent for a metered one).
+    Args:
+        bound: The query.
+        rows: Gives the objects of a dataset, by dataverse and name.
+        budget: Limits the work; a default budget without.
+        given: Values of variables that are bound from outside, by slot.
+
+    Raises:
+        SqlppError: While results are taken: a value has a wrong type, a number overflows, or the budget is used up.
+        BudgetSpent: A metered budget is used up.
     """
     working = working_of(rows, budget=budget or Budget(), slots=bound.slots)
     first: list[Value] = [MISSING] * (bound.slots + 1)

@@ -1,7 +1,8 @@
-"""What one statement may cost: rows that are gone through, values that are kept, and a time that somebody else watches.
+"""Limits of one statement: rows that it visits, values that it holds, and a time limit that the caller checks.
 
-May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted, not clocks: the same statement is refused on every machine. `stop` is asked now
-and then, and raises what it likes (a deadline that has passed, a caller that has gone).
+May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so a
+statement is refused on every machine alike. `stop` is called every 1024 steps and may raise, for a deadline or a
+disconnected caller.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ KEPT_MAX = 2_000_000
 _ASKED_EVERY = 1024
 ROW_UNITS = 8
 SLOTS_SHIFT = 4
-"""A row takes one unit more for every `1 << SLOTS_SHIFT` variables of the statement."""
+"""A row costs one more unit for every `1 << SLOTS_SHIFT` variables of the statement."""
 KEPT_UNITS = 16
-"""Of a row that is kept: its part of a sort."""
+"""Units for each row that is held: its share of a sort."""
 
 
 class Budget:
-    """What is left for a statement."""
+    """The remaining budget of a statement."""
 
     __slots__ = ("kept", "steps", "stop")
 
@@ -38,7 +39,7 @@ class Budget:
         self.stop = stop
 
     def step(self) -> None:
-        """One row more was looked at."""
+        """Count one visited row. Raises SqlppError if there were too many, and whatever `stop` raises."""
         self.steps -= 1
         if self.steps < 0:
             raise compilation("The query goes through too many rows for the evaluator; make it select less")
@@ -46,7 +47,7 @@ class Budget:
             self.stop()
 
     def keep(self, count: int = 1) -> None:
-        """So many rows more are held at once."""
+        """Count rows that are held at the same time. Raises SqlppError if there are too many."""
         self.kept -= count
         if self.kept < 0:
             raise compilation("The query keeps too many rows for the evaluator; make it select less")
@@ -55,8 +56,8 @@ class Budget:
 class MeteredBudget(Budget):
     """A budget in units of work, charged before each piece of work, for evaluation on an event loop.
 
-    Every node of the plan, every call and every row is charged, with the size of the values that it works on, so that no statement
-    takes longer than its units, whatever it says. Raises BudgetSpent where a plain budget would go on.
+    Every node of the plan, every call and every row is charged, in proportion to the size of its values. So no
+    statement takes longer than its units allow. Raises BudgetSpent where a plain budget would go on.
     """
 
     __slots__ = ("row_units", "units")
@@ -67,23 +68,23 @@ class MeteredBudget(Budget):
         self.row_units = ROW_UNITS + (slots >> SLOTS_SHIFT)
 
     def spend(self, units: int) -> None:
-        """Take units. Raises BudgetSpent."""
+        """Charge units. Raises BudgetSpent."""
         self.units -= units
         if self.units < 0:
             raise BudgetSpent
 
     def step(self) -> None:
-        """One row more: it is copied."""
+        """Charge one row, which is copied. Raises BudgetSpent."""
         self.units -= self.row_units
         if self.units < 0:
             raise BudgetSpent
 
     def keep(self, count: int = 1) -> None:
-        """So many rows more are held, and may be sorted."""
+        """Charge rows that are held and may be sorted. Raises BudgetSpent."""
         self.spend(count * KEPT_UNITS)
 
     def charge(self, cost: Cost | None, arguments: Sequence[Value], *, base: int = CALL) -> None:
-        """Take what a call with these arguments costs. A call without a declared cost is never made. Raises BudgetSpent."""
+        """Charge a call with these arguments. Raises BudgetSpent, always for a function without a declared cost."""
         if cost is None:
             raise BudgetSpent
         self.units -= base
@@ -94,9 +95,9 @@ class MeteredBudget(Budget):
             raise BudgetSpent
 
     def compare(self, value: Value) -> None:
-        """Take what the key of a value costs. Raises BudgetSpent."""
+        """Charge building the comparison key of a value. Raises BudgetSpent."""
         self.spend(COMPARED_EACH * (1 + weight_of(value, self.units // COMPARED_EACH)))
 
     def show(self, value: Value) -> None:
-        """Take what writing a value as JSON costs. Raises BudgetSpent."""
+        """Charge writing a value as JSON. Raises BudgetSpent."""
         self.spend(PRINTED_EACH * (1 + weight_of(value, self.units // PRINTED_EACH)))

@@ -1,6 +1,6 @@
-"""What the functions of one statement share while it is worked out.
+"""The state that the functions of one statement share during evaluation.
 
-May import plans, `values` and the budget. Must not know how a query is worked out: it is given the function for that.
+May import plans, `values` and the budget. Must not know how a query is evaluated: it is given the function for that.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 Row = list["Value"]
-"""A place for each variable."""
+"""The values of all variables, by slot."""
 Key = list[tuple[int, bytes]]
-"""What rows are ordered by."""
+"""The sort key of a row."""
 
 
 class EvaluationContext:
-    """Where objects come from, what is left to spend, where a group's rows lie, and how a query inside an expression is worked out."""
+    """The source of datasets' objects, the budget, the slot of a group's rows, and the evaluation of subqueries."""
 
     __slots__ = ("_queries", "budget", "group_slot", "meter", "rows")
 
@@ -38,17 +38,17 @@ class EvaluationContext:
         self.rows = rows
         self.budget = budget
         self.meter = budget if isinstance(budget, MeteredBudget) else None
-        """The budget, where each piece of work is charged."""
+        """The budget if it is metered, else None."""
         self.group_slot = slots
-        """One more than the statement's own slots."""
+        """The slot after the statement's own, for the rows of the current group."""
         self._queries = queries
 
     def key(self, value: Value) -> bytes:
-        """Return the key of a value, charged before it is made."""
+        """The comparison key of a value, charged before it is built."""
         if self.meter is not None:
             self.meter.compare(value)
         return key(value)
 
     def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
-        """Return the function that gives a query's results for the variables around it."""
+        """The function that yields a query's results for the surrounding variables."""
         return self._queries(node, self)

@@ -1,7 +1,7 @@
-"""Works expressions out: each node of a plan becomes a function from the variables' values to a value.
+"""Evaluates expressions: each node of a plan becomes a function from a row of variables to a value.
 
-May import plans and `values`. Must not know names. A plan is turned into functions once and these are called for each row, which in Python
-costs a fraction of walking the plan. Variables are a list, one place for each slot of the statement.
+May import plans and `values`. Must not know names. A plan is turned into functions once, which are called for each row;
+in Python this is much faster than walking the plan. A row is a list with one value for each slot of the statement.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OPERATOR_COSTS: dict[str, Cost] = {
     **dict.fromkeys(("like", "not like"), product_cost),
     **dict.fromkeys(("||", "+", "-", "*", "/", "div", "mod", "^"), linear_cost),
 }
-"""What an operator costs beside its operands."""
+"""The cost of an operator without its operands."""
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "=": comparison.equal,
     "!=": comparison.not_equal,
@@ -68,7 +68,7 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The function that works an expression out; with a meter each call of it is charged."""
+    """The function that evaluates an expression. With a metered budget each call of it is charged."""
     made = _WORKS[type(node)](node, working)
     meter = working.meter
     if meter is None:
@@ -84,7 +84,7 @@ def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row]
 
 
 def works_of(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
-    """The functions of several."""
+    """The functions that evaluate several expressions."""
     return [work_of(node, working) for node in nodes]
 
 
@@ -103,9 +103,7 @@ def _scan(node: plan.Scan, working: EvaluationContext) -> Callable[[Row], Value]
 
     def work(_: Row) -> Value:
         nonlocal held
-        if (
-            held is None
-        ):  # once for the whole statement: a subquery that runs for each row sees one state, and does not read it again
+        if held is None:  # once per statement: a subquery that runs for each row sees the same objects
             held = tuple(working.rows(node.dataverse, node.name))
             working.budget.keep(len(held))
         return held
@@ -132,7 +130,7 @@ def _slice(node: plan.SliceOf, working: EvaluationContext) -> Callable[[Row], Va
 
 
 def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> Callable[[Row], Value]:
-    """The same function; with a meter the size of its value is charged, as whoever asks copies it."""
+    """The same function, with the size of its value charged, because the caller copies it."""
     meter = working.meter
     if meter is None:
         return work
@@ -187,7 +185,7 @@ def aggregate_of(
     *,
     working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
-    """The function that works an aggregate out over rows."""
+    """The function that evaluates an aggregate over rows."""
     run, kept = node.function.run, None if node.filter is None else work_of(node.filter, working)
     once, meter, cost = node.distinct, working.meter, node.function.cost
 
@@ -210,7 +208,7 @@ def _aggregate(node: plan.Aggregate, working: EvaluationContext) -> Callable[[Ro
     group = working.group_slot
 
     def work(row: Row) -> Value:
-        return over(cast("list[Row]", row[group]))  # the group's rows lie in a slot of their own
+        return over(cast("list[Row]", row[group]))  # the group's rows are in a slot of their own
 
     return work
 
@@ -240,7 +238,7 @@ def _operate(node: plan.Operate, working: EvaluationContext) -> Callable[[Row], 
 def _charged_chain(
     operators: tuple[str, ...], operands: list[Callable[[Row], Value]], *, meter: MeteredBudget
 ) -> Callable[[Row], Value]:
-    """Operators from the left to the right, each charged before it is worked out."""
+    """Apply operators from left to right, each charged before it is applied."""
     first, *rest = operands
     chain = [
         (_OPERATORS[operator], OPERATOR_COSTS[operator], operand)
@@ -365,7 +363,7 @@ def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[
     wants = node.kind == "some"
 
     def search(row: Row, depth: int) -> bool | None:
-        """Whether a combination was met whose condition is as wanted; None when there was no combination at all."""
+        """Whether some combination has the wanted result of the condition; None if there is no combination."""
         if depth == len(bindings):
             return (condition(row) is True) is wants
         slot, source = bindings[depth]
@@ -430,7 +428,10 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
 
 
 def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
-    """What a source of rows has: its items; nothing where it is unknown. Raises SqlppError (ASX0004) for what is no collection."""
+    """The items of a source of rows; none if it is NULL or MISSING.
+
+    Raises SqlppError (ASX0004) if it is no collection.
+    """
     held = items(value)
     if held is not None:
         return held

@@ -1,8 +1,9 @@
-"""Joins by equality: which items of a source can have a row as partner, found by keys and not by looking at each pair.
+"""Equality joins by index: finds the possible partners of a row by keys instead of testing each pair.
 
-May import plans, `values` and the functions of expressions. Must not know how rows go through a block. What is found here is what *may* be a
-partner: the condition is worked out all the same, so NULL, MISSING and deep equality mean what they mean, and the order is that of nested
-loops. An item or a row whose key can't be worked out may be anybody's partner: the condition meets the error itself.
+May import plans, `values` and the functions of expressions. Must not know how rows go through a block. The result
+contains all *possible* partners: the condition is still evaluated, so NULL, MISSING and deep equality keep their
+meaning. The order is that of nested loops. An item or row whose key cannot be computed may be the partner of any:
+evaluating the condition then raises the error.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 
 
 class SurroundingSlots(NamedTuple):
-    """The slots of a block as a source sees them: those filled before it, and those that are filled after it."""
+    """The slots of a block that are filled before a source and after it."""
 
     earlier: frozenset[int]
     later: frozenset[int]
 
 
 class JoinKeys(NamedTuple):
-    """What must be equal: worked out in a row of earlier sources, and in a row that has the item."""
+    """The two sides of the equalities: evaluated in a row of earlier sources, and in a row with the item."""
 
     left: tuple[Callable[[Row], Value], ...]
     right: tuple[Callable[[Row], Value], ...]
 
 
 def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
-    """For each source of a block what is before it and after it; None for the first, which meets a single row and needs no keys."""
+    """The surrounding slots of each source; None for the first, which is joined to a single row and needs no keys."""
     if len(node.sources) < 2:
         return [None] * len(node.sources)
     own = [own_slots(source) for source in node.sources]
@@ -51,7 +52,7 @@ def own_slots(node: plan.ForEach) -> frozenset[int]:
 
 
 def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
-    """Say whether a source is the same for all rows of earlier sources."""
+    """Whether a source has the same items for all rows of earlier sources."""
     read = slots_in(node.source)
     return read is not None and not read & around.earlier
 
@@ -59,7 +60,7 @@ def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
 def keys_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> JoinKeys | None:
-    """The equalities between a source and what is before it, from its own condition or from WHERE; None where there are none."""
+    """The equalities between a source and earlier ones, from its own condition or from WHERE; None without any."""
     own = own_slots(node)
     found = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
     if not found:
@@ -82,7 +83,7 @@ def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
 def _sides(
     node: plan.Expression, own: frozenset[int], *, around: SurroundingSlots
 ) -> tuple[plan.Expression, plan.Expression] | None:
-    """The operands of an equality of which one is about earlier sources and the other about this one; None for what is no such."""
+    """The operands of an equality between earlier sources and this one, in this order; None for another expression."""
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
         return None
     one, other = node.operands
@@ -96,7 +97,7 @@ def _sides(
 
 
 def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
-    """The variables that an expression reads, its own among them; None where it may have another value each time."""
+    """The slots of the variables in an expression; None if its value may differ each time."""
     waiting: list[object] = [node]
     found = set()
     while waiting:
@@ -113,7 +114,7 @@ def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
 
 
 class JoinPartners:
-    """The items of a source, and by their keys once a second row asks."""
+    """The items of a source, indexed by their keys from the second row on."""
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class JoinPartners:
         self._unsure: list[tuple[int, Value]] = []
 
     def of(self, row: Row) -> Iterable[tuple[int, Value]]:
-        """What may be a row's partner, in order: without keys all. One row alone is not worth an index."""
+        """The possible partners of a row, in order; all items without keys. The first row is not worth an index."""
         keys = self._keys
         if keys is None or not self._asked:
             self._asked = True
@@ -165,7 +166,7 @@ class JoinPartners:
 
 
 def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: EvaluationContext) -> bytes | None:
-    """The key of some values together; None where one is unknown, which is equal to nothing."""
+    """The combined key of several values; None if one is NULL or MISSING, which equals nothing."""
     parts = []
     for work in works:
         value = work(row)
