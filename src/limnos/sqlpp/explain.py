@@ -1,6 +1,6 @@
-"""What EXPLAIN says: which part of a query Spark carries, which the evaluator works out, and why.
+"""The output of EXPLAIN: which parts of a query Spark executes, which the evaluator, and why.
 
-May import plans, relations and scans. Must not know a server: types of datasets are given.
+May import plans, relations and scans. Must not know a server: the caller gives the types of datasets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ def explain_plan(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]] = lambda *_: (),
 ) -> bytes:
-    """The bound plan, as engines are given it, and who works it out; JSON."""
+    """The bound plan and its execution, as JSON.
+
+    Args:
+        expression: The plan.
+        forms: Gives the storage form of a dataset; None if unknown.
+        indexes: Gives the indexes of a dataset.
+    """
 
     def types(dataverse: tuple[str, ...], name: str) -> RecordType | None:
         form = forms(dataverse, name)
@@ -58,7 +64,7 @@ def _looked_up(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
 ) -> dict[str, list[str]]:
-    """The datasets of which single objects are looked up, by keys and by which indexes, where those are all that a statement looks at."""
+    """The datasets that are looked up by key or index, if the whole statement consists of such lookups; else empty."""
     _, wanted = prepare_scans(expression)
     told: dict[str, list[str]] = {}
     for one in wanted:
@@ -92,7 +98,7 @@ def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]
 
 
 def _scan_text(wanted: ScanRequirement) -> str:
-    """What Spark gives the evaluator."""
+    """A line about one scan: which objects, fields or groups Spark returns."""
     if wanted.carried is not None:
         return "a query inside"
     name = ".".join((*wanted.dataverse, wanted.name))
@@ -105,7 +111,7 @@ def _scan_text(wanted: ScanRequirement) -> str:
 
 
 def as_text(told: bytes) -> bytes:
-    """What EXPLAIN says as one string: a line for each part of the plan, indented below what it is a part of; JSON of that string."""
+    """EXPLAIN's JSON as one JSON string: a line for each node of the plan, indented below its parent."""
     lines: list[str] = []
     _lines(msgspec.json.decode(told), lines, label="", depth=0)
     return msgspec.json.encode("\n".join(lines))

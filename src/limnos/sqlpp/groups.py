@@ -1,7 +1,9 @@
-"""Groups that an engine of typed columns can make: a block that groups one dataset becomes one over the groups, a row for each.
+"""Delegates grouping to an engine: a block that groups one dataset becomes a block over the engine's groups, one row
+each.
 
-May import plans, `conditions`, `carried` and the table of functions. Must not know an engine. Only what means the very same is given away; the rest of the block (HAVING,
-LET, SELECT, ORDER BY) is worked out over the groups as it was over the rows of groups.
+May import plans, `conditions`, `carried` and the table of functions. Must not know an engine. Only groupings that mean
+exactly the same are delegated. The evaluator computes the rest of the block (HAVING, LET, SELECT, ORDER BY) over the
+groups.
 """
 
 from __future__ import annotations
@@ -25,25 +27,25 @@ Node = TypeVar("Node")
 
 
 class GroupMeasure(Struct, frozen=True):
-    """An aggregate of groups: of a path's values that are known, or without one of rows."""
+    """An aggregate over the known values of a path, or over rows if `path` is None."""
 
     name: str
     function: str
     path: tuple[str, ...] | None
     distinct: bool
     type: str
-    """Of the result."""
+    """The type of the result."""
 
 
 class EngineGrouping(Struct, frozen=True):
-    """What the groups are made by, each key with its name, path and type, and what is worked out for each."""
+    """The keys, each with its name, path and type, and the aggregates of each group."""
 
     keys: tuple[tuple[str, tuple[str, ...], str], ...]
     measures: tuple[GroupMeasure, ...]
 
 
 class EngineGroupBlock(NamedTuple):
-    """A block whose groups are an engine's to make."""
+    """A block whose groups an engine computes."""
 
     block: plan.Block
     order: tuple[plan.Order, ...]
@@ -52,7 +54,7 @@ class EngineGroupBlock(NamedTuple):
 
 
 def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record: RecordType) -> EngineGroupBlock | None:
-    """The block over groups instead of rows, its source a scan that gives them; None for a block that means more than an engine can."""
+    """Rewrite a block to read groups instead of rows; None if an engine cannot compute its groups."""
     group = block.group
     if group is None or len(block.sources) != 1 or block.lets or group.slot is not None:
         return None
@@ -95,13 +97,13 @@ def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple
 
 
 def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """A field of a group's row: what is empty is NULL."""
+    """A field of a group's row, with MISSING replaced by NULL."""
     field = plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
 
 
 class _MeasureCollector:
-    """The aggregates that have been taken, each once."""
+    """Collects the aggregates of a block, each once."""
 
     def __init__(self, slot: int, record: RecordType) -> None:
         self._slot = slot
@@ -109,7 +111,7 @@ class _MeasureCollector:
         self.found: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
 
     def take(self, node: plan.Aggregate) -> bool:
-        """Take an aggregate; says whether an engine can work it out."""
+        """Add an aggregate. Returns False if an engine cannot compute it."""
         key = self._key(node)
         if key is None:
             return False
@@ -133,7 +135,7 @@ class _MeasureCollector:
         return None if path is None else (function, path, node.distinct)
 
     def put(self, held: Node) -> Node:
-        """The same with each aggregate replaced by the field that holds it."""
+        """The node with each aggregate replaced by the field of its result."""
         return self._put(held)  # type: ignore[return-value]
 
     def _put(self, held: object) -> object:

@@ -1,10 +1,9 @@
-r"""Cuts a text into tokens, in one pass and in time that grows with its length alone.
+r"""Splits a text into tokens, in one pass and in linear time.
 
-May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins with
-`/*+` is a hint. `}}` is a token only where `{{` is the innermost open brace, so that `{'x': {'y': 1}}` has no bag in it.
-
-Two differences from AsterixDB, both to the strict side: a comment that is never closed is an error, and `\uXXXX` is an
-escape inside quotes only, not anywhere in a text.
+May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins
+with `/*+` is a hint. `}}` is a token only where `{{` is the innermost open brace, so that `{'x': {'y': 1}}` has no bag
+in it. Two differences from AsterixDB are both stricter: an unclosed comment is an error, and `\uXXXX` is an escape only
+inside quotes.
 """
 
 from __future__ import annotations
@@ -67,12 +66,15 @@ _NUMBERS = {"float": FLOAT, "double": DOUBLE, "integer": INTEGER}
 
 
 class TokenizedText:
-    """The tokens of a text, an END after them, its hints, and the text itself for messages."""
+    """The tokens of a text with a final END, its hints, and the text itself for messages."""
 
     __slots__ = ("_ends", "hints", "origin", "text", "tokens")
 
     def __init__(self, text: str, origin: TextPosition = START) -> None:
-        """Cut the text, which begins at a place of a longer one. Raises SqlppError: too long, or something that is no token."""
+        """Tokenize a text that begins at `origin` of a longer one.
+
+        Raises SqlppError if it is too long or has an illegal character.
+        """
         check_size(text)
         self.text = text
         self.origin = origin
@@ -82,19 +84,19 @@ class TokenizedText:
         _Lexer(self).run()
 
     def line(self, number: int) -> str:
-        """One line of the text, counted from 1, without its end."""
+        """One line of the text, counted from 1, without its line end."""
         number -= self.origin.line - 1
         begin = self._ends[number - 2] if number > 1 else 0
         end = self._ends[number - 1] if number <= len(self._ends) else len(self.text)
         return self.text[begin:end].rstrip("\r\n")
 
     def line_starts(self) -> Iterator[int]:
-        """The offsets at which lines after the first begin."""
+        """The offsets of the beginnings of lines, without the first."""
         return iter(self._ends)
 
 
 def check_size(text: str) -> None:
-    """Raise SqlppError for a text over SIZE_MAX bytes."""
+    """Raise SqlppError if a text is longer than SIZE_MAX bytes."""
     if len(text) * 4 <= SIZE_MAX:
         return
     if len(text) > SIZE_MAX or len(text.encode("utf-8", "surrogatepass")) > SIZE_MAX:
@@ -102,7 +104,7 @@ def check_size(text: str) -> None:
 
 
 class _Lexer:
-    """One run over a text. Offsets only grow, so that lines are counted in the same pass."""
+    """One run over a text. Offsets only grow, so lines are counted in the same pass."""
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
@@ -111,10 +113,10 @@ class _Lexer:
         self.next_start = next(self.starts, None)
         self.line = lexed.origin.line
         self.line_start = 1 - lexed.origin.column
-        self.bags: list[bool] = []  # for each open brace, the innermost last: is it a bag's?
+        self.bags: list[bool] = []  # for each open brace, the innermost last: whether it opens a bag
 
     def place(self, offset: int) -> TextPosition:
-        """The place of an offset, which is not before the one asked for last."""
+        """The position of an offset, which must not be before that of the last call."""
         while self.next_start is not None and self.next_start <= offset:
             self.line += 1
             self.line_start = self.next_start
@@ -122,7 +124,7 @@ class _Lexer:
         return TextPosition(self.line, offset - self.line_start + 1)
 
     def run(self) -> None:
-        """Fill the list of tokens, the END included."""
+        """Fill the list of tokens, with a final END."""
         text, match, offset, size = self.text, _TOKEN.match, 0, len(self.text)
         while offset < size:
             found = match(text, offset)
@@ -138,17 +140,17 @@ class _Lexer:
         self.add(END, size, size, place=self.last_place())
 
     def last_place(self) -> TextPosition:
-        """Where the end of the text is said to be: at its last character."""
+        """The position that messages give for the end of the text: its last character."""
         return self.place(max(0, len(self.text) - 1))
 
     def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
-        """Append a token; return where it ends."""
+        """Append a token. Returns its end."""
         image = self.text[start:end]
         self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
         return end
 
     def token(self, found: re.Match[str], group: str) -> int:
-        """Append the token that the match has found the beginning of; return where it ends."""
+        """Append the token whose beginning the match found. Returns its end."""
         start, end, image = found.start(), found.end(), found[0]
         if group == "word":
             word = image.upper()
@@ -166,7 +168,7 @@ class _Lexer:
         return self.add(PARAMETER if group == "named" else NUMBERED, start, end, value=image[1:])
 
     def brace(self, start: int, image: str) -> int:
-        """A brace, or two that make one token."""
+        """Append a brace, or two that are one token. Returns its end."""
         if image[0] == "{":
             self.bags.append(image == "{{")
             return self.add(image, start, start + len(image))
@@ -181,7 +183,7 @@ class _Lexer:
         return self.add("}}", start, start + 2)
 
     def quoted(self, start: int, body: int) -> int:
-        """A string or a quoted identifier, `body` being the offset after its quote."""
+        """Append a string or a quoted identifier; `body` is the offset after its quote. Returns its end."""
         quote = self.text[body - 1]
         extended = self.text[start] == "E"
         end, pieces = body, []
@@ -194,7 +196,7 @@ class _Lexer:
             end = stop + 1
             if extended or not self.text.startswith(quote, end):
                 break
-            end += 1  # a doubled quote is one of it
+            end += 1  # a doubled quote stands for one
         place = self.place(start)
         value = self.unescaped(pieces, quote, place)
         kind = STRING if quote != "`" else PARAMETER if self.text[start] == "$" else QUOTED
@@ -202,7 +204,7 @@ class _Lexer:
         return end
 
     def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:
-        """What the pieces between doubled quotes stand for."""
+        """The value of the pieces between doubled quotes."""
         value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
         if value.isascii() or not _SURROGATE.search(value):
             return value
@@ -212,7 +214,7 @@ class _Lexer:
             raise syntax("Invalid string literal", place) from None
 
     def comment(self, start: int) -> int:
-        """Skip a comment and those inside it; keep it if it is a hint. Return where it ends."""
+        """Skip a comment and nested ones; record it if it is a hint. Returns its end."""
         place, depth, offset = self.place(start), 1, start + 2
         while depth:
             found = _COMMENT_EDGE.search(self.text, offset)
@@ -225,7 +227,7 @@ class _Lexer:
         return offset
 
     def error(self, start: int, offset: int) -> SqlppError:
-        """The character at an offset cannot go on what began at start."""
+        """The error for a character that cannot continue the token that began at `start`."""
         if offset >= len(self.text):
             last = self.last_place()
             return lexical("", self.text[start:], TextPosition(last.line, last.column + 1))

@@ -1,9 +1,9 @@
-"""Locks of statements: what may be done at the same time, and who is next. Rules over values, nothing else.
+"""Locks of statements: which modes are compatible, and who is granted next. Pure rules over values.
 
-May import `names` and this room's errors. Must not know where locks are kept, who waits for them or for how long. A key has its
-components apart, so no two names make the same key. A request asks for all its keys at once and is granted all of them or
-none: whoever waits holds nothing, so requests can't wait for each other in a circle; only who upgrades holds and waits, and an
-upgrade that would close a circle is refused. Of what excludes each other the older request comes first.
+May import `names` and this room's errors. Must not know where locks are stored, who waits for them or for how long. The
+components of a key are separate, so no two names make the same key. A request asks for all its keys at once and is
+granted all or none. A waiting request thus holds nothing and cannot deadlock; only an upgrade holds and waits, and one
+that would close a cycle is refused. Among incompatible requests the older one comes first.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 TWO_PHASES = 1039
-"""A lock is asked for after locks were given back."""
+"""A lock is requested after locks were released."""
 
 ILLEGAL_UPGRADE = 1045
 ILLEGAL_DOWNGRADE = 1046
 NOT_HELD_TO_UPGRADE = 1047
 NOT_HELD_TO_DOWNGRADE = 1048
 HELD_OTHERWISE = 1049
-"""A lock is held in a mode that doesn't contain the one asked for."""
+"""A lock is held in a mode that does not contain the requested one."""
 
 
 class LockKind(IntEnum):
-    """What a key is about, in the order in which locks are taken. A view is a dataset; an index has no lock of its own."""
+    """The kind of a locked object, in locking order. A view is locked as a dataset; an index has no lock of its own."""
 
     DATAVERSE = 1
     DATATYPE = 2
@@ -42,7 +42,7 @@ class LockKind(IntEnum):
 
 
 class LockMode(IntEnum):
-    """How something is held. What is no dataset is held to be read or to be written."""
+    """The mode of a lock. Objects other than datasets use READ and WRITE only."""
 
     READ = 1
     MODIFY = 2
@@ -53,7 +53,7 @@ class LockMode(IntEnum):
 
 
 class LockKey(NamedTuple):
-    """What is locked: in a catalog, by kind, dataverse and name. A dataverse's own key has no entity."""
+    """A locked object: catalog, kind, dataverse and name. A dataverse's own key has no entity."""
 
     catalog_id: int
     kind: LockKind
@@ -66,14 +66,14 @@ class LockKey(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """A key and how it is wanted."""
+    """A key and the requested mode."""
 
     key: LockKey
     mode: LockMode
 
 
 class LockRow(NamedTuple):
-    """A lock that somebody has, or waits for: `mode` is None until it is granted, and differs from `wanted` in an upgrade.
+    """A held or requested lock. `mode` is None until it is granted and differs from `wanted` during an upgrade.
 
     Tokens grow: an older request has a smaller one.
     """
@@ -85,7 +85,7 @@ class LockRow(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether something is wanted that is not there yet."""
+        """Whether the wanted mode is not granted yet."""
         return self.mode is not self.wanted
 
 
@@ -110,22 +110,25 @@ _CONTAINED: Final = {
 
 
 def secret_of(holder: str, token: int) -> str:
-    """What only the holder of a request can know of it: who shows it was told by the node that holds it."""
+    """A secret of a lock request, which only its holder and the node that granted it know."""
     return blake2b(b"%d" % token, key=holder.encode(), digest_size=16).hexdigest()
 
 
 def are_compatible(one: LockMode, other: LockMode) -> bool:
-    """Say whether two may hold the same key in these modes."""
+    """Return whether two holders may hold the same key in these modes."""
     return other in _TOGETHER[one]
 
 
 def contains(held: LockMode, wanted: LockMode) -> bool:
-    """Say whether who holds a mode may do what another one allows."""
+    """Return whether a held mode permits everything that another mode does."""
     return wanted in _CONTAINED[held]
 
 
 def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
-    """Put wishes in the order of locks, each key once in the mode that contains the others. Raises SqlppError (ASX1049)."""
+    """Sort requests in locking order, each key once in the mode that contains the others.
+
+    Raises SqlppError (ASX1049).
+    """
     found: dict[LockKey, LockMode] = {}
     for key, mode in wishes:
         before = found.get(key, mode)
@@ -136,14 +139,16 @@ def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
 
 
 def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
-    """Choose from requests those that are granted now, oldest first, upgrades before all.
+    """Choose the requests that are granted now: upgrades first, then the oldest first.
 
-    `rows` are those of every key at which one of them wants something.
+    Args:
+        rows: All rows of every key that one of the requests wants.
+        among: Tokens of the requests to choose from.
     """
     modes: dict[LockKey, set[LockMode]] = {}
     holders: dict[LockKey, set[int]] = {}
     for row in rows:
-        if row.mode is not None:  # an upgrade waits for readers to go: no new ones until then
+        if row.mode is not None:  # while an upgrade waits for readers to finish, no new readers are granted
             modes.setdefault(row.key, set()).update((row.mode, row.wanted))
             holders.setdefault(row.key, set()).add(row.token)
     waiting: dict[int, list[LockRow]] = {}
@@ -162,7 +167,7 @@ def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[i
 def _grantable_new_locks(
     waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
 ) -> list[int]:
-    """Choose from those that hold nothing yet: whoever is passed over keeps later ones from what it waits for."""
+    """Choose among requests that hold nothing yet. A request that is not granted blocks later ones on its keys."""
     found = []
     for token, rows in sorted(waiting.items()):
         if token in among and all(modes.get(row.key, set()) <= _TOGETHER[row.wanted] for row in rows):
@@ -173,7 +178,7 @@ def _grantable_new_locks(
 
 
 def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
-    """Find what keeps a request, or an upgrade, from being granted. `rows` are those of every key at which it wants something."""
+    """Find a lock that blocks a request or an upgrade. `rows` are all rows of every key that it wants."""
     mine = {row.key: row for row in rows if row.token == token and row.waits}
     for row in rows:
         own = mine.get(row.key)
@@ -187,7 +192,10 @@ def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
 
 
 def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
-    """Say whether an upgrade waits, by way of other upgrades, for itself. `rows` are those of every key that is upgraded."""
+    """Return whether an upgrade waits, through other upgrades, for itself.
+
+    `rows` are those of every key with an upgrade.
+    """
     holders: dict[LockKey, set[int]] = {}
     upgrades: dict[int, set[LockKey]] = {}
     for row in rows:
@@ -208,7 +216,7 @@ def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
 
 
 def require_upgrade(held: LockMode | None, wanted: LockMode) -> None:
-    """Refuse what is no upgrade: only EXCLUSIVE_MODIFY becomes UPGRADED_WRITE. Raises SqlppError (ASX1045, ASX1047)."""
+    """Check an upgrade: only EXCLUSIVE_MODIFY to UPGRADED_WRITE. Raises SqlppError (ASX1045, ASX1047)."""
     if held is None:
         raise SqlppError(NOT_HELD_TO_UPGRADE, "Metadata lock cannot be upgraded! because it was not acquired before")
     if (held, wanted) != (_EXCLUSIVE, _UPGRADED):
@@ -216,7 +224,7 @@ def require_upgrade(held: LockMode | None, wanted: LockMode) -> None:
 
 
 def require_downgrade(held: LockMode | None, wanted: LockMode) -> None:
-    """Refuse what is no way back: only UPGRADED_WRITE becomes EXCLUSIVE_MODIFY. Raises SqlppError (ASX1046, ASX1048)."""
+    """Check a downgrade: only UPGRADED_WRITE to EXCLUSIVE_MODIFY. Raises SqlppError (ASX1046, ASX1048)."""
     if held is None:
         raise SqlppError(
             NOT_HELD_TO_DOWNGRADE, "Metadata lock cannot be downgraded! because it was not acquired before"
@@ -228,7 +236,7 @@ def require_downgrade(held: LockMode | None, wanted: LockMode) -> None:
 
 
 def conflicting_modes_error(wanted: LockMode, held: LockMode) -> SqlppError:
-    """A key is held, or asked for, in two modes of which none contains the other."""
+    """The error for two modes of one key of which none contains the other."""
     return SqlppError(
         HELD_OTHERWISE,
         f"Metadata lock cannot be acquired for {wanted.name} since it is already acquired for {held.name}",
@@ -236,5 +244,5 @@ def conflicting_modes_error(wanted: LockMode, held: LockMode) -> SqlppError:
 
 
 def released_locks_error() -> SqlppError:
-    """Something is wanted of locks that were given back."""
+    """The error for a request after locks were released."""
     return SqlppError(TWO_PHASES, "Two-phase locking violation -- locks can not be acquired after unlocking")

@@ -1,7 +1,8 @@
-"""Which objects a statement looks up by their keys, or by an index.
+"""Finds the objects that a statement can look up by primary key or by an index.
 
-May import `conditions`, `carried` and `stored`. Must not know an engine. A key that conditions leave no choice of is all that an engine has to look for, and so is what they say of an
-index's fields where few objects meet it; the whole statement is worked out afterwards over what is found.
+May import `conditions`, `carried` and `stored`. Must not know an engine. If conditions fix a key, the engine needs to
+read only that object; likewise if few objects meet conditions on an index's fields. The whole statement is then
+evaluated over the objects found.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ if TYPE_CHECKING:
     from limnos.sqlpp.stored import StorageForm
 
 SCANS_MAX: Final = 4
-"""So many datasets a statement may name where each is looked at by a key or an index."""
+"""Most datasets of a statement that is executed by lookups alone."""
 _NAMED = WHOLE | {"string", "date", "datetime"}
 KeyConditions: TypeAlias = Sequence[Condition]
-"""A value for each of a dataset's key fields."""
+"""An equality condition for each of a dataset's key fields."""
 
 
 class LookupIndex(Struct, frozen=True):
-    """An index that is asked in the order of its fields' values."""
+    """An index that is searched in the order of its fields."""
 
     name: str
     paths: tuple[tuple[str, ...], ...]
 
 
 class Lookup(NamedTuple):
-    """What is looked for: conditions with values of the columns' own types, and the name of the index whose fields they are about; None is the key."""
+    """Conditions with values of the columns' types, and the name of the index; None for the primary key."""
 
     conditions: KeyConditions
     by: str | None
@@ -44,7 +45,7 @@ class Lookup(NamedTuple):
 def lookup_in(
     form: StorageForm, conditions: Sequence[Condition], *, indexes: Sequence[LookupIndex] = ()
 ) -> Lookup | None:
-    """What conditions let an engine look up: one key, or some values of an index's first field; None where they do neither."""
+    """The lookup that conditions allow: one key, or values of an index's first field; None if they allow neither."""
     key = key_in(form, conditions)
     if key is not None:
         return Lookup(key, None)
@@ -55,7 +56,7 @@ def lookup_in(
 
 
 def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[Condition]) -> KeyConditions:
-    """What conditions say of an index's fields; nothing where they say nothing of its first."""
+    """The conditions on an index's fields; empty without one on its first field."""
     fit = [
         one for one in among if one.path in index.paths and is_exact(form.type, one) and _has_unique_spelling(form, one)
     ]
@@ -63,13 +64,13 @@ def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[
 
 
 def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
-    """Whether values of the field's type have one name each: a real number has several."""
+    """Whether equal values of the field's type are identical; floating-point numbers are not."""
     type_ = column_type(form.type, condition.path)
     return type_ is not None and type_.name in _NAMED
 
 
 def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
-    """A condition with values as the field's type has them."""
+    """A condition with values converted to the field's type."""
     type_, value = column_type(form.type, condition.path), condition.value
     if type_ is None:
         raise TypeError(f"{condition.path} is no column")
@@ -79,14 +80,14 @@ def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
 
 
 def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions | None:
-    """The key that conditions leave no choice of; None where they leave some."""
+    """The equality conditions on all key fields; None if the conditions do not fix the key."""
     found = [_equality_condition(form, path, among=conditions) for path in form.keys]
     key = tuple(one for one in found if one is not None)
     return key if key and len(key) == len(found) else None
 
 
 def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
-    """A condition that leaves one value of a field, with that value as the field's type has it."""
+    """The condition that fixes a field, with the value converted to the field's type; None without one."""
     type_ = column_type(form.type, path)
     for one in among:
         if type_ is None or one.path != path or one.operator != "=":

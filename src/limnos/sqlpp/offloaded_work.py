@@ -1,7 +1,7 @@
-"""Heavy work on statements as pure functions from bytes to bytes, for processes that can be ended while they are at it.
+"""Heavy work on statements as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not know who runs it. A refusal is an answer: `refused` and what it
-says. All that is exchanged is data.
+May import the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not know who
+runs it. An error is returned as `refused` with its content. All arguments and results are plain data.
 """
 
 from __future__ import annotations
@@ -36,21 +36,24 @@ SCANS: Final = "sqlpp-scans"
 PARSE: Final = "sqlpp-parse"
 BIND: Final = "sqlpp-bind"
 RESULT_BYTES_MAX: Final = 32 << 20
-"""Most bytes of results that a process hands to the server for one query over constants and metadata."""
+"""Most bytes of results that a worker returns for one query over constants and metadata."""
 PART_BYTES: Final = 256 << 10
-"""Lines are handed over in parts of about this size."""
+"""Lines are returned in parts of about this size."""
 _PackedScan = tuple[
     tuple[str, ...], str, frozenset[str] | None, tuple[tuple[tuple[str, ...], Operator, object], ...], int | None
 ]
 
 
 def source_key(dataverse: tuple[str, ...], name: str) -> str:
-    """What a source is called among the rows that a chore is given."""
+    """The name of a source in the arguments of `evaluate`."""
     return msgspec.json.encode((*dataverse, name)).decode()
 
 
 def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX) -> bytes:
-    """A result as one line of JSON, as users see it. Raises SqlppError for one of more bytes, before its text is made."""
+    """A result as one line of JSON for users.
+
+    Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
+    """
     if character_cost((value,), bytes_max) > bytes_max:
         raise _too_large()
     line = json_text(value).encode("utf-8", "replace")
@@ -71,9 +74,9 @@ def lines_of(part: bytes) -> list[bytes]:
 
 
 class SourceRows(msgspec.Struct, frozen=True):
-    """The rows of one source that a chore is given: tagged values, or the records of a dataset of the metadata.
+    """The rows of one source: tagged values, or records of a metadata dataset.
 
-    Those are made of the objects in parts of what the chore is given, by their numbers. `fields` None: whole records.
+    The records are made from objects in numbered parts of the arguments. `fields` None: whole records.
     """
 
     rows: tuple[msgspec.Raw, ...] = ()
@@ -93,9 +96,11 @@ _OBJECTS: Final = msgspec.json.Decoder(tuple[MetadataObject, ...])
 
 
 def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
-    """Work a plan out: `done` and lines in parts, or `refused`.
+    """Evaluate a plan. Returns `done` and lines in parts, or `refused`.
 
-    The rest is how many slots it has, what each source has by its name (`SourceRows`), and objects of the metadata in parts.
+    Args:
+        plan: The encoded plan.
+        *rest: The number of slots, the sources by name (`SourceRows`), and metadata objects in parts.
     """
     slots, sources, *given = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
@@ -109,7 +114,10 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
 
 def find_scans(plan: bytes) -> list[bytes]:
-    """Number the scans of a plan (`scans.prepare_scans`): the plan then, and what each scan needs."""
+    """Number the scans of a plan (`scans.prepare_scans`).
+
+    Returns the changed plan and the requirements of each scan.
+    """
     numbered, wanted = prepare_scans(cast("Expression", wire.decode(plan)), carries=False)
     return [b"done", wire.encode(numbered), msgspec.json.encode(tuple(map(_packed_scan, wanted)))]
 
@@ -120,7 +128,7 @@ def _packed_scan(wanted: ScanRequirement) -> tuple[object, ...]:
 
 
 def scans_of(told: bytes) -> tuple[ScanRequirement, ...]:
-    """What each scan needs, as `find_scans` told it."""
+    """Decode the scan requirements that `find_scans` returned."""
     packed = msgspec.json.decode(told, type=tuple[_PackedScan, ...])
     return tuple(
         ScanRequirement(dataverse, name, fields, tuple(Condition(path, operator, from_tagged_json(cast("Json", value))) for path, operator, value in conditions), limit)
@@ -150,13 +158,13 @@ def _encode_error(error: SqlppError) -> list[bytes]:
 
 
 def refusal_of(told: bytes) -> SqlppError:
-    """The error of a chore that was refused."""
+    """Decode the error of a `refused` answer."""
     number, message, place, is_told = msgspec.json.decode(told, type=tuple[int, str, TextPosition | None, bool])
     return SqlppError(number, message, place, is_told)
 
 
 def parse_text(text: bytes) -> list[bytes]:
-    """Parse the statements of a text: `done` with where each stands, or `refused`."""
+    """Parse the statements of a text. Returns `done` and their spans, or `refused`."""
     try:
         return [b"done", msgspec.json.encode(find_spans(text.decode("utf-8", "surrogatepass")))]
     except SqlppError as error:
@@ -164,17 +172,17 @@ def parse_text(text: bytes) -> list[bytes]:
 
 
 def spans_of(told: bytes) -> tuple[StatementSpan, ...]:
-    """Where statements stand, as `parse_text` told it."""
+    """Decode the spans that `parse_text` returned."""
     return msgspec.json.decode(told, type=tuple[StatementSpan, ...])
 
 
 def packed_binding(binding: QueryBinding, known: KnownNames) -> bytes:
-    """What `bind_query` is given."""
+    """Encode the argument of `bind_query`."""
     return msgspec.json.encode(PackedBinding.of(binding, known))
 
 
 def bind_query(given: bytes) -> list[bytes]:
-    """Bind a query: `done` with plan, slots and what is read, `wanted` with what has to be known first, or `refused`."""
+    """Bind a query. Returns `done` with plan, slots and reads, `wanted` with questions about names, or `refused`."""
     try:
         binding, known = msgspec.json.decode(given, type=PackedBinding).unpacked()
         try:
@@ -190,12 +198,12 @@ def bind_query(given: bytes) -> list[bytes]:
 
 
 def questions_of(told: bytes) -> tuple[NameQuestion, ...]:
-    """What has to be known first, as `bind_query` told it."""
+    """Decode the questions that `bind_query` returned."""
     return msgspec.json.decode(told, type=tuple[NameQuestion, ...])
 
 
 def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:
-    """The query that `bind_query` has bound: its plan stays encoded."""
+    """The query that `bind_query` bound; its plan stays encoded."""
     slots, reads = msgspec.json.decode(rest, type=tuple[int, tuple[tuple[tuple[str, ...], str], ...]])
     return BoundQuery(EncodedPlan(at, plan), slots, reads)
 
@@ -203,4 +211,4 @@ def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:
 CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query,
 }  # fmt: skip
-"""What a process can be asked for."""
+"""The functions that a worker process offers, by name."""

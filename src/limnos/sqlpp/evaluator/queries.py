@@ -1,7 +1,8 @@
-"""Works queries out: rows from sources, filtered, grouped, ordered and cut.
+"""Evaluates queries: rows from sources, filtered, grouped, ordered and limited.
 
-May import plans, `values` and the sibling modules. Must not know where a dataset's objects come from: it is given a function for that.
-A row is a list with a place for each variable; each source copies it, so rows that are kept do not change.
+May import plans, `values` and the sibling modules. Must not know where a dataset's objects come from: it is given a
+function for that. A row is a list with a value for each variable. Each source copies the row, so stored rows do not
+change.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 def working_of(
     rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int
 ) -> EvaluationContext:
-    """Return what the functions of one statement share; `rows` gives the objects of a dataset."""
+    """Create the evaluation context of one statement. `rows` gives the objects of a dataset."""
     return EvaluationContext(rows, budget=budget, slots=slots, queries=query_of)
 
 
 def query_of(node: plan.Query, working: EvaluationContext) -> Callable[[Row], Iterator[Value]]:
-    """A whole query."""
+    """The function that yields a query's results for a row of outer variables."""
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     order = ordering_of(node.order, working)
     arms = [_arm(arm, order if node.output is None else None, working=working) for arm in node.arms]
@@ -60,7 +61,7 @@ def _arm(
 
 
 def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
-    """LIMIT or OFFSET: a whole number, never less than none; what is unknown gives none."""
+    """The value of LIMIT or OFFSET: an integer, at least 0; NULL and MISSING count as 0. Raises SqlppError."""
     if work is None:
         return None
     value = work(row)
@@ -89,7 +90,7 @@ def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterato
 
 
 class _DescendingKey(bytes):
-    """A key that is greater the less it is."""
+    """A sort key with reversed order."""
 
     __slots__ = ()
 
@@ -101,7 +102,7 @@ class _DescendingKey(bytes):
 
 
 def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Callable[[Row], Key] | None:
-    """The function that gives a row's place among others; None where none was asked for."""
+    """The function that gives a row's sort key; None without ORDER BY."""
     if not items:
         return None
     parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
@@ -136,7 +137,7 @@ def _ordered_output(
 def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
-    """One block, with the ORDER BY of its query where that sees its rows."""
+    """The function that yields a block's results. Includes the ORDER BY of its query if that sees the block's rows."""
     sources = [
         _source_of(source, None if node.lets else node.where, around=around, working=working)
         for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
@@ -224,7 +225,7 @@ def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row],
 
 
 def without(value: Value, path: tuple[str, ...]) -> Value:
-    """A value without what lies at a path; items of arrays on the way lose it each."""
+    """A value without the field at a path. On the way, the field is removed from each item of an array."""
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(without(item, path) for item in value)
     if not isinstance(value, dict) or path[0] not in value:
@@ -240,9 +241,13 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 def _source_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots | None, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """The function that takes rows of earlier sources on with each item of this one; `where` is what all rows must meet in the end.
+    """The function that joins rows of earlier sources with the items of this one.
 
-    `around` None: it is the first source, which meets a single row.
+    Args:
+        node: The source.
+        where: A condition that all rows must meet in the end; its equalities help to find partners.
+        around: The slots of earlier and later sources; None for the first source.
+        working: The context.
     """
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
@@ -293,7 +298,7 @@ def _right(
     keys: JoinKeys | None,
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """A right join: what has no partner on the left comes last, the left side MISSING. It starts anew for each row of earlier terms."""
+    """A right join. Items without a partner come last, with MISSING on the left side."""
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         left = list(rows)
@@ -339,7 +344,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
                 groups[b""] = ([None] * len(keys), [])
             for row, values in kept:
                 working.budget.step()
-                # A key that is MISSING groups with NULL, as AsterixDB has it: GROUP BY knows one unknown.
+                # A MISSING key is grouped with NULL, as in AsterixDB.
                 of_set = [None if at not in chosen or values[at] is MISSING else values[at] for at in range(len(keys))]
                 groups.setdefault(b"".join(working.key(value) for value in of_set) if chosen else b"", (of_set, []))[
                     1
@@ -353,7 +358,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
         made = outer.copy()
         for slot, value in zip(slots, values, strict=True):
             made[slot] = value
-        made[working.group_slot] = cast("Value", members)  # rows, not a value: `Aggregate` alone looks there
+        made[working.group_slot] = cast("Value", members)  # rows, not a value: only `Aggregate` reads this slot
         if node.slot is not None:
             if working.meter is not None:
                 working.meter.spend(len(members) * (1 + len(node.members)))

@@ -1,7 +1,8 @@
-"""Window functions: a value for each row that depends on the rows beside it.
+"""Window functions: a value for each row that depends on neighbouring rows.
 
-May import plans, `values` and the table of functions. Must not know clauses. Rows are put into partitions, ordered there, and each function
-gives a value for each row into the function's own slot; the rows keep their order.
+May import plans, `values` and the table of functions. Must not know clauses. Rows are partitioned and ordered within
+their partition. Each function writes a value for each row into its own slot. The order of the result's rows does not
+change.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class WindowPartition:
-    """The rows of one partition in the window's order, and where each run of equal ones begins and ends."""
+    """The rows of one partition in the window's order, and for each row the begin and end of its peers."""
 
     __slots__ = ("begins", "ends", "rows")
 
@@ -47,7 +48,7 @@ def windows_of(
     *,
     ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[Iterable[Row]], list[Row]] | None:
-    """The function that fills the slots of a block's window functions; None where there are none."""
+    """The function that fills the slots of a block's window functions; None without any."""
     if not calls:
         return None
     filled = [_window_filler(call, working, ordering=ordering) for call in calls]
@@ -90,7 +91,7 @@ def _window_filler(
 
 
 def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[WindowPartition], list[Value]]:
-    """The function that gives the values of a partition's rows."""
+    """The function that computes the values for a partition's rows."""
     name = call.function.name
     if call.function.kind == "aggregate":
         argument = work_of(call.arguments[0], working) if call.arguments else None
@@ -157,7 +158,10 @@ def _neighbour_values(
 def _at_distance(
     part: WindowPartition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
 ) -> tuple[Value, ...]:
-    """The value so many rows away, alone in a tuple; nothing beyond the edge. Unknown ones are passed over when they are ignored."""
+    """The value `by` rows away, in a tuple; an empty tuple beyond the edge.
+
+    With `ignore`, NULL and MISSING are skipped.
+    """
     if not ignore:
         there = at + side * by
         return (work(part.rows[there]),) if 0 <= there < len(part.rows) else ()
@@ -180,7 +184,7 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Val
 
 
 def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
-    """first_value, last_value, nth_value: one of the frame's rows."""
+    """first_value, last_value and nth_value: the value of one of the frame's rows."""
     name, ignore = call.function.name, call.ignore_nulls
 
     def choose(rows: list[Row], row: Row) -> Value:
@@ -212,7 +216,7 @@ def _frame_values(
         made: list[Value] = []
         for at, row in enumerate(part.rows):
             working.budget.step()
-            if working.meter is not None:  # a frame is looked for and copied for each row
+            if working.meter is not None:  # each row's frame is searched for and copied
                 working.meter.spend(len(part.rows) * (COMPARED_EACH * 2 if by_value else 1))
             begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
             made.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
@@ -222,7 +226,7 @@ def _frame_values(
 
 
 def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
-    """The rows of a frame, less those that EXCLUDE names."""
+    """The rows of a frame without those that EXCLUDE removes."""
     if frame is None or frame.exclude == "no others":
         return part.rows[begin:end]
     if frame.exclude == "current row":
@@ -265,7 +269,7 @@ def _edges_of(
 
 
 def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
-    """The function from a row, where it stands and where everything ends on this side, to the edge."""
+    """The function that computes an edge from a row, its index, and the last index on this side."""
     work = None if bound.value is None else work_of(bound.value, working)
 
     def edge(row: Row, here: tuple[int, int]) -> int:
@@ -285,7 +289,7 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
 def _range_edges(
     frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
-    """Edges by value: rows whose one ORDER BY value is within a distance."""
+    """The edges of a RANGE frame with a distance: rows whose ORDER BY value is within it."""
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
     of_row, descending = work_of(call.order[0].value, working), call.order[0].descending
@@ -324,6 +328,6 @@ def _is_unbounded(bound: FrameBound) -> bool:
 
 
 def _has_reached(later: Value, earlier: Value, *, descending: bool) -> bool:
-    """Whether one value does not stand before another in the order."""
+    """Whether one value does not precede another in the order."""
     pair = (later, earlier) if descending else (earlier, later)
     return comparison.less_or_equal(*pair) is True

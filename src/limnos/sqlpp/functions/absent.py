@@ -1,6 +1,6 @@
-"""Functions of AsterixDB that are not built in here, by what they are about: what a caller is told of, and the page.
+"""Functions of AsterixDB that are not supported, by subject, for error messages and the reference page.
 
-May import nothing. A name stands here as the table has names, without other spellings of it.
+May import nothing. Must not know the table of functions. Names are written as in the table, without aliases.
 """
 
 from __future__ import annotations
@@ -177,5 +177,5 @@ ABSENT: Final[Mapping[str, frozenset[str]]] = {
 
 
 def absent_function_subject(name: str) -> str | None:
-    """What a function that is not here is about; None for a name that AsterixDB does not have either."""
+    """The subject of an unsupported function; None for a name that AsterixDB does not have either."""
     return next((family for family, names in ABSENT.items() if name in names), None)

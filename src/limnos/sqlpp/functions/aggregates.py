@@ -1,7 +1,8 @@
-"""Aggregates: over the rows of a group, and the same over an array.
+"""Aggregates over the rows of a group, and the same functions over an array.
 
-May import the table and `values`. Each is there in three forms. In SQL, `sum(x)`, over a group; `array_sum(a)` over an array; both pass over
-NULL and MISSING. `strict_sum(a)` does not: one unknown value makes the result NULL. Of no values `count` is 0, the others are NULL.
+May import the table and `values`. Must not know rows. Each exists in three forms. `sum(x)` works over a group and
+`array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result
+NULL. Without values `count` is 0 and the others are NULL.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
 
 
 def count(values: list[Value]) -> Value:
-    """How many values there are."""
+    """The number of values."""
     return len(values)
 
 
 def total(values: list[Value]) -> Value:
-    """The sum: a bigint of whole numbers of any width, a double where one number is not whole. NULL where one is no number.
+    """The sum: a bigint for integers of any width, a double if one number is not an integer.
 
-    Raises SqlppError when a sum of whole numbers does not fit a bigint.
+    NULL if a value is no number.
+
+    Raises SqlppError if a sum of integers does not fit a bigint.
     """
     made: Value = None
     for value in values:
@@ -45,18 +48,18 @@ def total(values: list[Value]) -> Value:
 
 
 def average(values: list[Value]) -> Value:
-    """The mean, a double."""
+    """The mean, as a double."""
     numbers = _numbers(values)
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def least(values: list[Value]) -> Value:
-    """The least of values that can be compared; NULL where two can't."""
+    """The least value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 
 def greatest(values: list[Value]) -> Value:
-    """The greatest of values that can be compared; NULL where two can't."""
+    """The greatest value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
@@ -74,14 +77,14 @@ def _extreme(values: list[Value], *, greatest: bool) -> Value:
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
-    """The values as doubles; None for none at all, or where one is no number."""
+    """The values as doubles; None without values, or if one is no number."""
     found = [number(value) for value in values]
     known = [float(value) for value in found if value is not None]
     return known if known and len(known) == len(found) else None
 
 
 def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
-    """How many there are, and the sums of the second, third and fourth powers of what each is off the mean."""
+    """The number of values, and the sums of the second, third and fourth powers of their deviations from the mean."""
     numbers = _numbers(values)
     if numbers is None:
         return None
@@ -90,25 +93,25 @@ def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
 
 
 def variance_of_sample(values: list[Value]) -> Value:
-    """The variance of a sample; NULL for one value."""
+    """The sample variance; NULL for one value."""
     found = _moments(values)
     return None if found is None or found[0] < 2 else found[1][0] / (found[0] - 1)
 
 
 def variance_of_population(values: list[Value]) -> Value:
-    """The variance of all there are."""
+    """The population variance."""
     found = _moments(values)
     return None if found is None else found[1][0] / found[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
-    """The square root of the sample's variance."""
+    """The sample standard deviation."""
     found = variance_of_sample(values)
     return math.sqrt(found) if isinstance(found, float) else None
 
 
 def deviation_of_population(values: list[Value]) -> Value:
-    """The square root of the variance."""
+    """The population standard deviation."""
     found = variance_of_population(values)
     return math.sqrt(found) if isinstance(found, float) else None
 
@@ -123,7 +126,7 @@ def skewness(values: list[Value]) -> Value:
 
 
 def kurtosis(values: list[Value]) -> Value:
-    """The fourth standardised moment, less that of a normal distribution."""
+    """The excess kurtosis: the fourth standardised moment minus 3."""
     found = _moments(values)
     if found is None or found[1][0] == 0:
         return None
@@ -132,7 +135,7 @@ def kurtosis(values: list[Value]) -> Value:
 
 
 def median(values: list[Value]) -> Value:
-    """The middle of numbers, or the mean of the two in the middle."""
+    """The median of numbers."""
     numbers = _numbers(values)
     return None if numbers is None else statistics.median(numbers)
 
@@ -188,5 +191,5 @@ aggregate("array_agg", "arrayagg", cost=linear_cost)(gathered)
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:
-    """An aggregate over each value once."""
+    """An aggregate over distinct values."""
     return entry.run(distinct(values))

@@ -1,6 +1,7 @@
 """Functions of binary values.
 
-May import the table. What is no binary gives NULL. The text of a binary is in base 16 or base 64.
+May import the table. Must not know plans. The result is NULL for a value that is no binary. Binaries are written as
+text in base 16 or 64.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @scalar("parse_binary", least=2, cost=character_cost)
 def parse_binary(text: Value, form: Value) -> Value:
-    """The binary of a text in `hex` or `base64`."""
+    """Decode a text in `hex` or `base64`; NULL if it is malformed."""
     if not isinstance(text, str) or not isinstance(form, str):
         return None
     try:
@@ -33,7 +34,7 @@ def parse_binary(text: Value, form: Value) -> Value:
 
 @scalar("print_binary", least=2, cost=character_cost)
 def print_binary(value: Value, form: Value) -> Value:
-    """A binary as a text in `hex` or `base64`."""
+    """Encode a binary in `hex` or `base64`."""
     if not isinstance(value, bytes) or not isinstance(form, str):
         return None
     if form.lower() == "hex":
@@ -43,13 +44,16 @@ def print_binary(value: Value, form: Value) -> Value:
 
 @scalar("binary_length", least=1, cost=character_cost)
 def binary_length(value: Value) -> Value:
-    """How many bytes it has."""
+    """The number of bytes."""
     return len(value) if isinstance(value, bytes) else None
 
 
 @scalar("sub_binary", least=2, most=3, cost=character_cost)
 def sub_binary(value: Value, first: Value, *length: Value) -> Value:
-    """A part of it, from a byte counted from 0, to its end or of so many bytes; places outside are left out."""
+    """A part of a binary, from an offset counted from 0, to the end or of a given length.
+
+    Bytes outside are left out.
+    """
     start, count = whole(first), whole(length[0]) if length else None
     if not isinstance(value, bytes) or start is None or (length and count is None):
         return None
@@ -59,7 +63,7 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 
 @scalar("binary_concat", least=1, cost=character_cost)
 def binary_concat(values: Value) -> Value:
-    """The binaries of an array one after the other; NULL where one of its items is none."""
+    """The concatenation of an array of binaries; NULL if an item is no binary."""
     found = items(values)
     if found is None:
         return None

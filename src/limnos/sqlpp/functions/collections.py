@@ -1,7 +1,8 @@
 """Functions of arrays and multisets.
 
-May import the table and `values`. Items are compared as DISTINCT compares them, unknown ones included. What is no collection gives
-NULL, and so does a position outside. A result is an array where the argument was one, a multiset where that was one.
+May import the table and `values`. Must not know plans. Items are compared as DISTINCT compares them, also NULL and
+MISSING. The result is NULL for a value that is no collection and for a position outside. A result is an array for an
+array and a multiset for a multiset.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ITEMS_MAX = 1_000_000
-"""Most items that a function makes out of numbers."""
+"""Most items that a function creates from numbers."""
 
 Items = tuple[Value, ...]
 
 
 def items(value: Value) -> Items | None:
-    """The items of an array or a multiset; None for what is none."""
+    """The items of an array or a multiset; None for another value."""
     return value if type(value) is tuple or isinstance(value, Bag) else None
 
 
 def as_collection_like(model: Value, found: Items | list[Value]) -> Value:
-    """These items as an array, or as a multiset when the model is one."""
+    """The items as a multiset if the model is one, else as an array."""
     return Bag(found) if isinstance(model, Bag) else tuple(found)
 
 
 def distinct(values: Items | list[Value]) -> list[Value]:
-    """Each value once, the first of equal ones, in the order given."""
+    """Each value once, in order of first occurrence."""
     seen: dict[bytes, Value] = {}
     for value in values:
         seen.setdefault(key(value), value)
@@ -55,13 +56,13 @@ def distinct(values: Items | list[Value]) -> list[Value]:
 
 @scalar("array_length", "len", least=1, cost=unit_cost)
 def length(value: Value) -> Value:
-    """How many items there are; of an object how many fields, of a string how many characters."""
+    """The number of items of a collection, of fields of an object, or of characters of a string."""
     return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
 
 
 @scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def append(value: Value, *more: Value) -> Value:
-    """The items, then the others."""
+    """The items, then the other values."""
     found = _unknown(value, *more)
     held = items(value)
     return found if found is not True else None if held is None else as_collection_like(value, (*held, *more))
@@ -69,7 +70,7 @@ def append(value: Value, *more: Value) -> Value:
 
 @scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
-    """The other values, then the items of the array, which comes last."""
+    """The other values, then the items of the array, which is the last argument."""
     *more, value = values
     found = _unknown(value, *more)
     held = items(value)
@@ -77,7 +78,7 @@ def prepend(*values: Value) -> Value:
 
 
 def _unknown(value: Value, *more: Value) -> Value:
-    """MISSING where one is, NULL where the collection is; else True."""
+    """MISSING if an argument is MISSING, NULL if the collection is NULL, else True."""
     if value is MISSING or any(one is MISSING for one in more):
         return MISSING
     return None if value is None else True
@@ -85,7 +86,7 @@ def _unknown(value: Value, *more: Value) -> Value:
 
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The items of all."""
+    """The items of all collections."""
     held = [items(value) for value in values]
     known = [one for one in held if one is not None]
     if len(known) != len(values):
@@ -95,14 +96,14 @@ def concat(*values: Value) -> Value:
 
 @scalar("array_contains", least=2, cost=match_cost)
 def contains(value: Value, wanted: Value) -> Value:
-    """Whether an item is equal to a value."""
+    """Whether an item equals a value."""
     held = items(value)
     return None if held is None else any(comparison.equal(item, wanted) is True for item in held)
 
 
 @scalar("array_position", least=2, cost=match_cost)
 def position(value: Value, wanted: Value) -> Value:
-    """Where the first equal item is, counted from 0; -1 if none is."""
+    """The position of the first equal item, counted from 0; -1 without any."""
     held = items(value)
     if held is None:
         return None
@@ -118,21 +119,21 @@ def array_distinct(value: Value) -> Value:
 
 @scalar("array_reverse", least=1, cost=linear_cost)
 def reverse(value: Value) -> Value:
-    """The items from the last to the first."""
+    """The items in reverse order."""
     held = items(value)
     return None if held is None else as_collection_like(value, held[::-1])
 
 
 @scalar("array_sort", least=1, cost=compare_cost)
 def sort(value: Value) -> Value:
-    """The items in the order of values."""
+    """The items in the order of SQL++ values."""
     held = items(value)
     return None if held is None else as_collection_like(value, sorted(held, key=key))
 
 
 @scalar("array_flatten", least=2, cost=compare_cost)
 def flatten(value: Value, depth: Value) -> Value:
-    """Collections inside opened, so many levels of them; a negative depth opens all."""
+    """Nested collections flattened by `depth` levels; a negative depth flattens all."""
     held, levels = items(value), whole(depth)
     if held is None or levels is None:
         return None
@@ -150,14 +151,14 @@ def flatten(value: Value, depth: Value) -> Value:
 
 @scalar("array_ifnull", least=1, cost=linear_cost)
 def first_known(value: Value) -> Value:
-    """The first item that is not unknown."""
+    """The first item that is neither NULL nor MISSING."""
     held = items(value)
     return None if held is None else next((item for item in held if not is_unknown(item)), None)
 
 
 @scalar("array_insert", least=3, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def insert(value: Value, at: Value, *more: Value) -> Value:
-    """Values put before the item at a position, counted from the end when it is negative."""
+    """Insert values before the item at a position; a negative position counts from the end."""
     found = _unknown(value, at, *more)
     held, place = items(value), whole(at)
     if found is not True or held is None or place is None:
@@ -170,7 +171,7 @@ def insert(value: Value, at: Value, *more: Value) -> Value:
 
 @scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=match_cost)
 def put(value: Value, *more: Value) -> Value:
-    """Values appended that are not there yet."""
+    """Append the values that the collection does not contain yet."""
     found = _unknown(value, *more)
     held = items(value)
     if found is not True or held is None:
@@ -184,7 +185,7 @@ def put(value: Value, *more: Value) -> Value:
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
 def remove(value: Value, *unwanted: Value) -> Value:
-    """The items that are equal to none of the values."""
+    """The items that equal none of the values."""
     held = items(value)
     if held is None:
         return None
@@ -195,7 +196,7 @@ def remove(value: Value, *unwanted: Value) -> Value:
 
 @scalar("array_replace", least=3, most=4, strict=False, cost=match_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
-    """Items that are equal to a value replaced, the first so many."""
+    """Replace items that equal a value, at most `limit` of them; -1 replaces all."""
     found = _unknown(value, old, new, limit)
     held, left = items(value), whole(limit)
     if found is not True or old is None or held is None or left is None:
@@ -210,7 +211,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 
 @scalar("array_repeat", least=2, strict=False, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
-    """An array of a value so many times."""
+    """An array that repeats a value."""
     found = _unknown(count, value)
     times = whole(count)
     if found is not True or times is None or times < 0:
@@ -221,7 +222,7 @@ def repeat(value: Value, count: Value) -> Value:
 
 @scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
-    """Numbers from a start up to an end that is not included."""
+    """Numbers from `start` to `end`, which is excluded."""
     first, last, by = number(start), number(end), number(step)
     if first is None or last is None or by is None:
         return None
@@ -238,7 +239,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
 
 @scalar("range", least=2, cost=range_cost)
 def whole_range(start: Value, end: Value) -> Value:
-    """Whole numbers from a start to an end, both included."""
+    """Integers from `start` to `end`, which is included."""
     first, last = whole(start), whole(end)
     if first is None or last is None:
         return None
@@ -253,7 +254,7 @@ def _require_item_count(count: int) -> None:
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
-    """The items from a position up to another, which is not included; NULL where they are outside."""
+    """The items from `start` to `end`, which is excluded; NULL if a position is outside."""
     held, first = items(value), whole(start)
     last = None if held is None else whole(end[0]) if end else len(held)
     if held is None or first is None or last is None:
@@ -264,7 +265,7 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
-    """Each collection as what it holds, by key; None if one is no collection."""
+    """The items of each collection, by key; None if a value is no collection."""
     made = []
     for value in values:
         held = items(value)
@@ -276,14 +277,14 @@ def _sets(values: Items) -> list[dict[bytes, Value]] | None:
 
 @scalar("array_union", least=2, most=ANY_NUMBER, cost=compare_cost)
 def union(*values: Value) -> Value:
-    """Each item of any of them, once."""
+    """The distinct items of all collections."""
     joined = concat(*values)
     return None if joined is None else array_distinct(joined)
 
 
 @scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
 def intersect(*values: Value) -> Value:
-    """Each item that all of them have, once."""
+    """The distinct items that all collections contain."""
     sets = _sets(values)
     held = items(values[0])
     if sets is None or held is None:
@@ -293,7 +294,7 @@ def intersect(*values: Value) -> Value:
 
 @scalar("array_except", least=2, cost=compare_cost)
 def difference(value: Value, other: Value) -> Value:
-    """The items that the other does not have."""
+    """The items that the other collection does not contain."""
     held, sets = items(value), _sets((other,))
     if held is None or sets is None:
         return None
@@ -301,7 +302,7 @@ def difference(value: Value, other: Value) -> Value:
 
 
 def _matching_items(values: Items) -> list[list[Value]] | None:
-    """Each item with its likes, one for each collection that has it; None if one is no collection."""
+    """For each distinct item, one copy per collection that contains it; None if a value is no collection."""
     sets = _sets(values)
     if sets is None:
         return None
@@ -314,20 +315,20 @@ def _matching_items(values: Items) -> list[list[Value]] | None:
 
 @scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compare_cost)
 def symmetric_difference(*values: Value) -> Value:
-    """Each item that exactly one of them has."""
+    """The items that exactly one collection contains."""
     shared = _matching_items(values)
     return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) == 1])
 
 
 @scalar("array_symdiffn", least=2, most=ANY_NUMBER, cost=compare_cost)
 def odd_difference(*values: Value) -> Value:
-    """Each item that an odd number of them has."""
+    """The items that an odd number of collections contains."""
     shared = _matching_items(values)
     return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) % 2])
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
-    """A function of a collection and two positions in it, counted from the end when they are negative."""
+    """Register a function of a collection and two positions; a negative position counts from the end."""
 
     def run(value: Value, *wanted: Value) -> Value:
         held, places = items(value), tuple(map(whole, wanted))
@@ -358,7 +359,7 @@ _moving("array_swap", _swap)
 
 @scalar("array_binary_search", least=2, cost=compare_cost)
 def binary_search(value: Value, wanted: Value) -> Value:
-    """The first position of a value in an array that is in order; -1 where it is not."""
+    """The first position of a value in a sorted array; -1 if it is absent."""
     held = items(value)
     if held is None:
         return None
@@ -368,7 +369,10 @@ def binary_search(value: Value, wanted: Value) -> Value:
 
 @scalar("array_star", least=1, cost=quadratic_cost)
 def star(value: Value) -> Value:
-    """An array of objects as an object of arrays: for each field what every object has there, NULL where it has none."""
+    """Transpose an array of objects to an object of arrays.
+
+    Each array has one item per object, NULL for an absent field.
+    """
     held = items(value)
     if held is None:
         return None

@@ -1,6 +1,6 @@
-"""Functions that choose by what is unknown, or odd, about their arguments.
+"""Functions that choose among arguments by NULL, MISSING, NaN, infinity or equality.
 
-May import the table and `values`. These are the functions that are asked although an argument is NULL or MISSING.
+May import the table and `values`. Must not know plans. Most of them are called even if an argument is NULL or MISSING.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def _first(
     name: str, passed: Callable[[Value], bool], *more: str, stops: Callable[[Value], bool] | None = None
 ) -> None:
-    """The first argument that is not passed over; NULL if all are. What `stops` ends the search with NULL or MISSING."""
+    """Register a function for the first argument that `passed` does not skip; NULL if all are skipped.
+
+    An argument for which `stops` is true ends the search and is the result.
+    """
 
     def run(*values: Value) -> Value:
         for value in values:
@@ -51,7 +54,7 @@ _first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "if
 
 
 def _when_equal(name: str, then: Value, *more: str) -> None:
-    """`then` if both arguments are equal, else the first."""
+    """Register a function that returns `then` if both arguments are equal, else the first."""
 
     def run(value: Value, other: Value) -> Value:
         told = comparison.equal(value, other)
@@ -71,25 +74,25 @@ _when_equal("neginf_if", -math.inf, "neginfif")
 
 @scalar("nvl", least=2, strict=False, cost=unit_cost)
 def nvl(value: Value, other: Value) -> Value:
-    """The other value if the first is unknown."""
+    """The second value if the first is NULL or MISSING, else the first."""
     return other if is_unknown(value) else value
 
 
 @scalar("nvl2", least=3, strict=False, cost=unit_cost)
 def nvl2(value: Value, known: Value, unknown: Value) -> Value:
-    """One value if the first is known, another if not."""
+    """The second value if the first is known, the third if it is NULL or MISSING."""
     return unknown if is_unknown(value) else known
 
 
 @scalar("greatest", least=1, most=ANY_NUMBER, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """The greatest of values that can be compared; NULL where two can't."""
+    """The greatest value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
 @scalar("least", least=1, most=ANY_NUMBER, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """The least of values that can be compared; NULL where two can't."""
+    """The least value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 
@@ -106,7 +109,7 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
 
 @scalar("switch_case", least=3, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def switch_case(value: Value, *more: Value) -> Value:
-    """Of pairs of a value and a result the result of the first that is equal; what stands after the pairs where none is, or NULL."""
+    """The result of the first pair whose value equals the first argument; else the last unpaired argument, or NULL."""
     for at in range(0, len(more) - 1, 2):
         if comparison.equal(value, more[at]) is True:
             return more[at + 1]
@@ -115,7 +118,7 @@ def switch_case(value: Value, *more: Value) -> Value:
 
 @scalar("deep_equal", least=2, cost=compare_cost)
 def deep_equal(value: Value, other: Value) -> Value:
-    """Whether two values are the same all the way down, unknown parts included."""
+    """Whether two values are equal at every depth; NULL equals NULL."""
     return not comparison.distinct(value, other)
 
 

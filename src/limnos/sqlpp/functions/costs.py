@@ -1,8 +1,9 @@
 """Costs of functions and operators, in units that are charged before the work is done.
 
-May import `values` only. A unit is about a quarter of a microsecond of the evaluator. A cost is a function of the arguments and of the units that are
-left: it stops counting once there are not enough, so an argument with a million items is not walked to its end. A value counts one unit for
-each item or field at any depth, a shared item as often as it occurs, and one for every 16 characters or bytes.
+May import `values` only. Must not know budgets. A unit is about a quarter of a microsecond of the evaluator. A cost is
+a function of the arguments and of the remaining units. It stops counting when these do not suffice, so an array of a
+million items is not walked to its end. A value costs one unit for each item or field at any depth (a shared item each
+time it occurs), and one for every 16 characters or bytes.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ from typing import Final
 from limnos.sqlpp.values.model import Bag, Value
 
 Cost = Callable[[Sequence[Value], int], int]
-"""From the arguments and the units left to the units that the call takes; more than what is left where it has stopped counting."""
+"""From the arguments and the remaining units to the units of the call.
+
+The result is larger than the remaining units if counting stopped.
+"""
 
 SHIFT: Final = 4
-"""A string counts a unit for every `1 << SHIFT` characters."""
+"""A string costs one unit for every `1 << SHIFT` characters."""
 CALL: Final = 16
-"""The units of any call, beside its cost."""
+"""The basic units of any call."""
 OPERATOR: Final = 4
-"""The same of an operator."""
+"""The basic units of an operator."""
 COMPARED_EACH: Final = 8
 PRINTED_EACH: Final = 4
 UNBOUNDED: Final = 1 << 62
 
 
 def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
-    """The units that one walk over a value takes; `most + 1` or more where it is heavier than `most`."""
+    """The units for one walk over a value; `most + 1` or more if it is heavier than `most`."""
     total = 0
     waiting = [value]
     while waiting:
@@ -59,49 +63,49 @@ def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
 
 
 def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """One unit: the arguments are passed on or their type is looked at."""
+    """One unit: the function passes its arguments on or only checks their type."""
     return 1
 
 
 def linear_cost(arguments: Sequence[Value], most: int) -> int:
-    """Each argument is walked once, or a result of that size is made."""
+    """The function walks each argument once, or creates a result of that size."""
     return _sum(arguments, most)
 
 
 def character_cost(arguments: Sequence[Value], most: int) -> int:
-    """Each character of a string is looked at by itself."""
+    """The function inspects each character of a string."""
     return _sum(arguments, most, shift=0)
 
 
 def print_cost(arguments: Sequence[Value], most: int) -> int:
-    """Arguments are written as text."""
+    """The function writes its arguments as text."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 
 def compare_cost(arguments: Sequence[Value], most: int) -> int:
-    """Keys are made of all items, to compare, sort or look them up."""
+    """The function builds keys of all items, to compare, sort or look them up."""
     return COMPARED_EACH * _sum(arguments, most // COMPARED_EACH)
 
 
 def product_cost(arguments: Sequence[Value], most: int) -> int:
-    """Each item or character of the first argument meets each of the others."""
+    """The function combines each item or character of the first argument with each of the others."""
     first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
 def quadratic_cost(arguments: Sequence[Value], most: int) -> int:
-    """Each item of the arguments meets each other one."""
+    """The function combines each item of the arguments with each other one."""
     total = _sum(arguments, most)
     return total * total
 
 
 def match_cost(arguments: Sequence[Value], most: int) -> int:
-    """Each item of the first argument is compared with each of the others."""
+    """The function compares each item of the first argument with each of the others."""
     return COMPARED_EACH * product_cost(arguments, most // COMPARED_EACH)
 
 
 def repeat_cost(at: int) -> Cost:
-    """The cost of making the other arguments as often as the argument `at` says."""
+    """The cost of repeating the other arguments as often as argument number `at` says."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
         others = [argument for place, argument in enumerate(arguments) if place != at]
@@ -115,7 +119,7 @@ def repeat_cost(at: int) -> Cost:
 
 
 def range_cost(arguments: Sequence[Value], most: int) -> int:
-    """Numbers from the first argument to the second, in steps of the third."""
+    """The cost of the numbers from the first argument to the second, in steps of the third."""
     numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
     if len(numbers) != len(arguments) or len(numbers) < 2:
         return 1
@@ -125,5 +129,5 @@ def range_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def unbounded_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """More than may be done at once, whatever the arguments: regular expressions."""
+    """More than any budget, so that the function never runs on the event loop. Used for regular expressions."""
     return UNBOUNDED

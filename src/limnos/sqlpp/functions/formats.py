@@ -1,8 +1,9 @@
-"""Times by a format: text is read and written by a pattern.
+"""Parsing and printing of dates and times by a pattern.
 
-May import the table, `times` and `values`. A pattern's letters stand for parts, as many as there are digits: `Y` year, `M` month (`MMM` its English name's first
-three letters), `D` day, `h` hour, `m` minute, `s` second, `n` a second's fraction, `a` `am` or `pm`. Everything else is itself. `|` parts patterns that are tried one
-after the other when text is read. What does not fit is NULL.
+May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part, repeated for
+its number of digits: `Y` year, `M` month (`MMM` an English abbreviation), `D` day, `h` hour, `m` minute, `s` second,
+`n` fraction of a second, `a` `am` or `pm`. Other characters stand for themselves. `|` separates patterns, which are
+tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 
 def _read(text: str, pattern: str) -> Parts | None:
-    """The parts that a text says by a pattern; None where it does not fit."""
+    """The parts of a text by a pattern; None if it does not fit."""
     found: Parts = {}
     at = 0
     for run in _runs(pattern):
@@ -78,7 +79,7 @@ def _day_ms(parts: Mapping[str, int]) -> int | None:
 
 
 def _first(text: Value, pattern: Value) -> Parts | None:
-    """What the first pattern that fits says."""
+    """The parts by the first pattern that fits."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return None
     return next((found for each in pattern.split("|") if (found := _read(text, each)) is not None), None)
@@ -86,7 +87,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
 
 @scalar("parse_date", least=2, cost=character_cost)
 def parse_date(text: Value, pattern: Value) -> Value:
-    """A date that a text says by a pattern."""
+    """Parse a date by a pattern."""
     parts = _first(text, pattern)
     days = None if parts is None else _days(parts)
     return None if days is None else Date(days)
@@ -94,7 +95,7 @@ def parse_date(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_time", least=2, cost=character_cost)
 def parse_time(text: Value, pattern: Value) -> Value:
-    """A time of day that a text says by a pattern."""
+    """Parse a time of day by a pattern."""
     parts = _first(text, pattern)
     found = None if parts is None else _day_ms(parts)
     return None if found is None else Time(found)
@@ -102,7 +103,7 @@ def parse_time(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_datetime", least=2, cost=character_cost)
 def parse_datetime(text: Value, pattern: Value) -> Value:
-    """A date and a time that a text says by a pattern."""
+    """Parse a datetime by a pattern."""
     parts = _first(text, pattern)
     if parts is None:
         return None
@@ -111,7 +112,7 @@ def parse_datetime(text: Value, pattern: Value) -> Value:
 
 
 def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> str | None:
-    """A moment by a pattern; None for a pattern with parts that it does not have."""
+    """Print a date, a time or both by a pattern; None if the pattern has other parts."""
     if not isinstance(pattern, str):
         return None
     known = _parts_of(days, of_day)
@@ -153,19 +154,19 @@ def _piece(run: str, known: Parts, *, twelve: bool) -> str:
 
 @scalar("print_date", least=2, cost=character_cost)
 def print_date(value: Value, pattern: Value) -> Value:
-    """A date by a pattern."""
+    """Print a date by a pattern."""
     return _format_moment(pattern, value.days, of_day=None) if isinstance(value, Date) else None
 
 
 @scalar("print_time", least=2, cost=character_cost)
 def print_time(value: Value, pattern: Value) -> Value:
-    """A time of day by a pattern."""
+    """Print a time of day by a pattern."""
     return _format_moment(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
 
 
 @scalar("print_datetime", least=2, cost=character_cost)
 def print_datetime(value: Value, pattern: Value) -> Value:
-    """A date and a time by a pattern."""
+    """Print a datetime by a pattern."""
     if not isinstance(value, DateTime):
         return None
     days, of_day = divmod(value.ms, DAY_MS)

@@ -1,7 +1,7 @@
 """Functions of dataverse names (seed 4): canonical form to parts and back.
 
-May import the table and `limnos.names`. A string is a name of one part, an array is its parts, and so it is given back: a string for one
-part, an array for more.
+May import the table and `limnos.names`. Must not know plans. A name of one part is a string; a name of several parts is
+an array.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.sqlpp.values.model import Value
 
 @scalar("decode_dataverse_name", least=1, cost=character_cost)
 def decode(value: Value) -> Value:
-    """The parts of a canonical form, always an array; NULL for what is none."""
+    """The parts of a canonical form, always as an array; NULL if it is malformed."""
     if not isinstance(value, str):
         return None
     try:
@@ -27,7 +27,7 @@ def decode(value: Value) -> Value:
 
 @scalar("encode_dataverse_name", least=1, cost=character_cost)
 def encode(value: Value) -> Value:
-    """The canonical form of a name; NULL for what is none."""
+    """The canonical form of a name; NULL if it is malformed."""
     parts = (value,) if isinstance(value, str) else items(value)
     if parts is None or not parts or not all(isinstance(part, str) for part in parts):
         return None

@@ -1,7 +1,8 @@
 """Functions of numbers.
 
-May import the table and `values`. What is no number gives NULL; what has no result (the logarithm of a negative number) is NaN, as in
-AsterixDB. A result of whole numbers keeps their type where it can.
+May import the table and `values`. Must not know plans. The result is NULL for a value that is no number, and NaN
+outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A result of integers keeps their
+type where possible.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _DIGITS_MAX = 400
 
 
 def number(value: Value) -> int | float | None:
-    """The value as a number; None for what is none."""
+    """The value as a number; None for another value."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def whole(value: Value) -> int | None:
-    """The value as a whole number, a double that is whole included; None for what is none."""
+    """The value as an integer, also for a double without fraction; None for another value."""
     found = number(value)
     if isinstance(found, float):
         return int(found) if found.is_integer() else None
@@ -36,7 +37,7 @@ def whole(value: Value) -> int | None:
 
 @scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
-    """The value without its sign, in its type."""
+    """The absolute value, in the type of the argument."""
     found = number(value)
     return None if found is None else negate(value) if found < 0 or math.copysign(1, found) < 0 else value
 
@@ -49,7 +50,7 @@ def sign(value: Value) -> Value:
 
 
 def _round_value(value: Value, how: Callable[[float], float]) -> Value:
-    """A double or a float rounded, in its type; whole numbers are what they are."""
+    """Round a double or a float and keep its type; integers stay as they are."""
     found = number(value)
     if not isinstance(found, float) or not math.isfinite(found):
         return found
@@ -58,42 +59,42 @@ def _round_value(value: Value, how: Callable[[float], float]) -> Value:
 
 @scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
-    """The least whole number that is not less."""
+    """The least integer that is not less."""
     return _round_value(value, lambda found: float(math.ceil(found)))
 
 
 @scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
-    """The greatest whole number that is not greater."""
+    """The greatest integer that is not greater."""
     return _round_value(value, lambda found: float(math.floor(found)))
 
 
 def half_up(value: float) -> float:
-    """To the nearest whole number; a half goes away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
 @scalar("round_half_up", least=2, cost=linear_cost)
 def rounded_half_up(value: Value, digits: Value) -> Value:
-    """To so many digits after the point; halves go away from zero."""
+    """Round to a number of decimal digits, halves away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
 @scalar("round", least=1, most=2, cost=linear_cost)
 def rounded(value: Value, digits: Value = 0) -> Value:
-    """To so many digits after the point; halves go away from zero."""
+    """Round to a number of decimal digits, halves away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
 @scalar("trunc", "truncate", least=1, most=2, cost=linear_cost)
 def truncated(value: Value, digits: Value = 0) -> Value:
-    """Cut to so many digits after the point."""
+    """Truncate to a number of decimal digits."""
     return _to_digits(value, digits, how=lambda found: float(math.trunc(found)))
 
 
 @scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
-    """To so many digits; halves go to the even neighbour."""
+    """Round to a number of decimal digits, halves to the even neighbour."""
     return _to_digits(value, digits, how=lambda found: float(round(found)))
 
 
@@ -114,7 +115,7 @@ def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) ->
 
 
 def _of_double(name: str, work: Callable[[float], float]) -> None:
-    """Put a function from double to double into the table; what has no result is NaN."""
+    """Register a function from double to double. A domain error gives NaN."""
 
     def run(value: Value) -> Value:
         found = number(value)
@@ -157,7 +158,7 @@ for _name, _work in {
 
 @scalar("atan2", least=2, cost=linear_cost)
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of a point."""
+    """The angle of the point (x, y)."""
     up, right = number(y), number(x)
     return None if up is None or right is None else math.atan2(up, right)
 
@@ -182,7 +183,7 @@ def euler() -> Value:
 
 @scalar("random", least=0, most=1, settled=False, cost=linear_cost)
 def chance(seed: Value = None) -> Value:
-    """A double of at least 0 and less than 1; the same for the same seed."""
+    """A random double of at least 0 and less than 1; always the same for the same seed."""
     if seed is None:
         return random.random()  # noqa: S311 - no secret is made of it
     found = number(seed)
@@ -195,7 +196,7 @@ def _bits(value: Value) -> int | None:
 
 
 def _wrap_int64(value: int) -> int:
-    """A whole number cut to 64 bits with sign."""
+    """An integer wrapped to signed 64 bits."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -219,21 +220,21 @@ _register_bit_fold("bitxor", int.__xor__)
 
 @scalar("bitnot", least=1, cost=linear_cost)
 def bit_not(value: Value) -> Value:
-    """Every bit turned over."""
+    """Invert every bit."""
     found = _bits(value)
     return None if found is None else ~found
 
 
 @scalar("bitcount", least=1, cost=linear_cost)
 def bit_count(value: Value) -> Value:
-    """How many of the 64 bits are set."""
+    """The number of set bits among the 64."""
     found = _bits(value)
     return None if found is None else (found % (1 << 64)).bit_count()
 
 
 @scalar("bitshift", least=2, most=3, cost=linear_cost)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
-    """Shifted to the left, or to the right by a negative count; what is shifted out comes back when it rotates."""
+    """Shift left, or right by a negative count; with `rotate`, shifted-out bits come back at the other end."""
     found, by = _bits(value), whole(count)
     if found is None or by is None or not all(isinstance(one, bool) for one in rotate):
         return None
@@ -248,7 +249,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
 
 @scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
-    """Whether one of the bits, counted from 1, is set; or all of them."""
+    """Whether any (with `every`, all) of the bits, counted from 1, are set."""
     found = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
@@ -262,7 +263,7 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
 
 
 def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
-    """A number with bits, counted from 1, set or cleared."""
+    """Set or clear bits, counted from 1."""
     found = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
@@ -276,11 +277,11 @@ def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
 
 @scalar("bitset", least=2, cost=linear_cost)
 def bit_set(value: Value, positions: Value) -> Value:
-    """The number with these bits set, counted from 1."""
+    """Set bits, counted from 1."""
     return _change_bits(value, positions, sets=True)
 
 
 @scalar("bitclear", least=2, cost=linear_cost)
 def bit_clear(value: Value, positions: Value) -> Value:
-    """The number with these bits cleared, counted from 1."""
+    """Clear bits, counted from 1."""
     return _change_bits(value, positions, sets=False)

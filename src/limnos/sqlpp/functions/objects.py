@@ -1,6 +1,7 @@
 """Functions of objects.
 
-May import the table and `values`. What is no object gives NULL. A field that would be MISSING is left out.
+May import the table and `values`. Must not know plans. The result is NULL for a value that is no object. A field whose
+value would be MISSING is left out.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from limnos.sqlpp.values.model import MISSING, Value, object_of
 
 @scalar("object_names", "get_object_field_names", least=1, cost=linear_cost)
 def names(value: Value) -> Value:
-    """The names of its fields."""
+    """The field names."""
     return tuple(value) if isinstance(value, dict) else None
 
 
 @scalar("object_values", least=1, cost=linear_cost)
 def values(value: Value) -> Value:
-    """The values of its fields."""
+    """The field values."""
     return tuple(value.values()) if isinstance(value, dict) else None
 
 
 @scalar("object_pairs", least=1, cost=linear_cost)
 def pairs(value: Value) -> Value:
-    """Each field as an object of its `name` and `value`."""
+    """Each field as an object with `name` and `value`."""
     if not isinstance(value, dict):
         return None
     return tuple({"name": name, "value": held} for name, held in value.items())
@@ -33,13 +34,13 @@ def pairs(value: Value) -> Value:
 
 @scalar("object_length", least=1, cost=linear_cost)
 def length(value: Value) -> Value:
-    """How many fields it has."""
+    """The number of fields."""
     return len(value) if isinstance(value, dict) else None
 
 
 @scalar("object_add", least=3, strict=False, cost=linear_cost)
 def add(value: Value, name: Value, added: Value) -> Value:
-    """With another field; one that is there stays."""
+    """Add a field; an existing field is kept."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     return value if name in value or added is MISSING else {**value, name: added}
@@ -47,7 +48,7 @@ def add(value: Value, name: Value, added: Value) -> Value:
 
 @scalar("object_put", least=3, strict=False, cost=linear_cost)
 def put(value: Value, name: Value, added: Value) -> Value:
-    """With a field set; without it when the value is MISSING."""
+    """Set a field, or remove it if the value is MISSING."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     if added is MISSING:
@@ -57,7 +58,7 @@ def put(value: Value, name: Value, added: Value) -> Value:
 
 @scalar("object_replace", least=3, strict=False, cost=compare_cost)
 def replace(value: Value, old: Value, new: Value) -> Value:
-    """Fields whose value is equal to the old one have the new one."""
+    """Replace field values that equal the old value."""
     if not isinstance(value, dict) or old is MISSING or old is None or new is MISSING:
         return _unknown(value, old, new)
     from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - beside what needs it alone
@@ -71,7 +72,7 @@ def _unknown(*values: Value) -> Value:
 
 @scalar("object_remove", least=2, cost=linear_cost)
 def remove(value: Value, name: Value) -> Value:
-    """Without a field."""
+    """Remove a field."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return None
     return {key: held for key, held in value.items() if key != name}
@@ -79,7 +80,7 @@ def remove(value: Value, name: Value) -> Value:
 
 @scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear_cost)
 def remove_fields(value: Value, unwanted: Value) -> Value:
-    """Without the fields of these names."""
+    """Remove the named fields."""
     held = items(unwanted)
     if not isinstance(value, dict) or held is None or not all(isinstance(name, str) for name in held):
         return None
@@ -88,7 +89,7 @@ def remove_fields(value: Value, unwanted: Value) -> Value:
 
 @scalar("object_rename", least=3, cost=linear_cost)
 def rename(value: Value, old: Value, new: Value) -> Value:
-    """With a field under another name, which no other field may have."""
+    """Rename a field; NULL if another field has the new name."""
     if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)) or (new != old and new in value):
         return None
     return {new if key == old else key: held for key, held in value.items()}
@@ -96,7 +97,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
 
 @scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The fields of all; of two with one name, the last."""
+    """The fields of all objects; the last of several with the same name wins."""
     made: dict[str, Value] = {}
     for value in values:
         if not isinstance(value, dict):
@@ -107,7 +108,7 @@ def concat(*values: Value) -> Value:
 
 @scalar("object_merge", "record_merge", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
-    """The fields of both; of two with one name, the first, and objects among them are merged."""
+    """The fields of both objects. The first object's value wins, and nested objects are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return None
     made = dict(value)
@@ -133,7 +134,7 @@ def unwrap(value: Value) -> Value:
 
 @scalar("object_add_fields", "record_add_fields", least=2, cost=linear_cost)
 def add_fields(value: Value, added: Value) -> Value:
-    """With more fields, given as objects of `name` and `value`; those that are there stay."""
+    """Add fields given as objects with `name` and `value`; existing fields are kept."""
     held = items(added)
     if not isinstance(value, dict) or held is None:
         return None

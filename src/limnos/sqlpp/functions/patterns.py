@@ -1,7 +1,7 @@
-"""Functions with regular expressions, matched by RE2: in a time that grows with the text, whatever the pattern.
+"""Functions with regular expressions, matched by RE2 in time linear in the text, whatever the pattern.
 
-May import the table and `values`. The library is loaded when the first pattern comes. Patterns have RE2's syntax, which is Java's without what needs
-to go back in the text: groups that are referred to, and looking ahead or behind. Flags are letters of `ims`; positions count code points.
+May import the table and `values`. Must not know plans. The library is loaded with the first pattern. Patterns have
+RE2's syntax: Java's without backreferences and lookaround. Flags are letters of `ims`; positions count code points.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FLAGS: Final = frozenset("ims")
 MEMORY_MAX: Final = 8 << 20
-"""Bytes that a compiled pattern may take; one that would need more is refused."""
+"""Most bytes of a compiled pattern; larger ones are refused."""
 PATTERNS_KEPT: Final = 256
 
 
@@ -45,7 +45,7 @@ class _Pattern(Protocol):
 
 @lru_cache(PATTERNS_KEPT)
 def compile_pattern(pattern: str, flags: str) -> _Pattern:
-    """A pattern ready to be matched. Raises SqlppError for one that is none."""
+    """Compile a pattern. Raises SqlppError for a malformed pattern or unknown flags."""
     import re2  # noqa: PLC0415 - whoever only reads statements needs none
 
     if not set(flags) <= FLAGS:
@@ -63,7 +63,7 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
 
 
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
-    """A function of a text, a pattern and flags."""
+    """Register a function of a text, a pattern and flags."""
 
     def work(text: Value, pattern: Value, *more: Value) -> Value:
         flags = more[0] if more else ""
@@ -94,7 +94,7 @@ def _matches(pattern: _Pattern, text: str) -> Value:
 def _split(pattern: _Pattern, text: str) -> Value:
     parts, at = [], 0
     for found in pattern.finditer(text):
-        if found.end() > found.start():  # nothing separates nothing
+        if found.end() > found.start():  # an empty match separates nothing
             parts.append(text[at : found.start()])
             at = found.end()
     return (*parts, text[at:])
@@ -120,7 +120,10 @@ _function("regexp_split", "regex_split", run=_split)
 
 @scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded_cost)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
-    r"""Every match replaced, or the first so many where a number is given; else `more` are flags. In `new` `$1` is a group, `\$` a dollar."""
+    r"""Replace every match, or the first ones if a number is given; else the last argument is flags.
+
+    In the new text `$1` is a group and `\$` a dollar sign.
+    """
     new, more = rest[0], rest[1] if len(rest) > 1 else ""
     if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):
         return None
@@ -143,7 +146,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
 
 
 def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
-    """What is put in, as texts and numbers of groups. Raises SqlppError for a group that is not there."""
+    """The replacement as texts and numbers of groups. Raises SqlppError for an unknown group."""
     pieces: list[str | int] = []
     at = 0
     while at < len(new):

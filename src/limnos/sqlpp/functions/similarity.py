@@ -1,6 +1,7 @@
-"""How alike two values are: strings and arrays by the steps from one to the other, arrays by what they have in common.
+"""Similarity of two values: edit distance of strings and arrays, Jaccard similarity of collections.
 
-May import the table and `values`. Work grows with the product of two lengths, so both are bounded.
+May import the table and `values`. Must not know plans. The work grows with the product of both lengths, so both are
+limited.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 STEPS_MAX: Final = 1_000_000
-"""Pairs of places that two values may have for their distance to be worked out."""
+"""Largest product of two lengths for which an edit distance is computed."""
 
 
 def _parts(value: Value) -> Sequence[object] | None:
-    """What is compared: characters, or items by what makes them equal; None for neither."""
+    """The elements to compare: characters, or keys of items; None for another value."""
     if isinstance(value, str):
         return value
     return [key(item) for item in value] if isinstance(value, tuple) else None
 
 
 def _distance(left: Value, right: Value) -> int | None:
-    """The fewest insertions, deletions and replacements; None for what can't be compared so."""
+    """The edit distance: the fewest insertions, deletions and replacements; None for values that cannot be compared."""
     one, other = _parts(left), _parts(right)
     if one is None or other is None or isinstance(left, str) != isinstance(right, str):
         return None
@@ -49,13 +50,13 @@ def _distance(left: Value, right: Value) -> int | None:
 
 @scalar("edit_distance", least=2, cost=match_cost)
 def edit_distance(left: Value, right: Value) -> Value:
-    """The fewest insertions, deletions and replacements that make one string, or one array, the other."""
+    """The edit distance of two strings or two arrays."""
     return _distance(left, right)
 
 
 @scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
-    """Whether the distance is at most that, and the distance; 0 for one that is more."""
+    """Whether the edit distance is at most `most`, and the distance (0 if it is larger)."""
     limit, found = whole(most), _distance(left, right)
     if limit is None or found is None:
         return None
@@ -63,7 +64,7 @@ def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
-    """What two collections have in common, of what they have together; an item counts as often as it is there."""
+    """The size of the intersection divided by that of the union, as multisets."""
     one, other = items(left), items(right)
     if one is None or other is None:
         return None
@@ -80,7 +81,7 @@ def similarity_jaccard(left: Value, right: Value) -> Value:
 
 @scalar("similarity_jaccard_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
-    """Whether the similarity is at least that, and the similarity; 0 for one that is less."""
+    """Whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
     limit, found = number(least), _jaccard(left, right)
     if limit is None or found is None:
         return None

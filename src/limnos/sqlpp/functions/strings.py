@@ -1,7 +1,8 @@
 """Functions of strings.
 
-May import the table and `values`. Positions are counted from 0 in code points; a function whose name ends with `1` counts from 1. What
-is no string gives NULL. Regular expressions are matched in `patterns` alone: Python's take time that grows without bound.
+May import the table and `values`. Must not know plans. Positions count code points from 0; a function whose name ends
+with `1` counts from 1. The result is NULL for a value that is no string. Regular expressions are in `patterns`:
+Python's may take exponential time.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from limnos.sqlpp.functions.costs import Cost
 
 LENGTH_MAX = 16 << 20
-"""Longest string, in code points, that a function makes."""
+"""Longest string, in code points, that a function creates."""
 
 
 def require_length(length: int) -> None:
-    """Refuse what would be longer than LENGTH_MAX."""
+    """Raise SqlppError if a string would be longer than LENGTH_MAX."""
     if length > LENGTH_MAX:
         raise compilation(f"A function would make a string longer than {LENGTH_MAX} characters")
 
@@ -86,7 +87,7 @@ _register_trim("rtrim", str.rstrip)
 
 
 def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int) -> Value:
-    """So many characters from an offset on; a negative offset counts from the end. NULL where the offset is outside."""
+    """A substring from an offset; a negative offset counts from the end. NULL if the offset is outside."""
     start, count = whole(offset), whole(length[0]) if length else LENGTH_MAX
     if not isinstance(value, str) or start is None or count is None or count < 0:
         return None
@@ -111,7 +112,7 @@ def substr1(value: Value, offset: Value, *length: Value) -> Value:
 
 @scalar("repeat", least=2, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
-    """The string so many times."""
+    """The string repeated `count` times."""
     times = whole(count)
     if not isinstance(value, str) or times is None or times < 0:
         return None
@@ -138,7 +139,7 @@ _register_pad("rpad", lambda value, fill: value + fill)
 
 @scalar("replace", least=3, most=4, cost=product_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
-    """Every occurrence replaced, or the first so many."""
+    """Replace every occurrence, or the first `limit`."""
     times = whole(limit)
     if not (isinstance(value, str) and isinstance(old, str) and isinstance(new, str)) or times is None:
         return None
@@ -151,19 +152,19 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 
 @scalar("concat", least=1, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The strings one after the other."""
+    """The concatenation of strings."""
     return _join_strings(values, "")
 
 
 @scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
-    """The strings of an array one after the other."""
+    """The concatenation of an array of strings."""
     return _join_strings(values, "") if isinstance(values, tuple) else None
 
 
 @scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
-    """The strings of an array with a separator between them."""
+    """The strings of an array, joined by a separator."""
     return _join_strings(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
 
 
@@ -177,7 +178,7 @@ def _join_strings(values: tuple[Value, ...], separator: str) -> Value:
 
 @scalar("codepoint_to_string", least=1, cost=character_cost)
 def from_codepoints(values: Value) -> Value:
-    """The string of these code points."""
+    """The string of an array of code points."""
     if not isinstance(values, tuple):
         return None
     points = [whole(value) for value in values]

@@ -1,7 +1,8 @@
-"""The table of functions: what each is called, how many arguments it takes, and what works it out.
+"""The table of functions: names, numbers of arguments, and implementations.
 
-May import `values` and `errors`. Must not know the syntax tree nor plans. Names are of any case, `-` and `_` are one; a name is written
-here with `_`. A *strict* function is not asked when an argument is MISSING (then it is MISSING) or NULL (then it is NULL).
+May import `values` and `errors`. Must not know the syntax tree nor plans. Names are case-insensitive, and `-` and `_`
+are equal; the table uses `_`. A *strict* function is not called if an argument is MISSING (the result is MISSING) or
+NULL (the result is NULL).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_FUNCTION = 1081
 ANY_NUMBER: Literal[-1] = -1
-"""In place of the most arguments: no limit."""
+"""Value of `most` for an unlimited number of arguments."""
 
 FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
@@ -31,8 +32,8 @@ Kind = Literal["scalar", "aggregate", "window"]
 class Function(Struct, frozen=True):
     """A function of the language.
 
-    `run` takes the arguments as values. Of an aggregate it takes the list of its argument's values; a window function is worked out where
-    the windows are, and has none. `settled` says that equal arguments give equal results.
+    `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
+    evaluated elsewhere and has no `run` of its own. `settled`: equal arguments give equal results.
     """
 
     name: str
@@ -42,33 +43,33 @@ class Function(Struct, frozen=True):
     kind: Kind = "scalar"
     settled: bool = True
     counts_rows: bool = False
-    """An aggregate that may stand with `*`."""
+    """An aggregate that accepts `*`."""
     family: str = ""
-    """The module that it stands in."""
+    """The module that defines it."""
     cost: Cost | None = None
-    """What a call costs. A function without a declared cost is never called on the event loop."""
+    """The cost of a call. A function without one is never called on the event loop."""
 
     def takes(self, count: int) -> bool:
-        """Whether so many arguments are right."""
+        """Whether the function takes this number of arguments."""
         return self.least <= count and (self.most == ANY_NUMBER or count <= self.most)
 
 
 FUNCTIONS: dict[str, Function] = {}
-"""By their names, other spellings included."""
+"""Functions by name, aliases included."""
 
 
 def normalize_name(name: str) -> str:
-    """A name as the table has it."""
+    """A name as the table spells it."""
     return name.lower().replace("-", "_")
 
 
 def find(name: str) -> Function | None:
-    """The function of a name, if there is one."""
+    """The function of a name; None if there is none."""
     return FUNCTIONS.get(normalize_name(name))
 
 
 def unknown_function(name: str, count: int, *, place: TextPosition | None) -> SqlppError:
-    """A call of what there is not, or not with so many arguments."""
+    """The error for a call of an unknown function, or with a wrong number of arguments."""
     arguments = f"{count} argument" + ("" if count == 1 else "s")
     family = absent_function_subject(normalize_name(name).replace("`", ""))
     more = "" if family is None else f": functions about {family} are not built in here"
@@ -83,7 +84,16 @@ def scalar(
     settled: bool = True,
     cost: Cost | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Put a function into the table under these names; `most` None: exactly as many arguments as `least`."""
+    """Register a scalar function under one or more names.
+
+    Args:
+        *names: Its name and aliases.
+        least: The least number of arguments.
+        most: The largest number of arguments; by default `least`.
+        strict: Whether NULL and MISSING arguments give NULL and MISSING without a call.
+        settled: Whether equal arguments give equal results.
+        cost: The cost of a call.
+    """
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
@@ -100,7 +110,7 @@ def scalar(
 def aggregate(
     *names: str, counts_rows: bool = False, cost: Cost | None = None
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Put an aggregate into the table: `run` takes the list of values."""
+    """Register an aggregate: `run` takes the list of values."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates", cost=cost)
@@ -112,7 +122,7 @@ def aggregate(
 
 
 def window(name: str, *, least: int, most: int) -> None:
-    """Put a window function into the table."""
+    """Register a window function."""
     FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear_cost)
 
 

@@ -1,7 +1,7 @@
-"""Values of time: their text, their parts, and how they are added.
+"""Dates, times and durations: their text, their parts, and their arithmetic.
 
-May import the table and `values`. Times are UTC, in milliseconds; the calendar is the Gregorian one, from the year -9999 to 9999. Text that
-is no time gives NULL. The moment of a statement is the evaluator's to give: what is *current* is not here.
+May import the table and `values`. Must not know the current time, which the statement gives. Times are UTC, in
+milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DURATION = re.compile(
 
 
 def days_of(year: int, month: int, *, day: int) -> int:
-    """Days from 1970-01-01, in the Gregorian calendar also before it was in use."""
+    """Days since 1970-01-01, in the proleptic Gregorian calendar."""
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
@@ -46,7 +46,7 @@ def days_of(year: int, month: int, *, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of so many days from 1970-01-01."""
+    """Year, month and day of a number of days since 1970-01-01."""
     era, of_era = divmod(days + 719_468, 146_097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -61,7 +61,7 @@ def _month_days(year: int, month: int) -> int:
 
 
 def date_of(text: str) -> Date | None:
-    """`2013-01-31`; None for what is no day."""
+    """Parse `2013-01-31`; None if it is malformed."""
     found = _DATE.fullmatch(text)
     if found is None:
         return None
@@ -72,13 +72,13 @@ def date_of(text: str) -> Date | None:
 
 
 def time_of(text: str) -> Time | None:
-    """`23:59:59.999`, with an offset that is taken off, around midnight if need be; None for what is no time."""
+    """Parse `23:59:59.999` with an optional offset, which is subtracted modulo 24 hours; None if it is malformed."""
     found = _day_ms(text)
     return None if found is None else Time(found % DAY_MS)
 
 
 def _day_ms(text: str) -> int | None:
-    """Milliseconds from midnight, before it or after the day's end where an offset says so; None for what is no time."""
+    """Milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is malformed."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
@@ -97,14 +97,14 @@ def _offset_ms(text: str | None) -> int:
 
 
 def datetime_of(text: str) -> DateTime | None:
-    """`2013-01-31T23:59:59.999Z`; None for what is no moment."""
+    """Parse `2013-01-31T23:59:59.999Z`; None if it is malformed."""
     day, _, rest = text.partition("T") if "T" in text else text.partition(" ")
     date, of_day = date_of(day), _day_ms(rest)
     return None if date is None or of_day is None else DateTime(date.days * DAY_MS + of_day)
 
 
 def duration_of(text: str) -> Duration | None:
-    """`P1Y2M3DT4H5M6.789S`; None for what is no duration."""
+    """Parse `P1Y2M3DT4H5M6.789S`; None if it is malformed."""
     found = _DURATION.fullmatch(text)
     if found is None or text[-1] in "PT":
         return None
@@ -115,7 +115,7 @@ def duration_of(text: str) -> Duration | None:
 
 
 def time_text(value: Value) -> str | None:
-    """The text of a value of time; None for what is none."""
+    """The text of a date, time, datetime or duration; None for another value."""
     match value:
         case Date(days):
             return _date_text(days)
@@ -157,7 +157,7 @@ def _duration_text(months: int, ms: int) -> str:
 
 
 def shift_time(value: Value, by: Value, *, sign: int) -> Value:
-    """A time moved by a duration, a duration by a duration of its kind; NULL for what can't be moved so."""
+    """Add (`sign` 1) or subtract (-1) a duration, or subtract two values of one type; NULL if that is undefined."""
     if isinstance(by, (YearMonthDuration, DayTimeDuration, Duration)):
         months = sign * (0 if isinstance(by, DayTimeDuration) else by.months)
         ms = sign * (0 if isinstance(by, YearMonthDuration) else by.ms)
@@ -168,7 +168,7 @@ def shift_time(value: Value, by: Value, *, sign: int) -> Value:
 
 
 def _between(value: Value, other: Value) -> Value:
-    """The time from one moment to another of its type."""
+    """The duration between two values of one type."""
     if isinstance(value, Date) and isinstance(other, Date):
         return DayTimeDuration((value.days - other.days) * DAY_MS)
     if isinstance(value, Time) and isinstance(other, Time):
@@ -196,7 +196,7 @@ def _move_date(value: Value, months: int, *, ms: int) -> Value:
 
 
 def _by_months(days: int, months: int) -> int | None:
-    """A day so many months later; the last of its month where that month is shorter."""
+    """A date shifted by months; the last day of the month if that month is shorter."""
     if not months:
         return days
     year, month, day = civil(days)
@@ -207,7 +207,7 @@ def _by_months(days: int, months: int) -> int | None:
 
 
 def _parts(value: Value) -> dict[str, int]:
-    """What a value of time has of year, month, day, hour, minute, second and millisecond."""
+    """The parts (year, month, day, hour, minute, second, millisecond) that a value has."""
     days = value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
     ms = value.ms % DAY_MS if isinstance(value, (Time, DateTime)) else None
     found = {} if days is None else dict(zip(("year", "month", "day"), civil(days), strict=True))
@@ -246,7 +246,7 @@ WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "s
 
 @scalar("week_of_year", least=1, most=2, cost=character_cost)
 def week_of_year(value: Value, start: Value = 1) -> Value:
-    """The week of its year, of which the first is the one that has 1 January; weeks begin on Sunday, or on the day that is told by its name or number."""
+    """The week of the year. Week 1 contains 1 January; weeks begin on Sunday, or on a day given by name or number."""
     days, first = _day(value), _weekday(start)
     if days is None or first is None:
         return None
@@ -257,7 +257,7 @@ def week_of_year(value: Value, start: Value = 1) -> Value:
 
 
 def _weekday(value: Value) -> int | None:
-    """The number of a day from Sunday, which is 0."""
+    """The number of a weekday, with Sunday as 0."""
     if isinstance(value, str):
         return WEEKDAYS.index(value.lower()) if value.lower() in WEEKDAYS else None
     found = whole(value)
@@ -274,43 +274,43 @@ _of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 @scalar("get_time_from_datetime", least=1, cost=character_cost)
 def time_of_datetime(value: Value) -> Value:
-    """The time of day of a moment."""
+    """The time of day of a datetime."""
     return Time(value.ms % DAY_MS) if isinstance(value, DateTime) else None
 
 
 @scalar("datetime_from_date_time", least=2, cost=character_cost)
 def join_date_time(date: Value, time: Value) -> Value:
-    """The moment of a day and a time."""
+    """The datetime of a date and a time."""
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
 @scalar("unix_time_from_datetime_in_ms", least=1, cost=character_cost)
 def unix_ms(value: Value) -> Value:
-    """Milliseconds from 1970."""
+    """Milliseconds since 1970."""
     return value.ms if isinstance(value, DateTime) else None
 
 
 @scalar("unix_time_from_datetime_in_secs", least=1, cost=character_cost)
 def unix_seconds(value: Value) -> Value:
-    """Seconds from 1970."""
+    """Seconds since 1970."""
     return value.ms // 1000 if isinstance(value, DateTime) else None
 
 
 @scalar("datetime_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_unix_ms(value: Value) -> Value:
-    """The moment so many milliseconds from 1970."""
+    """The datetime of milliseconds since 1970."""
     return _moment(whole(value), 1)
 
 
 @scalar("datetime_from_unix_time_in_secs", least=1, cost=character_cost)
 def from_unix_seconds(value: Value) -> Value:
-    """The moment so many seconds from 1970."""
+    """The datetime of seconds since 1970."""
     return _moment(whole(value), 1000)
 
 
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
-    """The day so many days from 1970."""
+    """The date of days since 1970."""
     found = _moment(whole(value), DAY_MS)
     return None if found is None else Date(found.ms // DAY_MS)
 
@@ -322,50 +322,50 @@ def _moment(count: int | None, unit_ms: int) -> DateTime | None:
 
 @scalar("unix_time_from_time_in_ms", least=1, cost=character_cost)
 def time_ms(value: Value) -> Value:
-    """Milliseconds from midnight."""
+    """Milliseconds since midnight."""
     return value.ms if isinstance(value, Time) else None
 
 
 @scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
-    """The time of day so many milliseconds from midnight."""
+    """The time of day of milliseconds since midnight."""
     found = whole(value)
     return None if found is None or not 0 <= found < DAY_MS else Time(found)
 
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
-    """The duration of so many milliseconds."""
+    """The duration of a number of milliseconds."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 63 else Duration(0, found)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
-    """The duration of so many months."""
+    """The duration of a number of months."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 31 else Duration(found, 0)
 
 
 @scalar("get_year_month_duration", least=1, cost=character_cost)
 def year_month_part(value: Value) -> Value:
-    """The months of a duration."""
+    """The year-month part of a duration."""
     return YearMonthDuration(value.months) if isinstance(value, Duration) else None
 
 
 @scalar("get_day_time_duration", least=1, cost=character_cost)
 def day_time_part(value: Value) -> Value:
-    """What a duration has beside its months."""
+    """The day-time part of a duration."""
     return DayTimeDuration(value.ms) if isinstance(value, Duration) else None
 
 
 @scalar("months_from_year_month_duration", least=1, cost=character_cost)
 def months_of(value: Value) -> Value:
-    """How many months it is."""
+    """The number of months."""
     return value.months if isinstance(value, YearMonthDuration) else None
 
 
 @scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=character_cost)
 def ms_of(value: Value) -> Value:
-    """How many milliseconds it is."""
+    """The number of milliseconds."""
     return value.ms if isinstance(value, DayTimeDuration) else None

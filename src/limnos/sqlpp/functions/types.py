@@ -1,7 +1,7 @@
-"""Functions that ask for a type, and that make a value of one from a value of another.
+"""Type tests and conversions.
 
-May import the table and `values`. Two kinds: `to_…` is lenient and gives NULL for what has no such value; a constructor, `bigint("1")`, takes
-text of the right form, or a number that fits, and gives NULL else.
+May import the table and `values`. Must not know plans. A `to_…` function converts leniently. A constructor such as
+`bigint("1")` takes text of the right form or a number that fits. Both give NULL for a value that cannot be converted.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=unit_cost
 
 
 def json_text(value: Value) -> str:
-    """A value as JSON; what JSON has no word for is its text. A MISSING inside an array is null."""
+    """A value as JSON; types that JSON lacks become text, MISSING in an array becomes null."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -118,7 +118,7 @@ def _plain(value: Value) -> object:
 
 
 def text_of(value: Value) -> str:
-    """A value as text: a string as it is, what is no scalar as JSON."""
+    """A value as text: a string as it is, an object or collection as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -141,7 +141,7 @@ def _real_text(value: float) -> str:
 
 
 def real_of(text: str) -> float | None:
-    """A double from its text; None for what is none."""
+    """Parse a double; None if the text is malformed."""
     text = text.strip()
     if len(text) > _TEXT_MAX or _REAL.fullmatch(text) is None:
         return None
@@ -149,7 +149,7 @@ def real_of(text: str) -> float | None:
 
 
 def whole_of(value: Value, kind: TypeName) -> Value:
-    """A whole number of a type: from text, from a number whose fraction is cut off; NULL where it does not fit."""
+    """An integer of a type, from text or a truncated number; NULL if it does not fit."""
     found: int | None = None
     if (isinstance(value, str) and _WHOLE.fullmatch(value.strip())) or isinstance(value, bool):
         found = int(value)
@@ -183,14 +183,14 @@ scalar("double", "to_double", "todouble", least=1, cost=character_cost)(_real)
 
 @scalar("float", "to_float", least=1, cost=character_cost)
 def single(value: Value) -> Value:
-    """A number of single precision."""
+    """A single-precision number."""
     found = _real(value)
     return None if found is None else Float(found)
 
 
 @scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
 def to_number(value: Value) -> Value:
-    """A number from text, a boolean, or itself."""
+    """A number from text, a boolean, or a number."""
     if number(value) is not None:
         return value
     whole = whole_of(value, "bigint")
@@ -199,13 +199,13 @@ def to_number(value: Value) -> Value:
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """Its text."""
+    """The text of a value."""
     return text_of(value)
 
 
 @scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=character_cost)
 def to_boolean(value: Value) -> Value:
-    """False for false, zero, NaN, and what is empty; else true."""
+    """False for false, zero, NaN and empty values; else true."""
     if isinstance(value, float) and math.isnan(value):
         return False
     return bool(value) if isinstance(value, (bool, int, float, str, tuple, dict)) else True
@@ -213,7 +213,7 @@ def to_boolean(value: Value) -> Value:
 
 @scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
-    """From `true` and `false`, in any case, or a number."""
+    """A boolean from `true` or `false` in any case, or from a number."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip().lower())
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
@@ -221,21 +221,21 @@ def boolean(value: Value) -> Value:
 
 @scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
-    """An array of the value alone, unless it is one; of a multiset its items."""
+    """An array of the value, unless it is an array; the items of a multiset."""
     held = items(value)
     return (value,) if held is None else tuple(held)
 
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
-    """A multiset of the value alone, or of an array's items."""
+    """A multiset of the value, or of an array's items."""
     held = items(value)
     return Bag((value,)) if held is None else Bag(held)
 
 
 @scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
-    """The only item of an array, the value of the only field of an object, and so on; NULL where there are more."""
+    """The only item of an array or the only field's value of an object, recursively; NULL if there are several."""
     while not isinstance(value, (str, int, float, bool)):
         held = tuple(value.values()) if isinstance(value, dict) else items(value)
         if held is None:
@@ -248,7 +248,7 @@ def to_atomic(value: Value) -> Value:
 
 @scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=character_cost)
 def to_object(value: Value) -> Value:
-    """An object as it is; what is none is an empty one."""
+    """An object as it is; an empty object for another value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -279,7 +279,7 @@ _from_text("day_time_duration", _day_time, kind="day-time-duration")
 
 @scalar("date", least=1, cost=character_cost)
 def date(value: Value) -> Value:
-    """A day from its text, or of a moment."""
+    """A date from text or a datetime."""
     if isinstance(value, str):
         return times.date_of(value.strip())
     if isinstance(value, DateTime):
@@ -289,7 +289,7 @@ def date(value: Value) -> Value:
 
 @scalar("datetime", least=1, cost=character_cost)
 def datetime(value: Value) -> Value:
-    """A moment from its text; a day is its midnight."""
+    """A datetime from text or a date (midnight)."""
     if isinstance(value, str):
         return times.datetime_of(value.strip())
     if isinstance(value, Date):
@@ -299,7 +299,7 @@ def datetime(value: Value) -> Value:
 
 @scalar("uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*given: Value) -> Value:
-    """A new one, or one from its text."""
+    """A new random UUID, or one from text."""
     if not given:
         return uuid.uuid4()
     (value,) = given

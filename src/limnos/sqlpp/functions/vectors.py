@@ -1,6 +1,6 @@
-"""Functions of vectors: arrays of as many numbers.
+"""Functions of two vectors: arrays of the same number of numbers.
 
-May import the table and `values`. What is no such pair of arrays gives NULL.
+May import the table and `values`. Must not know plans. The result is NULL for other arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _vector(value: Value) -> list[float] | None:
-    """The numbers of an array; None for what has others."""
+    """The numbers of an array; None if it is empty or has other items."""
     found = [number(item) for item in items(value) or ()]
     known = [float(item) for item in found if item is not None]
     return known if known and len(known) == len(found) else None
@@ -42,7 +42,7 @@ def _squared_distance(left: list[float], right: list[float]) -> float:
 
 
 def _cosine(left: list[float], right: list[float]) -> float | None:
-    """None for a vector of zeros, which has no direction."""
+    """The cosine similarity; None if a vector is all zeros."""
     lengths = math.hypot(*left) * math.hypot(*right)
     return _dot(left, right) / lengths if lengths else None
 

@@ -1,6 +1,7 @@
-"""Window functions' names and how many arguments they take; what they give is worked out where windows are.
+"""Registers the names of window functions and their numbers of arguments.
 
-May import the table. An aggregate is a window function, too, when OVER follows it.
+May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate is a window function,
+too, if OVER follows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The parser of SQL++: recursive descent by hand, one area of the grammar a module.
+"""The parser of SQL++: hand-written recursive descent, one module for each area of the grammar.
 
-May import the rest of this room but the evaluator. Must not know what exists: every name stays as it was written. Time grows
-with the length of the text, depth is bounded (`cursor`), and the only exception that comes out is SqlppError.
+May import the rest of this room but the evaluator. Must not know which objects exist: names stay as written. It takes
+linear time, the depth is limited (`cursor`), and the only exception it raises is SqlppError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ParsedStatement(Struct, frozen=True):
 
 
 class StatementSpan(NamedTuple):
-    """Where a statement stands in a text: its kind, its offsets, its place, and how many `?` stand before it."""
+    """The position of a statement in a text: its kind, offsets and position, and the number of `?` before it."""
 
     kind: str
     """The name of the statement's class."""
@@ -41,16 +41,20 @@ class StatementSpan(NamedTuple):
 
 
 def parse(text: str, origin: StatementSpan | None = None) -> tuple[ParsedStatement, ...]:
-    """The statements of a text, in order. The last needs no semicolon; a text may have none.
+    """Parse the statements of a text, in order. The last needs no semicolon; a text may have none.
 
-    With an `origin` the text is that part of a longer one, and places and `?` are counted as there. Raises SqlppError: ASX1001 with the
-    place of what does not belong, ASX1079 for what is too long or nested too deep.
+    Args:
+        text: The statements.
+        origin: The span of the text in a longer one; positions and `?` are counted from there.
+
+    Raises:
+        SqlppError: ASX1001 with the position of a wrong token, ASX1079 for a text that is too long or nested too deep.
     """
     return tuple(parsed for parsed, _ in _statements(text, origin))
 
 
 def find_spans(text: str) -> tuple[StatementSpan, ...]:
-    """Where the statements of a text stand. Raises SqlppError as `parse` does: each statement is read whole."""
+    """The spans of the statements of a text. Raises SqlppError as `parse` does."""
     return tuple(span for _, span in _statements(text, None))
 
 
@@ -76,7 +80,10 @@ def _statements(text: str, origin: StatementSpan | None) -> Iterator[tuple[Parse
 
 
 def parse_body(text: str) -> Expression:
-    """One query or expression and nothing after it: what a function or a view holds. Raises SqlppError as parse does."""
+    """Parse the body of a function or view: one query or expression and nothing after it.
+
+    Raises SqlppError as `parse` does.
+    """
     parser = StatementParser(TokenizedText(text))
     body = parser.body()
     if parser.kind != END:

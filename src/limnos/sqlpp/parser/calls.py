@@ -1,6 +1,6 @@
-"""Calls, and the windows of window functions.
+"""Parses calls, and the windows of window functions.
 
-May import `expressions` and the tree. Must not know which functions there are, `count` excepted: it alone takes a `*`.
+May import `expressions` and the tree. Must not know which functions exist, except `count`: only it takes a `*`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SIDES: dict[str, Literal["preceding", "following"]] = {"preceding": "preceding"
 
 
 class CallParser(ExpressionParser):
-    """Reads calls."""
+    """Parses calls."""
 
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
-        """A call, whose name has been read and whose parenthesis is next."""
+        """Parse a call from its opening parenthesis; the name has been read."""
         self.expect("(")
         distinct, star = False, False
         arguments: tuple[Expression, ...] = ()
@@ -45,7 +45,7 @@ class CallParser(ExpressionParser):
         return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, kept, window)
 
     def star(self, function: str) -> bool:
-        """Go past a `*` in the place of an argument; say whether there was one."""
+        """Consume a `*` in the place of an argument. Returns whether there was one."""
         if self.kind != "*":
             return False
         if function.lower() != "count":
@@ -54,7 +54,7 @@ class CallParser(ExpressionParser):
         return True
 
     def call_filter(self) -> Expression | None:
-        """`FILTER (WHERE …)` after a call."""
+        """Parse an optional `FILTER (WHERE …)`."""
         if not self.accept("FILTER"):
             return None
         self.expect("(")
@@ -64,7 +64,7 @@ class CallParser(ExpressionParser):
         return kept
 
     def window(self) -> Window | None:
-        """OVER with what may stand before it; None if it is no window after all."""
+        """Parse OVER and the words that may precede it; None if no window follows."""
         from_end: Literal["first", "last"] | None = None
         nulls: Literal["respect", "ignore"] | None = None
         ahead = 0
@@ -101,7 +101,7 @@ class CallParser(ExpressionParser):
         return Window(at, variable, partition, order, frame, from_end, nulls)
 
     def group_variable(self) -> GroupVariable:
-        """A variable, with the variables in parentheses that it has as fields."""
+        """Parse a variable, with an optional list of the variables that become its fields."""
         at = self.at
         name = self.identifier()
         if not self.accept("("):
@@ -118,14 +118,14 @@ class CallParser(ExpressionParser):
         return NamedField(at, variable, self.identifier())
 
     def order_by(self) -> tuple[OrderItem, ...]:
-        """ORDER BY, if it is there."""
+        """Parse an optional ORDER BY."""
         if not self.accept("ORDER"):
             return ()
         self.expect("BY")
         return self.listed(self.order_item)
 
     def order_item(self) -> OrderItem:
-        """An expression of ORDER BY, its direction, and where NULLs go."""
+        """Parse an expression of ORDER BY, its direction, and the place of NULLs."""
         value = self.expression()
         descending = self.kind == "DESC"
         if self.kind in ("ASC", "DESC"):
@@ -136,7 +136,7 @@ class CallParser(ExpressionParser):
         return OrderItem(value.at, value, descending, nulls)
 
     def frame(self) -> Frame:
-        """A window's frame."""
+        """Parse a window's frame."""
         at = self.at
         mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
         end = None
@@ -149,7 +149,7 @@ class CallParser(ExpressionParser):
         return Frame(at, mode, start, end, self.exclusion())
 
     def bound(self) -> FrameEdge:
-        """An edge of a frame."""
+        """Parse an edge of a frame."""
         at = self.at
         if self.accept_soft("CURRENT"):
             self.expect_soft("ROW")
@@ -158,7 +158,7 @@ class CallParser(ExpressionParser):
         return FrameEdge(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
 
     def exclusion(self) -> Literal["current row", "group", "ties", "no others"] | None:
-        """What a frame leaves out."""
+        """Parse an optional EXCLUDE."""
         if self.kind != IDENTIFIER:
             return None
         self.expect_soft("EXCLUDE")

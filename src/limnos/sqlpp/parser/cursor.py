@@ -1,7 +1,7 @@
-"""A place in a list of tokens, and the small steps that every part of the grammar takes.
+"""A position in a list of tokens, and the small steps that every part of the grammar uses.
 
-May import `errors`, `lexer`, `tokens` and `tree`. Must not know a production. Depth is counted here: what nests deeper than
-DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
+May import `errors`, `lexer`, `tokens` and `tree`. Must not know a production. It counts the depth: text that nests
+deeper than DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from limnos.sqlpp.tree import DottedName
 T = TypeVar("T")
 
 DEPTH_MAX = 120
-"""Most levels of brackets, calls, operators' parentheses and types in one another; a subquery counts as three, a window as two.
+"""Most nested levels of brackets, calls, parentheses and types; a subquery counts as three, a window as two.
 
-A level takes five calls of ours at most, so the deepest text needs 600 of the thousand that Python allows by default."""
+A level takes at most five Python calls, so the deepest text needs 600 of the thousand that Python allows by default.
+"""
 
 _NAMES = (IDENTIFIER, QUOTED)
 _INTEGER_DIGITS_MAX = 19
@@ -27,7 +28,7 @@ _INTEGER_MAX = 2**63 - 1
 
 
 class TokenCursor:
-    """Reads tokens one after the other. `kind` is the next token's, for it is asked for most."""
+    """Reads tokens one after the other. `kind` is the next token's kind, kept apart for speed."""
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
@@ -40,16 +41,16 @@ class TokenCursor:
 
     @property
     def at(self) -> TextPosition:
-        """The place of the next token."""
+        """The position of the next token."""
         return self.token.place
 
     @property
     def before(self) -> TextPosition:
-        """The place of the token that was read last."""
+        """The position of the last token read."""
         return self.tokens[max(0, self.index - 1)].place
 
     def advance(self) -> Token:
-        """Go past the next token and return it. The END stays."""
+        """Consume the next token and return it. The END is never passed."""
         token = self.token
         if self.index < len(self.tokens) - 1:
             self.index += 1
@@ -62,27 +63,27 @@ class TokenCursor:
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def accept(self, kind: str) -> bool:
-        """Go past the next token if it is of the kind; say whether."""
+        """Consume the next token if it has this kind. Returns whether it has."""
         if self.kind != kind:
             return False
         self.advance()
         return True
 
     def expect(self, kind: str) -> Token:
-        """Go past a token that must be of the kind. Raises SqlppError."""
+        """Consume the next token, which must have this kind. Raises SqlppError."""
         if self.kind != kind:
             raise self.error()
         return self.advance()
 
     def accept_soft(self, word: str) -> bool:
-        """Go past the next token if it is this soft keyword; say whether."""
+        """Consume the next token if it is this soft keyword. Returns whether it is."""
         if self.token.soft != word:
             return False
         self.advance()
         return True
 
     def expect_soft(self, *words: str) -> str:
-        """Go past a token that must be one of these soft keywords; return it in lower case. Raises SqlppError."""
+        """Consume one of these soft keywords and return it in lower case. Raises SqlppError."""
         if self.kind != IDENTIFIER:
             raise self.error()
         if self.token.soft not in words:
@@ -90,18 +91,18 @@ class TokenCursor:
         return self.advance().image.lower()
 
     def error(self) -> SqlppError:
-        """The next token does not belong where it stands."""
+        """The error for a next token that the grammar does not allow."""
         place = self.at
         return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
 
     def enter(self) -> None:
-        """Go one level deeper. Raises SqlppError beyond DEPTH_MAX; nobody needs to come back up after an error."""
+        """Go one level deeper. Raises SqlppError beyond DEPTH_MAX. After an error `leave` is not needed."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise compilation(f"The statement is nested more than {DEPTH_MAX} levels deep", self.at)
 
     def leave(self) -> None:
-        """Come up again."""
+        """Go one level up."""
         self.depth -= 1
 
     @property
@@ -110,35 +111,35 @@ class TokenCursor:
         return self.kind in _NAMES
 
     def identifier(self) -> str:
-        """An identifier. Raises SqlppError."""
+        """Read an identifier. Raises SqlppError."""
         if self.kind not in _NAMES:
             raise self.error()
         return self.advance().value
 
     def path(self) -> tuple[str, ...]:
-        """Identifiers with dots between them."""
+        """Read identifiers separated by dots."""
         parts = [self.identifier()]
         while self.accept("."):
             parts.append(self.identifier())
         return tuple(parts)
 
     def name(self) -> DottedName:
-        """A name with dots."""
+        """Read a dotted name."""
         return DottedName(self.at, self.path())
 
     def string(self) -> str:
-        """A string. Raises SqlppError for two of them side by side, too."""
+        """Read a string. Raises SqlppError, also for two adjacent strings."""
         value = self.expect(STRING).value
         if self.kind == STRING:
             raise syntax("Invalid string literal", self.at)
         return value
 
     def constant(self) -> str:
-        """A string, or a text in back-quotes."""
+        """Read a string or a back-quoted text."""
         return self.advance().value if self.kind == QUOTED else self.string()
 
     def integer(self) -> int:
-        """A whole number that fits 64 bits. Raises SqlppError."""
+        """Read a 64-bit integer. Raises SqlppError."""
         token = self.expect(INTEGER)
         digits = token.image.lstrip("0") or "0"
         if len(digits) > _INTEGER_DIGITS_MAX or int(digits) > _INTEGER_MAX:
@@ -147,7 +148,7 @@ class TokenCursor:
         return int(digits)
 
     def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
-        """One item or more, with commas between them."""
+        """Read one or more items separated by commas."""
         items = [item()]
         while self.kind == ",":
             self.advance()

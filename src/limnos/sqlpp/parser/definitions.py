@@ -1,6 +1,7 @@
-"""CREATE and DROP of everything but datasets, indexes and functions, and what they share.
+"""Parses CREATE and DROP of all objects except datasets, indexes and functions, and common parts.
 
-May import `types` and the tree. Must not know what a definition does. IF [NOT] EXISTS may stand before the name or after it.
+May import `types` and the tree. Must not know what a definition does. IF [NOT] EXISTS may stand before the name or
+after it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from limnos.sqlpp.tree.statements import Kind
 
 
 class DefinitionParser(TypeParser):
-    """Reads definitions."""
+    """Parses definitions."""
 
     def if_not_exists(self, *, told: bool = False) -> bool:
-        """IF NOT EXISTS, if it is there; where it was `told` before, a second one is left where it does not belong."""
+        """Parse an optional IF NOT EXISTS.
+
+        With `told` it was read before, and a second one is left as a wrong token.
+        """
         if told or self.kind != "IF":
             return told
         self.advance()
@@ -26,7 +30,7 @@ class DefinitionParser(TypeParser):
         return True
 
     def if_exists(self, *, told: bool = False) -> bool:
-        """IF EXISTS, likewise."""
+        """Parse an optional IF EXISTS, in the same way."""
         if told or self.kind != "IF":
             return told
         self.advance()
@@ -34,7 +38,7 @@ class DefinitionParser(TypeParser):
         return True
 
     def create_dataverse(self, at: TextPosition) -> tree.CreateDataverse:
-        """CREATE DATAVERSE, after its first word."""
+        """CREATE DATAVERSE, from its second word."""
         self.expect("DATAVERSE")
         told = self.if_not_exists()
         name = self.name()
@@ -71,7 +75,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateView(at, name, or_replace, told, schema, self.view_body())
 
     def view_body(self) -> tree.Expression:
-        """A query without parentheses, or a path."""
+        """Parse a query without parentheses, or a path."""
         if self.named:
             at = self.at
             variable = tree.Variable(at, self.advance().value)
@@ -83,7 +87,7 @@ class DefinitionParser(TypeParser):
         return self.query()
 
     def view_schema(self) -> tree.ViewSchema:
-        """A typed view's fields, formats and keys."""
+        """Parse a typed view's fields, formats and keys."""
         at = self.at
         kind = self.dataset_type(open_=False)
         formats = self.cast_formats()
@@ -101,7 +105,7 @@ class DefinitionParser(TypeParser):
         return tree.ViewSchema(at, kind, formats, keys, tuple(foreign))
 
     def cast_formats(self) -> tuple[tree.Option, ...]:
-        """`DEFAULT NULL`, and the formats of values of time."""
+        """Parse `DEFAULT NULL` and the formats of dates and times."""
         self.expect_soft("DEFAULT")
         self.expect("NULL")
         formats = []
@@ -119,19 +123,19 @@ class DefinitionParser(TypeParser):
         return paths
 
     def not_enforced(self) -> None:
-        """NOT ENFORCED, which a view's keys always are."""
+        """Consume NOT ENFORCED, which a view's key requires."""
         self.expect("NOT")
         self.expect("ENFORCED")
 
     def drop_named(self, at: TextPosition, kind: Kind) -> tree.Drop:
-        """DROP of what a name alone tells; its kind's word is next."""
+        """DROP of an object that has only a name; the word of its kind is next."""
         self.advance()
         told = self.if_exists()
         name = self.name()
         return tree.Drop(at, kind, name, self.if_exists(told=told))
 
     def options(self) -> tuple[tree.Option, ...]:
-        """An adapter's options: `(("name"="value"), …)`."""
+        """Parse an adapter's options: `(("name"="value"), …)`."""
         self.expect("(")
         options = () if self.kind == ")" else self.listed(self.option)
         self.expect(")")
@@ -147,7 +151,7 @@ class DefinitionParser(TypeParser):
         return tree.Option(at, name, value)
 
     def hint_options(self) -> tuple[tree.Option, ...]:
-        """`HINTS (name=value, …)`, if it is there."""
+        """Parse an optional `HINTS (name=value, …)`."""
         if not self.accept("HINTS") or not self.accept("("):
             return ()
         options = self.listed(self.hint_option)
@@ -164,5 +168,5 @@ class DefinitionParser(TypeParser):
         return tree.Option(at, name, self.constant() if self.kind in (STRING, QUOTED) else self.expect(STRING).value)
 
     def settings(self) -> tree.Object | None:
-        """`WITH {…}`, if it is there."""
+        """Parse an optional `WITH {…}`."""
         return self.object() if self.accept("WITH") else None

@@ -1,7 +1,7 @@
-"""Expressions: operators by how tightly they bind, operands, constructors.
+"""Parses expressions: operators by precedence, operands, constructors.
 
-May import `cursor` and the tree. Must not know statements; a query inside an expression is left to the parser that is built
-on this one. Operators are worked off with a stack of our own, so that a long chain is no deeper than a short one.
+May import `cursor` and the tree. Must not know statements; a subclass parses queries inside expressions. Operators are
+parsed with an explicit stack, so a long chain is no deeper than a short one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERATORS = {
 
 
 class _OpenOperator:
-    """An operator that waits for its right operand, with what stands before it."""
+    """An operator that waits for its right operand, with its left operands."""
 
     __slots__ = ("at", "level", "negated", "operands", "operators")
 
@@ -54,7 +54,7 @@ class _OpenOperator:
         self.negated = False
 
     def closed(self, operand: tree.Expression) -> tree.Expression:
-        """The node, now that its last operand is there."""
+        """The node with its last operand."""
         operands = [*self.operands, operand]
         if self.level == NOT:
             return tree.UnaryOperation(self.at, "not", operand)
@@ -64,12 +64,12 @@ class _OpenOperator:
 
     @property
     def waits_for_and(self) -> bool:
-        """Whether it is a BETWEEN whose AND has not come."""
+        """Whether it is a BETWEEN that still lacks its AND."""
         return self.level == BETWEEN and len(self.operands) == 1
 
 
 class _LeftOperand:
-    """What has been read before an operator, and how tightly its own outermost operator binds."""
+    """The operand before an operator, and the precedence of its outermost operator."""
 
     __slots__ = ("level", "node")
 
@@ -81,11 +81,11 @@ class _LeftOperand:
 class ExpressionParser(TokenCursor, ABC):
     """Reads expressions. What it needs to know of calls and queries stands below it."""
 
-    bare = -1  # where the last operand began that had no operator before it
+    bare = -1  # where the last operand without a prefix operator began
 
     @abstractmethod
     def query(self) -> tree.QueryExpression:
-        """A query without parentheses."""
+        """Parse a query without parentheses."""
 
     @abstractmethod
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> tree.Call:
