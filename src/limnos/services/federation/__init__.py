@@ -1,1 +1,4 @@
-"""Other systems that catalogs show: connectors, their schemas, tables, views and topics, nodes that stand for them. May import `request` and `storage`."""
+"""Federation: catalogs that show other systems, with connectors, their objects, and placeholder nodes for these.
+
+May import `request` and `storage`.
+"""

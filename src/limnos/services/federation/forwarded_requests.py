@@ -1,7 +1,8 @@
-"""Requests to another Iceberg catalog that one of ours shows: decided here by the tree's rights, then passed on, then noted where something hangs on it.
+"""Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
-May import the rooms below, and `sources` for requests and their answers. Knows no body: whoever calls has built the request from what is decided on
-here. As everywhere with sources, access is the tree's alone, and what is there is the source's alone (decision record 0083).
+May import the rooms below, and `sources` for requests and responses. Must not know request bodies: the caller builds
+the request after the decision. As for every source, this server decides on access and the source knows which objects
+exist (decision record 0083).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class SourceObjectRequest(NamedTuple):
-    """An object of a source, what is to be done to it, and what lets somebody know that it is missing."""
+    """An object of a source, the action on it, and the action whose right lets a caller learn that it is missing."""
 
     kind: Kind
     path: Levels
@@ -55,22 +56,22 @@ class SourceObjectRequest(NamedTuple):
 
 
 class VendingDecision(NamedTuple):
-    """What a caller may have of a table beside its metadata."""
+    """The decision on what a caller may have of a table besides its metadata."""
 
     origin: CatalogSource
     vends: bool
-    """Credentials, if the source gives some out."""
+    """Whether the caller gets credentials, if the source vends any."""
 
 
 class SourceTableCommit(NamedTuple):
-    """A commit to one table among several; one that `makes` it."""
+    """A commit to one table among several; `makes` if it creates the table."""
 
     path: Levels
     makes: bool
 
 
 async def endpoints_of_source(ctx: Context, scope: RequestScope) -> frozenset[str]:
-    """Return what the source serves, to who may use the catalog."""
+    """Return the endpoints that the source serves, to a caller who may use the catalog."""
 
     def decide(request_view: RequestView) -> CatalogSource:
         request_view.require_in_use()
@@ -103,7 +104,7 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
 async def forward_request(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall
 ) -> RestReply:
-    """Pass on a request about something that is there. Raises PermissionDenied, and what the source says."""
+    """Forward a request on an existing object. Raises PermissionDenied, NotFound, and the source's errors."""
     source_lookup = await ctx.read(scope, lambda request_view: _find_source_object(request_view, thing))
     await check_existence_probe(ctx, source_lookup)
     return await _exchange(ctx, source_lookup.origin, call=call)
@@ -116,7 +117,12 @@ def _find_source_object(request_view: RequestView, thing: SourceObjectRequest) -
 async def forward_load(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None
 ) -> tuple[RestReply, VendingDecision]:
-    """Pass on a request for a table; `vending` is the same with credentials, for who wants them and may have them."""
+    """Forward a request for a table.
+
+    `vending` is the same request with credentials; it is sent if the caller may have them.
+
+    Returns the source's response, and the decision on credentials.
+    """
 
     def decide(request_view: RequestView) -> tuple[SourceLookup, VendingDecision]:
         source_lookup = _find_source_object(request_view, thing)
@@ -132,7 +138,7 @@ async def forward_load(
 
 
 def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: SecurableChain) -> VendingDecision:
-    """Say whether the caller gets credentials: they can do what the source lets this server do."""
+    """Decide whether the caller gets the source's credentials, which allow all that the source allows this server."""
     rule = origin.properties.get(VENDED, NEVER)
     if rule == NEVER:
         return VendingDecision(origin, vends=False)
@@ -144,9 +150,9 @@ async def forward_create(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None = None, stages: bool = False,
     overwrites: bool = False,
 ) -> tuple[RestReply, VendingDecision]:  # fmt: skip
-    """Pass on a request that makes something, whose maker then owns it. What is only staged is nobody's; what is overwritten keeps its owner.
+    """Forward a request that creates an object, which the caller then owns.
 
-    `thing.action` is done to what it lies in.
+    The caller does `thing.action` on the parent. A staged object gets no owner; an overwritten object keeps its owner.
     """
 
     def decide(request_view: RequestView) -> tuple[VendingDecision, bool, Permit[PlaceholderCreate]]:
@@ -160,7 +166,7 @@ async def forward_create(
             VendingDecision(origin, origin.properties.get(VENDED, NEVER) != NEVER),
             node is not None,
             permit,
-        )  # its maker will own it
+        )  # the caller will own it
 
     vending_decision, has_shadow, permit = await ctx.read(scope, decide)
     if vending is None or not vending_decision.vends:
@@ -174,7 +180,10 @@ async def forward_create(
 
 
 async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall) -> RestReply:
-    """Pass on a request that takes something away, and drop what stood for it. Raises ProtectedObject, PermissionDenied."""
+    """Forward a request that drops an object, and drop its placeholder node.
+
+    Raises ProtectedObject, PermissionDenied.
+    """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
     )
@@ -186,7 +195,7 @@ async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObject
 
 
 async def forward_rename(ctx: Context, scope: RequestScope, *, kind: Kind, target: Levels, call: RestCall) -> None:
-    """Pass on another name or namespace of a table or view; what stands for it follows."""
+    """Forward a rename or move of a table or view; its placeholder node follows."""
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, kind, source=call.path, target=target)
     )
@@ -197,7 +206,7 @@ async def forward_rename(ctx: Context, scope: RequestScope, *, kind: Kind, targe
 async def forward_commit(
     ctx: Context, scope: RequestScope, *, changes: Sequence[SourceTableCommit], call: RestCall
 ) -> RestReply:
-    """Pass on commits to one or several tables, all decided at one moment; who makes a table owns it."""
+    """Forward commits to one or several tables, all decided at one moment; the caller owns tables that they create."""
 
     def decide(request_view: RequestView) -> tuple[CatalogSource, list[Permit[PlaceholderCreate]]]:
         request_view.require_in_use()

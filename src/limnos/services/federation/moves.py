@@ -1,6 +1,7 @@
-"""Another name or namespace for a table or view of an outside system: who may, and what stands for it in the tree follows.
+"""Moves: decides on renaming or moving a table or view of an external system, and lets its placeholder node follow.
 
-May import the rooms below. Asks no source: whoever calls decides by `decide_move`, has the source rename, and then lets what stands for the object follow.
+May import the rooms below. Asks no source: the caller decides by `decide_move`, has the source rename, and then moves
+the placeholder node.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _MOVES: Final = {
     Kind.TABLE: (Action.TABLE_RENAME, Action.TABLE_MOVE, Action.TABLE_CREATE),
     Kind.VIEW: (Action.VIEW_RENAME, Action.VIEW_MOVE, Action.VIEW_CREATE),
 }
-"""What another name takes, another namespace, and making something there."""
+"""The actions for renaming, for moving to another namespace, and for creating in the target namespace."""
 
 
 class MoveDecision(NamedTuple):
-    """A table or view that the caller may put elsewhere, and the decisions that say so."""
+    """A table or view that the caller may rename or move, and the decisions that allow it."""
 
     source_lookup: SourceLookup
     decisions: tuple[Decision, ...]
 
 
 def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target: Levels) -> MoveDecision:
-    """Decide on another name or schema of a table or view. Raises PermissionDenied, BadRequest."""
+    """Decide on renaming or moving a table or view. Raises PermissionDenied, BadRequest."""
     if min(len(source), len(target)) < 2:
         raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
     stays = source[:-1] == target[:-1]
@@ -55,7 +56,10 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
 
 
 class PlaceholderMove(msgspec.Struct, frozen=True):
-    """Let what stands for an object follow it: kinds, name spaces and names on its new path; without a `node` what stood there goes."""
+    """Move a placeholder node to its object's new path, given as kinds, name spaces and names.
+
+    Without a `node`, only a stale placeholder node at the new path is dropped.
+    """
 
     node: Node | None
     catalog: Node
@@ -65,7 +69,10 @@ class PlaceholderMove(msgspec.Struct, frozen=True):
 def decide_placeholder_move(
     request_view: RequestView, kind: Kind, *, source: Levels, target: Levels
 ) -> tuple[SourceLookup, Permit[PlaceholderMove]]:
-    """Decide on another name or schema, and return the permit to give what stands for the object its new place. Raises as `decide_move` does."""
+    """Decide on renaming or moving; returns also the permit to move the placeholder node.
+
+    Raises as `decide_move` does.
+    """
     found = decide_move(request_view, kind, source=source, target=target)
     command = PlaceholderMove(
         found.source_lookup.node, request_view.catalog, path_steps(request_view, kind, path=target)
@@ -74,12 +81,14 @@ def decide_placeholder_move(
 
 
 async def placeholder_follow(ctx: Context, permit: Permit[PlaceholderMove]) -> None:
-    """Give what stands for a table or view that the source has renamed its new place; what stood for a predecessor of that name goes."""
+    """Move the placeholder node after the source renamed its object; a stale placeholder node of the new name is
+    dropped.
+    """
     await submit_source_change(ctx, permit, mutation=placeholder_move)
 
 
 def placeholder_move(tx: Tx, permit: Permit[PlaceholderMove]) -> None:
-    """Move a node to where its object is now, with what has to stand above it."""
+    """Move a placeholder node to its object's new path, and create missing parents."""
     command = permit.command
     catalog = tx.nodes.live(command.catalog.id)
     if catalog is None:
@@ -88,7 +97,7 @@ def placeholder_move(tx: Tx, permit: Permit[PlaceholderMove]) -> None:
     for kind, space, name in command.steps[:-1]:
         found = tx.nodes.find(at.id, space, name)
         if found is None and held is None:
-            return  # nothing stands where it goes, nor for it
+            return  # no placeholder node exists for the new parent or the object
         at = found or tx.nodes.create(
             kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, record=BLANK_NAMESPACE, owner_id=None
         )

@@ -1,8 +1,9 @@
-"""Shadows: nodes that stand for schemas and tables of an outside system, made when something is first to hang on them. Decision record 0078.
+"""Placeholder nodes: nodes for objects of an external system, created when the first grant, owner or tag needs one.
 
-May import the rooms below, and `sources` for capabilities. Grants, owners and tags hang on ids of nodes; what a source has is no node. So an object
-that is granted on gets one, under its name; until then it has the rights of what it lies in. What stands for an object decides access to that
-name, whatever the source does below it; what the source has not is not there, whatever stands for it.
+May import the rooms below, and `sources` for capabilities. Grants, owners and tags belong to node ids, but external
+objects are not nodes. So an object with a grant gets a placeholder node under its name. Until then it has the rights of
+its parent. The placeholder node decides access to that name, whatever the source does below it. An object that the
+source lacks does not exist, even with a placeholder node. Decision record 0078.
 """
 
 from __future__ import annotations
@@ -50,28 +51,28 @@ _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
 }
 READS_MAX: Final = 20
 PLACEHOLDERS_MAX: Final = 2_100
-"""How many shadows one request makes: as many as it may name objects."""
+"""How many placeholder nodes one request may create: as many as it may name objects."""
 
 
 class SourceLookup(NamedTuple):
-    """An object of a source that the caller may do something to: whether it is there, the source knows."""
+    """An object of a source on which the caller may act; only the source knows whether it exists."""
 
     origin: CatalogSource
     path: Levels
     node: Node | None
-    """What stands for it, if anything does."""
+    """Its placeholder node, if there is one."""
     nearest: int
-    """The nearest node that is there: itself, or what it lies in."""
+    """The id of the nearest existing node: its own placeholder node or an ancestor."""
     decision: Decision
     kind: Kind
     refusal: PermissionDenied | None = None
-    """What is said when it is there: the caller may only learn that it is not."""
+    """The refusal to raise if it exists: the caller may only learn that it does not."""
 
 
 class MissingPlaceholder(NotFound):
-    """Nothing stands for an object of a source yet. `readings` are the paths that its name may mean.
+    """An object of a source has no placeholder node yet. `readings` are the paths that its name may mean.
 
-    Whoever catches it to decide says in `allowed` by which decision the object was asked for.
+    A function that catches it to decide sets `allowed`, the decision on the object.
     """
 
     def __init__(self, message: str, *, scope: RequestScope, object_kind: Kind, readings: tuple[Levels, ...]) -> None:
@@ -83,9 +84,10 @@ class MissingPlaceholder(NotFound):
 
 
 class PlaceholderCreate(msgspec.Struct, frozen=True):
-    """Let nodes stand for what lies on a path below `parent`: kinds, name spaces and names, the outermost first.
+    """Create placeholder nodes for a path below `parent`, given as kinds, name spaces and names, the outermost first.
 
-    `renews`: the last one was just made in its source, so what stood for a predecessor of its name goes.
+    `renews`: the source has just created the last object, so a placeholder node of an earlier object of that name is
+    dropped.
     """
 
     parent: Node
@@ -93,11 +95,11 @@ class PlaceholderCreate(msgspec.Struct, frozen=True):
     owner_id: int | None
     renews: bool
     record: NodeRecord
-    """Of the last one."""
+    """The record of the last node."""
 
 
 def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
-    """Say whether nodes may stand for objects of a kind in the request's catalog."""
+    """Return whether objects of a kind may have placeholder nodes in the request's catalog."""
     if not is_sourced(request_view):
         return False
     return kind in (Kind.NAMESPACE, Kind.TABLE, Kind.TOPIC) or (
@@ -108,9 +110,11 @@ def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
 def find_source_object(
     request_view: RequestView, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None
 ) -> SourceLookup:
-    """Decide on an object of a source by its name. Raises PermissionDenied: never NotFound, which is the source's to say.
+    """Decide on an object of a source by its name.
 
-    Who may `probe` and not do it is told by `check_existence_probe` whether there is such a thing.
+    Never raises NotFound, since only the source knows. Raises PermissionDenied.
+
+    For a caller who may only do `probe`, `check_existence_probe` then finds out whether the object exists.
     """
     request_view.require_in_use()
     node, chain = placeholder_find(request_view, kind, path=path)
@@ -126,7 +130,7 @@ def find_source_object(
 
 
 def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[Node | None, SecurableChain]:
-    """Return what stands for an object, if anything of its kind does, and the chain of links from the object up; its own may be absent."""
+    """Return the placeholder node of an object, if there is one of its kind, and the object's chain."""
     node, chain = request_view.find(path, kind)
     if node is not None and node.kind is not kind:  # a view that has become a table, or the reverse
         node, chain = None, chain[1:]
@@ -134,7 +138,7 @@ def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> 
 
 
 async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> None:
-    """Let who may only learn that something is missing learn that. Raises PermissionDenied when it is there, else NotFound."""
+    """Raise for a caller who may only probe: PermissionDenied if the object exists, else NotFound."""
     if source_lookup.refusal is None:
         return
     if await is_in_source(ctx, source_lookup.origin, kind=source_lookup.kind, path=source_lookup.path):
@@ -163,7 +167,7 @@ async def is_in_source(ctx: Context, origin: CatalogSource, *, kind: Kind, path:
 def with_placeholders(
     work: Callable[Concatenate[Context, P], Awaitable[T]],
 ) -> Callable[Concatenate[Context, P], Coroutine[object, object, T]]:
-    """Let something stand for the objects of sources that a function of the service finds without, and call it again."""
+    """Decorate a service function: when it raises MissingPlaceholder, create the placeholder node and call it again."""
 
     @wraps(work)
     async def call(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -184,9 +188,12 @@ async def read_attached(
     reader: Callable[[RequestView], T],
     otherwise: Callable[[RequestView, SecurableChain], T],
 ) -> T:
-    """Read what hangs on an object. Of one in a source for which nothing stands, `otherwise` says it from the links that it would have.
+    """Read the attachments of an object.
 
-    So a read makes nothing, and answers what it would if something stood there already. Raises NotFound, and as the reader does.
+    For an external object without placeholder node, call `otherwise` with its chain.
+
+    So a read creates no node, and returns the same as with a placeholder node. Raises NotFound, ServiceUnavailable, and
+    what the reader raises.
     """
     for _ in range(READS_MAX):
         try:
@@ -206,7 +213,7 @@ def _read_unattached(
     path: Levels,
     otherwise: Callable[[RequestView, SecurableChain], T],
 ) -> tuple[T] | None:
-    """Decide on an object that nothing stands for, and say what hangs on it; None when something has come to stand for it."""
+    """Decide on an object without placeholder node and read its attachments; None if it has got a node meanwhile."""
     node, chain = placeholder_find(request_view, missing.object_kind, path=path)
     if node is not None or missing.allowed is None:
         return None
@@ -215,14 +222,17 @@ def _read_unattached(
 
 
 async def _make_placeholder(ctx: Context, lacking: MissingPlaceholder) -> None:
-    """Ask the source for an object, and let a node stand for it: for the first that its name may mean. Raises NotFound."""
+    """Create a placeholder node for the first path, among those the name may mean, that the source has.
+
+    Raises NotFound.
+    """
     path, allowed = await _first_existing_path(ctx, lacking), lacking.allowed
     if allowed is not None:
         await placeholder_make(ctx, lacking.scope, kind=lacking.object_kind, path=path, allowed=allowed)
 
 
 async def _first_existing_path(ctx: Context, lacking: MissingPlaceholder) -> Levels:
-    """Return the first path that a name may mean which the source has. Raises NotFound."""
+    """Return the first path, among those a name may mean, that the source has. Raises NotFound."""
     if lacking.allowed is None:
         raise lacking
     origin = await ctx.read(lacking.scope, catalog_source_of)
@@ -236,9 +246,9 @@ async def placeholder_make(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, allowed: Callable[[RequestView, SecurableChain], Decision],
     record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Let a node stand for an object that the source has. Raises PermissionDenied.
+    """Create the placeholder node of an object that the source has. Raises PermissionDenied.
 
-    `record` is what is kept of it here; what stands for it already keeps its own.
+    `record` is the node's record; an existing placeholder node keeps its own.
     """
 
     def decide(request_view: RequestView) -> Permit[PlaceholderCreate]:
@@ -248,14 +258,17 @@ async def placeholder_make(
     while True:
         try:
             return await ctx.write(scope, decide, placeholder_insert)
-        except AlreadyExists:  # somebody else was at it
+        except AlreadyExists:  # another request created it at the same time
             continue
 
 
 def placeholder_permit(
     request_view: RequestView, kind: Kind, *, path: Levels, decision: Decision, made_here: bool = True, record: NodeRecord | None = None
 ) -> Permit[PlaceholderCreate]:  # fmt: skip
-    """Return the permit by which a node will stand for what the source is going to make, or to change: taken before the source is asked."""
+    """Return the permit for the placeholder node of an object that the source will create or change.
+
+    Take it before asking the source.
+    """
     owner_id = request_view.maker_id if made_here else None
     command = PlaceholderCreate(
         request_view.catalog, path_steps(request_view, kind, path=path), owner_id, made_here, record or _RECORDS[kind]
@@ -264,25 +277,32 @@ def placeholder_permit(
 
 
 async def placeholder_submit(ctx: Context, permit: Permit[PlaceholderCreate]) -> Node | None:
-    """Let a node stand for what the source has made; None when the catalog has gone meanwhile."""
+    """Create the placeholder node of an object that the source has created; None if the catalog was dropped
+    meanwhile.
+    """
     return await submit_source_change(ctx, permit, mutation=placeholder_insert_current)
 
 
 async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Callable[[Tx, Permit[C]], T]) -> T | None:
-    """Write down what a source has done, under the decision that was taken before it: it is done, whatever became of the right since.
+    """Record a change that a source has made, under the decision taken before: the change is done, even if the right is
+    gone by now.
 
-    `mutation` must do with what it finds. Returns None, and the log says so, when others change the same names all the time.
+    `mutation` must work on any state that it finds. Returns None, and logs it, if other requests keep changing the same
+    names.
     """
     bare = msgspec.structs.replace(permit, stamps=())
     for _ in range(READS_MAX):
-        with suppress(AlreadyExists, StalePermit):  # somebody else was at it
+        with suppress(AlreadyExists, StalePermit):  # another request changed the same names
             return await ctx.submit(bare, mutation)
     log.warning("nothing stands for what a source has done", zone=permit.zone)
     return None
 
 
 def placeholder_insert_current(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node | None:
-    """Insert what is missing of a path in a catalog that may have another name by now. A maker who is gone owns nothing."""
+    """Create missing placeholder nodes of a path in a catalog that may have been renamed.
+
+    A removed user owns nothing.
+    """
     command = permit.command
     catalog = tx.nodes.live(command.parent.id)
     if catalog is None:
@@ -292,13 +312,13 @@ def placeholder_insert_current(tx: Tx, permit: Permit[PlaceholderCreate]) -> Nod
 
 
 def path_steps(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[tuple[Kind, str, str], ...]:
-    """Return kinds, name spaces and names of what lies on a path."""
+    """Return the kinds, name spaces and names of a path's objects."""
     kinds = (*(Kind.NAMESPACE for _ in path[:-1]), kind)
     return tuple((each, request_view.space(each), name) for each, name in zip(kinds, path, strict=True))
 
 
 def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
-    """Insert what is missing of a path."""
+    """Create the missing placeholder nodes of a path."""
     command = permit.command
     at = tx.nodes.confirm(command.parent)
     for position, (kind, space, name) in enumerate(command.steps, 1):

@@ -1,7 +1,7 @@
-"""Schemas of outside systems: list, load, make, drop, by rights that hang on names of the tree.
+"""Schemas of external systems: list, load, create, alter, drop, by rights on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then asks the source; what a caller may
-not know of is refused in the same words whether the source has it or not.
+May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
+asks the source. A caller who may not know of an object is refused in the same words whether the source has it or not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class FederatedSchema(NamedTuple):
-    """A schema, and what stands for it."""
+    """A schema, and its placeholder node."""
 
     told: SourceSchemaInfo
     node: Node | None
@@ -41,7 +41,7 @@ class FederatedSchema(NamedTuple):
 
 
 def schemas_visible(request_view: RequestView, parent: Levels = ()) -> VisibleSourceNames:
-    """Decide on listing schemas, those in another one or the outermost. Raises PermissionDenied."""
+    """Decide on listing schemas: the outermost, or those in `parent`. Raises PermissionDenied."""
     request_view.require_in_use()
     listing_require(request_view, parent)
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=parent)[1] if parent else request_view.settled.outer
@@ -58,7 +58,7 @@ async def schemas_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
-    """Return a schema that was decided on. Raises NotFound."""
+    """Return a schema after its decision. Raises NotFound."""
     told = await ask_source(
         ctx, source_lookup.origin, of=with_schemas, question=lambda found: found.schema_load(source_lookup.path)
     )
@@ -68,7 +68,10 @@ async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSch
 async def schema_create(
     ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, properties: dict[str, str]
 ) -> FederatedSchema:
-    """Make a schema in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (parent), PermissionDenied, UnsupportedOperation."""
+    """Create a schema in the source; the caller owns its placeholder node.
+
+    Raises AlreadyExists, NotFound (the parent), PermissionDenied, UnsupportedOperation.
+    """
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
         question=lambda found: found.schema_create(path, comment=comment, properties=properties),
@@ -80,7 +83,10 @@ async def schema_create(
 async def schema_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, sets: dict[str, str], removes: Sequence[str]
 ) -> FederatedSchema:
-    """Set and remove properties of a schema. Raises UnsupportedOperation where it has none, NotFound, PermissionDenied."""
+    """Set and remove properties of a schema.
+
+    Raises UnsupportedOperation if schemas have none, NotFound, PermissionDenied.
+    """
     source_lookup = await ctx.read(
         scope,
         lambda request_view: find_source_object(request_view, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_ALTER),
@@ -96,7 +102,10 @@ async def schema_alter(
 
 
 async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop an empty schema in the source, and what stands for it. Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied."""
+    """Drop an empty schema in the source, and its placeholder node.
+
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied.
+    """
     await drop_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,
         question=lambda found: found.schema_drop(path),

@@ -1,7 +1,8 @@
-"""What schemas, tables and topics of outside systems have in common: which names of a list are seen, and how something is made or dropped there.
+"""Source objects: the common parts of external schemas, tables, views and topics: visible names, creating and dropping.
 
-May import the rooms below, and `sources` for capabilities. Knows no kind of thing: whoever calls says what is asked of the source. Each function decides
-first, on one request view, and then asks; what a caller may not know of is refused in the same words whether the source has it or not.
+May import the rooms below, and `sources` for capabilities. Must not know the kinds: the caller passes the question for
+the source. Each function decides first, on one request view, and then asks. A caller who may not know of an object is
+refused in the same words whether the source has it or not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """Which names of a list the caller sees: those of `shown`, and of those that nothing stands for all or none."""
+    """Which names of a list the caller sees: those in `shown`, and all or none of the names without placeholder
+    node.
+    """
 
     origin: CatalogSource
     path: Levels
@@ -53,14 +56,14 @@ class VisibleSourceNames(NamedTuple):
     known: frozenset[str]
 
     def of(self, names: list[str]) -> list[str]:
-        """Return the names that are seen, in their order."""
+        """Return the visible ones of the names, in their order."""
         return [name for name in names if (name in self.shown if name in self.known else self.others)]
 
 
 def visible_names_of_container(
     request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Return which names of a kind in a container the caller sees, whatever the source will list."""
+    """Return which names of a kind in a container the caller sees, before the source lists them."""
     listed = page_of(request_view, action, kind=kind, chain=chain, asked=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
     known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
     others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
@@ -72,7 +75,7 @@ def visible_names_of_container(
 def namespace_objects_visible(
     request_view: RequestView, schema: Levels, *, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Decide on listing what a schema has of a kind. Raises PermissionDenied."""
+    """Decide on listing a schema's objects of a kind. Raises PermissionDenied."""
     request_view.require_in_use()
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
     request_view.require(action, chain)
@@ -80,7 +83,7 @@ def namespace_objects_visible(
 
 
 def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
-    """Return the chain of what an object lies in, as far as anything stands for that."""
+    """Return the chain of an object's parent, with absent links for missing placeholder nodes."""
     return (
         placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1] if path[:-1] else request_view.settled.outer
     )
@@ -90,9 +93,10 @@ async def create_in_source(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None], record: NodeRecord | None = None,
 ) -> tuple[CatalogSource, Node | None]:  # fmt: skip
-    """Make something in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (what it lies in), BadRequest, UnsupportedOperation, PermissionDenied.
+    """Create an object in the source; the caller owns its placeholder node.
 
-    `action` is done to what it lies in; `record` is what is kept of it here.
+    The caller does `action` on the parent; `record` is the placeholder node's record. Raises AlreadyExists, NotFound
+    (the parent), BadRequest, UnsupportedOperation, PermissionDenied.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
@@ -112,7 +116,10 @@ async def drop_in_source(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None],
 ) -> None:  # fmt: skip
-    """Drop something in the source, and what stands for it. Raises NotFound, NotEmpty, ProtectedObject, UnsupportedOperation, PermissionDenied."""
+    """Drop an object in the source, and its placeholder node.
+
+    Raises NotFound, NotEmpty, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    """
     source_lookup, permit = await ctx.read(
         scope,
         lambda request_view: placeholder_drop_permit(
@@ -125,7 +132,7 @@ async def drop_in_source(
 
 
 async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
-    """Refuse to drop what lies in something that is protected with all that is below. Raises ProtectedObject."""
+    """Refuse to drop an object that is protected, or lies below a protected one. Raises ProtectedObject."""
     found = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if found is not None and (
         found.below or (source_lookup.node is not None and found.node_id == source_lookup.node.id)
@@ -139,14 +146,17 @@ async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
 def placeholder_drop_permit(
     request_view: RequestView, source_lookup: SourceLookup
 ) -> tuple[SourceLookup, Permit[Node] | None]:
-    """Return the permit to drop what stands for an object that the source is going to drop; None where nothing does."""
+    """Return the permit to drop the placeholder node of an object that the source will drop; None without one."""
     if source_lookup.node is None or source_lookup.refusal is not None:
         return source_lookup, None
     return source_lookup, request_view.permit(source_lookup.node, source_lookup.decision, zone=request_view.catalog.id)
 
 
 async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
-    """Drop what stood for an object that the source has no longer. Nothing has to stand for it, and nobody has to be let in again."""
+    """Drop the placeholder node of an object that the source has dropped.
+
+    Missing nodes and lost rights are no errors.
+    """
     if permit is not None:
         await submit_source_change(ctx, permit, mutation=_drop)
 

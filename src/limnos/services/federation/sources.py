@@ -1,7 +1,9 @@
-"""Outside systems that catalogs show: one connector for each catalog, asked in threads of that catalog's own, under a deadline.
+"""Sources: the external systems of catalogs, one connector for each catalog, called in the catalog's own threads with a
+deadline.
 
-May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the request view. Knows no wire format, and decides
-nothing: whoever asks has decided. Nothing that a source says is kept. Decision record 0078.
+May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the request
+view. Must not know any wire format, and decides nothing: the caller has decided. Responses of a source are not cached.
+Decision record 0078.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 T = TypeVar("T")
 OPEN_MAX = 256
-"""Catalogs whose connectors are kept open; the one that was asked longest ago makes room."""
+"""How many connectors stay open; the least recently used one is closed."""
 
 
 class CatalogSource(NamedTuple):
-    """A catalog that shows an outside system."""
+    """A catalog of an external system."""
 
     catalog: Node
     provider: str
@@ -42,7 +44,7 @@ class _OpenConnector(NamedTuple):
 
 
 def catalog_source_of(request_view: RequestView) -> CatalogSource:
-    """Return the outside system behind the request's catalog."""
+    """Return the external system behind the request's catalog."""
     return CatalogSource(
         request_view.catalog,
         request_view.catalog_record.provider,
@@ -59,7 +61,7 @@ class SourceConnectors:
         self._open: dict[int, _OpenConnector] = {}
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
+        """Check that properties name a source that the server may use. Raises BadRequest."""
         check_source(provider, properties, limits=self.limits)
 
     async def ask(
@@ -70,9 +72,11 @@ class SourceConnectors:
         question: Callable[[C], T],
         changes: bool = False,
     ) -> T:
-        """Ask a catalog's connector. Raises UnsupportedOperation where it has not the capability `of`, SourceFailed when there is no answer in time.
+        """Ask a catalog's connector a question.
 
-        `changes`: the question does something; one that was not answered in time may yet have been carried out: StateUnknown.
+        Raises UnsupportedOperation if it lacks the capability `of`, SourceFailed without an answer in time. `changes`
+        marks a question that changes the source: without an answer in time it may yet be carried out, which raises
+        StateUnknown.
         """
         connector = of(self._connector(origin))
         if connector is None:
@@ -85,7 +89,7 @@ class SourceConnectors:
             raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
 
     async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Reach a source once, with a connector that is closed again. Raises BadRequest, SourceFailed."""
+        """Connect to a source once, with a connector that is closed again. Raises BadRequest, SourceFailed."""
         connector = open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:
@@ -109,24 +113,24 @@ class SourceConnectors:
             held = _OpenConnector(
                 dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits)
             )
-        self._open[origin.catalog.id] = held  # the last of the dictionary is the one that was asked last
+        self._open[origin.catalog.id] = held  # the end of the dictionary is the most recently used
         if len(self._open) > OPEN_MAX:
             self._open.pop(next(iter(self._open))).connector.close()
         return held.connector
 
     def close(self) -> None:
-        """Let all connections go."""
+        """Close all connectors."""
         while self._open:
             self._open.popitem()[1].connector.close()
 
 
 def no_sources() -> SourceConnectors:
-    """Return what asks nobody, as no address is allowed."""
+    """Return connectors that allow no address, so that every source is refused."""
     return SourceConnectors(SourceLimits((), timeout_s=10.0))
 
 
 class _SourceTimeout(LimnosError):
-    """No answer in time. Never leaves this module."""
+    """A source gave no answer in time. Never leaves this module."""
 
 
 def _timeout_error() -> LimnosError:
@@ -147,7 +151,7 @@ async def ask_source(
     question: Callable[[C], T],
     changes: bool = False,
 ) -> T:
-    """Ask the source behind a catalog. Raises as `SourceConnectors.ask_source`, and what the source's answer means."""
+    """Ask the source behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source."""
     return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
 
 

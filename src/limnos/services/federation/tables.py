@@ -1,7 +1,7 @@
-"""Tables of outside systems: list, load, make, alter, rename, drop, by rights that hang on names of the tree.
+"""Tables of external systems: list, load, create, alter, rename, drop, by rights on names of the tree.
 
-May import the rooms below, `formats` for the shapes of requests, and `sources` for capabilities. Each function decides first, on one request view, and
-then asks the source.
+May import the rooms below, `formats` for the shapes of requests, and `sources` for capabilities. Each function decides
+first, on one request view, and then asks the source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class FederatedTable(NamedTuple):
-    """A table, and what stands for it."""
+    """A table, and its placeholder node."""
 
     told: SourceTableInfo
     node: Node | None
@@ -55,7 +55,7 @@ async def tables_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTable:
-    """Return a table that was decided on. Raises NotFound."""
+    """Return a table after its decision. Raises NotFound."""
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
     told = await ask_source(
         ctx, source_lookup.origin, of=with_tables, question=lambda found: found.table_load(schema, name)
@@ -64,7 +64,10 @@ async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTabl
 
 
 async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: GravitinoCreate) -> FederatedTable:
-    """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, PermissionDenied."""
+    """Create a table in the source; the caller owns its placeholder node.
+
+    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    """
     schema, name = path[:-1], path[-1]
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
@@ -77,7 +80,10 @@ async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked
 async def table_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, changes: Sequence[TableChange]
 ) -> FederatedTable:
-    """Change a table in the source, all at once. Raises NotFound, BadRequest, UnsupportedOperation, PermissionDenied."""
+    """Apply all changes to a table in the source at once.
+
+    Raises NotFound, BadRequest, UnsupportedOperation, PermissionDenied.
+    """
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
         scope, lambda request_view: find_source_object(request_view, Kind.TABLE, path=path, action=Action.TABLE_ALTER)
@@ -93,7 +99,10 @@ async def table_alter(
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
-    """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, UnsupportedOperation, PermissionDenied."""
+    """Rename a table or move it to another schema, with its placeholder node.
+
+    Raises NotFound, AlreadyExists, UnsupportedOperation, PermissionDenied.
+    """
     check_gravitino_name(target[-1], kind="TABLE")
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, Kind.TABLE, source=path, target=target)
@@ -110,9 +119,11 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: bool) -> None:
-    """Drop a table in the source with its rows, and what stands for it. Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    """Drop a table in the source with its rows, and its placeholder node.
 
-    A purge takes the files away, where the source has some.
+    A purge also deletes its files, if it has any.
+
+    Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
     """
     await drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,

@@ -1,7 +1,7 @@
-"""Topics of outside systems: list, load, make, alter, drop, by rights that hang on names of the tree.
+"""Topics of external systems: list, load, create, alter, drop, by rights on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then asks the source. A source knows no comments
-of topics: they are kept with what stands for a topic in the tree.
+May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
+asks the source. Sources have no comments of topics: a topic's placeholder node stores its comment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class FederatedTopic(NamedTuple):
-    """A topic, and what stands for it."""
+    """A topic, and its placeholder node."""
 
     told: SourceTopicInfo
     node: Node | None
@@ -44,7 +44,7 @@ class FederatedTopic(NamedTuple):
 
     @property
     def comment(self) -> str | None:
-        """What is said of it."""
+        """Its comment, from the placeholder node."""
         return None if self.node is None else cast("TopicRecord", self.node.record).comment
 
 
@@ -61,7 +61,7 @@ async def topics_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopic:
-    """Return a topic that was decided on. Raises NotFound."""
+    """Return a topic after its decision. Raises NotFound."""
     schema, name = source_lookup.path
     told = await ask_source(
         ctx, source_lookup.origin, of=with_topics, question=lambda found: found.topic_load(schema, name)
@@ -72,7 +72,10 @@ async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopi
 async def topic_create(
     ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, properties: dict[str, str]
 ) -> FederatedTopic:
-    """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, PermissionDenied."""
+    """Create a topic in the source; the caller owns its placeholder node.
+
+    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    """
     schema, name = path
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
@@ -83,7 +86,10 @@ async def topic_create(
 
 
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
-    """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, PermissionDenied."""
+    """Change a topic's properties in the source, and its comment here.
+
+    Raises NotFound, BadRequest, PermissionDenied.
+    """
     schema, name = path
 
     def decide(request_view: RequestView) -> tuple[SourceLookup, Permit[tuple[PlaceholderCreate, PropertyEdits]]]:
@@ -104,7 +110,7 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
 
 
 def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits]]) -> Node | None:
-    """Write the comment to what stands for the topic."""
+    """Write the comment to the topic's placeholder node."""
     command, edits = permit.command
     held = placeholder_insert_current(tx, permit.about(command))
     if held is None:
@@ -115,7 +121,10 @@ def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits
 
 
 async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied."""
+    """Drop a topic in the source with its messages, and its placeholder node.
+
+    Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    """
     schema, name = path
     await drop_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,

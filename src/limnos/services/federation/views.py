@@ -1,7 +1,7 @@
-"""Views of another Iceberg catalog that one of ours shows: list, load, make, alter, rename, drop, by rights that hang on names of the tree.
+"""Views of other Iceberg catalogs: list, load, create, alter, rename, drop, by rights on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then asks the source. What stands for views is
-treated as what stands for tables.
+May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
+asks the source. Placeholder nodes of views work as those of tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FederatedView(NamedTuple):
-    """A view, and what stands for it."""
+    """A view, and its placeholder node."""
 
     told: GravitinoView
     node: Node | None
@@ -49,12 +49,15 @@ async def views_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 def find_source_view(request_view: RequestView, path: Levels, *, action: Action) -> SourceLookup:
-    """Decide on a view; who works with tables beside it may learn that it is missing. Raises PermissionDenied."""
+    """Decide on a view; a caller who works with tables beside it may learn that it is missing.
+
+    Raises PermissionDenied.
+    """
     return find_source_object(request_view, Kind.VIEW, path=path, action=action, probe=Action.VIEW_MAY_PROBE)
 
 
 async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
-    """Return a view that was decided on. Raises NotFound, PermissionDenied."""
+    """Return a view after its decision. Raises NotFound, PermissionDenied."""
     await check_existence_probe(ctx, source_lookup)
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
     told = await ask_source(
@@ -64,7 +67,10 @@ async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
 
 
 async def view_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: IcebergViewCreate) -> FederatedView:
-    """Make a view in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, PermissionDenied."""
+    """Create a view in the source; the caller owns its placeholder node.
+
+    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    """
     schema, name = path[:-1], path[-1]
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
@@ -75,7 +81,7 @@ async def view_create(ctx: Context, scope: RequestScope, *, path: Levels, asked:
 
 
 async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates: Sequence[object]) -> FederatedView:
-    """Change a view in the source, all at once. Raises NotFound, BadRequest, PermissionDenied."""
+    """Apply all updates to a view in the source at once. Raises NotFound, BadRequest, PermissionDenied."""
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
         scope, lambda request_view: find_source_view(request_view, path, action=Action.VIEW_ALTER)
@@ -92,7 +98,10 @@ async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates
 
 
 async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedView:
-    """Give a view another name, and what stands for it. Raises NotFound, AlreadyExists, PermissionDenied."""
+    """Rename a view or move it to another schema, with its placeholder node.
+
+    Raises NotFound, AlreadyExists, PermissionDenied.
+    """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, Kind.VIEW, source=path, target=target)
     )
@@ -108,7 +117,7 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
 
 
 async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a view in the source, and what stands for it. Raises NotFound, ProtectedObject, PermissionDenied."""
+    """Drop a view in the source, and its placeholder node. Raises NotFound, ProtectedObject, PermissionDenied."""
     await drop_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
         question=lambda found: found.view_drop(path[:-1], path[-1]),

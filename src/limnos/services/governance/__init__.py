@@ -1,1 +1,4 @@
-"""What hangs on objects: tags, policies, statistics, read restrictions. May import `identity` and what that may import."""
+"""Tags, policies, statistics and read restrictions of objects.
+
+May import `identity` and the packages that it may import.
+"""

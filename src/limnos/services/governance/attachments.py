@@ -1,7 +1,7 @@
-"""Tags and policies on objects and columns: attach and detach them, see what came down from above, and what one is on.
+"""Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
-May import the rooms below. Knows no wire format, and what values tags have there only to tell them. What hangs on what is on the metalake's clock, whatever catalog the object lies in (decision
-record on what lies in no catalog).
+May import the rooms below. Must not know any wire format, and only returns the values of tags. Attachments belong to
+the metalake's zone, whatever catalog the object lies in (decision record on what lies in no catalog).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda kind: kind.form is KindGroup.PART))
-"""What something may be attached to."""
+"""The kinds to which tags and policies can be attached."""
 PLURAL: Final = {kind: row.attached_as for kind, row in KIND_TABLE.items() if row.attached_as}
 NAMES_MAX: Final = 1_000
-"""How many one request may attach or detach."""
+"""How many attachments one request may add or remove."""
 
 
 class AttachmentTarget(NamedTuple):
-    """An object of the metalake's tree, as a request names it."""
+    """An object as a request names it."""
 
     metalake: str
     kind: Kind
@@ -52,12 +52,14 @@ class AttachmentTarget(NamedTuple):
 
     @property
     def scope(self) -> RequestScope:
-        """Where it lies."""
+        """The object's scope."""
         return scope_for(self.metalake, self.kind, self.full_name)
 
 
 class AttachmentPoint(NamedTuple):
-    """Where something is attached: a node, the links from the object or column up, and the column's field id (`OWN` for the object itself)."""
+    """A found target: its node, the chain from the object or column up, and the column's field id (`OWN` for the object
+    itself).
+    """
 
     node: Node
     chain: SecurableChain
@@ -65,7 +67,7 @@ class AttachmentPoint(NamedTuple):
 
 
 class AttachmentsChange(msgspec.Struct, frozen=True):
-    """Attach to an object and detach from it; `shown` are those, by id, that the caller may hear of."""
+    """Attach to an object and detach from it; `shown` are the ids that the caller may see."""
 
     kind: Kind
     target: Node
@@ -76,7 +78,7 @@ class AttachmentsChange(msgspec.Struct, frozen=True):
 
 
 class ObjectAttachment(NamedTuple):
-    """A tag or policy as an object has it: its own, or inherited from something above it; a tag with its values there."""
+    """A tag or policy as an object has it, its own or inherited; a tag with its values there."""
 
     node: Node
     inherited: bool
@@ -84,14 +86,17 @@ class ObjectAttachment(NamedTuple):
 
 
 class AttachedObject(NamedTuple):
-    """An object that something is attached to: its path below the metalake, the catalog first."""
+    """An object with an attachment: its path below the metalake, the catalog first."""
 
     kind: Kind
     path: tuple[str, ...]
 
 
 def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *, kind: Kind) -> AttachmentPoint:
-    """Find what something may be attached to, for whoever may know of it. Raises IllegalObject, NotFound, PermissionDenied."""
+    """Find the target of an attachment, for a caller who may know it.
+
+    Raises IllegalObject, NotFound, PermissionDenied.
+    """
     if on.kind not in HOLDERS:
         taken = ", ".join(each.word for each in HOLDERS)
         raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
@@ -106,7 +111,10 @@ def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *,
 
 
 async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) -> list[ObjectAttachment]:
-    """Return what is attached to an object, its own first, then what comes down to it; what the caller may load."""
+    """Return an object's attachments that the caller may load: its own first, then the inherited ones.
+
+    Raises NotFound, PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> list[ObjectAttachment]:
         place = attachment_point_require(request_view, on, kind=kind)
@@ -118,7 +126,7 @@ async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) ->
 
 
 async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, name: str) -> ObjectAttachment:
-    """Return one of what is attached to an object. Raises NotFound when it is not on it, nor on anything above it."""
+    """Return one attachment of an object. Raises NotFound if neither the object nor an ancestor has it."""
     for found in await attachments_list(ctx, on, kind=kind):
         if found.node.name == name:
             return found
@@ -129,14 +137,16 @@ async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, nam
 def attachments_of(
     request_view: RequestView, chain: SecurableChain, *, kind: Kind, field_id: int = OWN
 ) -> list[ObjectAttachment]:
-    """Return what is attached along a chain up to the catalog, each once, as near to its first object as it is; what one may load."""
+    """Return the attachments along a chain up to the catalog that the caller may load, each once, at the link nearest
+    to the object.
+    """
     holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
     zone = request_view.metalake.id
     facts = require_facts(
         request_view.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone
     )
     own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
-    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # what is not there has nothing of its own
+    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # a missing object or column has none of its own
     rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
     places: dict[int, tuple[bool, tuple[str, ...]]] = {}
     for depth, on in enumerate(rows):
@@ -159,10 +169,11 @@ async def attachments_associate(
     ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
     check: Callable[[Node], None] = lambda _: None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Attach to an object and detach from it, all or nothing; what is named for both is left as it is.
+    """Attach to an object and detach from it, all or nothing; names in both lists are ignored.
 
-    `check` may refuse to attach one. Raises NotFound for the object or what is named, PermissionDenied, AlreadyExists for what is on the object already;
-    that one is not there to be detached is fine. Returns the names of what is on the object itself then, of what the caller may load.
+    `check` may refuse an attachment. Detaching a missing one is no error. Returns the names of the object's own
+    attachments afterwards that the caller may load. Raises NotFound for the object or a name, PermissionDenied,
+    AlreadyExists for an existing attachment, BadRequest for too many.
     """
     if len(adds) + len(removes) > NAMES_MAX:
         many = len(adds) + len(removes)
@@ -177,7 +188,7 @@ async def attachments_associate(
         nodes, decisions = tuple(each.entity for each in found), [each.decision for each in found]
         place = attachment_point_require(
             request_view, on, kind=kind
-        )  # after them: who may not apply one learns nothing of the object
+        )  # after the names: a caller who may not apply one learns nothing of the object
         decisions.append(request_view.require(Action.METADATA_LOAD, place.chain))
         for node in nodes[: len(added)]:
             check(node)
@@ -193,13 +204,15 @@ async def attachments_associate(
 def visible_ids_of(
     request_view: RequestView, place: AttachmentPoint, *, kind: Kind, named: Iterable[Node]
 ) -> frozenset[int]:
-    """Return the ids of what an answer about an object may name: what the caller may load, and what was named."""
+    """Return the ids that a response about an object may show: those the caller may load, and those the request
+    named.
+    """
     there = attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
     return frozenset([each.node.id for each in there] + [node.id for node in named])
 
 
 def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, ...]:
-    """Write and delete the attachments, if the object and what is attached are still there."""
+    """Write and delete the attachments, if the object and the attached objects still exist."""
     command, rows = permit.command, tx.attachments(permit.command.kind)
     target = tx.nodes.confirm(command.target)
     for node in command.attached:
@@ -211,14 +224,14 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
 
 
 def already_attached_error(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
-    """Say that something is attached already, and how."""
+    """Return the error for an existing attachment."""
     where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
     told = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
     return AlreadyExists(told, kind=f"{node.kind.word}_attachment")
 
 
 def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozenset[int]) -> tuple[str, ...]:
-    """Return the names of what is on an object or column itself, of what may be told, by name."""
+    """Return the names of an object's or column's own attachments that may be shown, by name."""
     found = tx.attachments(kind).on(target.id, field_id=field_id)
     return tuple([name for attached_id, name in found if attached_id in shown])
 
@@ -226,9 +239,9 @@ def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozense
 async def attached_objects_list(
     ctx: Context, *, metalake: str, kind: Kind, name: str, value: str | None = None
 ) -> list[AttachedObject]:  # fmt: skip
-    """Return the objects and columns that something is attached to, in the order of their paths: those that the caller may know of.
+    """Return the objects and columns that have an attachment and that the caller may know, in the order of their paths.
 
-    With a value: where a tag has it.
+    With `value`, only those where a tag has this value. Raises NotFound, PermissionDenied.
     """
     node = await ctx.read(
         RequestScope(metalake), lambda request_view: metalake_object_load(request_view, kind, name=name)
@@ -247,7 +260,7 @@ async def attached_objects_list(
 
 
 class _AttachmentRow(NamedTuple):
-    """A row of what something is attached to: a kind and path as they were, and the field of a column."""
+    """A row of an attachment: the object's kind and path at the time of reading, and the field id of a column."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -256,7 +269,7 @@ class _AttachmentRow(NamedTuple):
 
 def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestView]) -> list[AttachedObject]:
     columns: dict[tuple[str, ...], dict[int, str]] = {}
-    """By the paths of their tables: names by field ids, read once."""
+    """The columns' names by field id, for each table's path; read once."""
     told = for_each(places, lambda each: _attached_object(request_views[each.path[0]], each, columns=columns))
     return sorted([each for each in told if each is not None], key=lambda each: each[::-1])
 
@@ -264,7 +277,7 @@ def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestVie
 def _attached_object(
     request_view: RequestView, found: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
 ) -> AttachedObject | None:
-    """Say what an object is called to who may know of it; None to others, and of what has gone since it was named."""
+    """Return an object that the caller may know; None for others, and for one that was renamed or dropped since."""
     if found.kind is Kind.CATALOG:
         return (
             AttachedObject(*found[:2])

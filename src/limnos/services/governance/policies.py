@@ -1,7 +1,8 @@
-"""Policies of a metalake: make, alter, enable and disable; attach them to the kinds of objects that they are for.
+"""Policies of a metalake: create, alter, enable and disable them; attach them to the kinds of objects that they
+support.
 
-May import the rooms below. Knows no wire format. What a policy says is checked in `formats.gravitino`; found, listed and dropped it is as what is
-in `services.lookup.apart`. Nothing here carries one out.
+May import the rooms below. Must not know any wire format. `formats.gravitino` checks the content of policies;
+`services.lookup.metalake_objects` finds, lists and drops them. Nothing here enforces a policy.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PolicyRequest(NamedTuple):
-    """What somebody asks for who makes a policy."""
+    """The caller's description of a new policy."""
 
     policy_type: str
     content: Json
@@ -47,14 +48,14 @@ class PolicyRequest(NamedTuple):
 
 
 class PolicyContent(NamedTuple):
-    """Other content of the same type."""
+    """New content of the same type."""
 
     policy_type: str
     content: Json
 
 
 class PolicyAlter(msgspec.Struct, frozen=True):
-    """Change a policy; what is None stays."""
+    """Change a policy; None leaves a part unchanged."""
 
     policy: Node
     edits: PropertyEdits
@@ -63,7 +64,7 @@ class PolicyAlter(msgspec.Struct, frozen=True):
 
 
 async def policy_create(ctx: Context, *, metalake: str, name: str, request: PolicyRequest) -> Node:
-    """Make a policy; its maker owns it. Raises AlreadyExists, InvalidName, BadRequest."""
+    """Create a policy; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest, PermissionDenied."""
     text = content_text(request.policy_type, request.content)
     record = PolicyRecord(request.comment, {}, request.policy_type, request.enabled, text)
     return await metalake_object_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
@@ -73,7 +74,10 @@ async def policy_alter(
     ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, content: PolicyContent | None = None,
     enabled: bool | None = None,
 ) -> Node:  # fmt: skip
-    """Rename a policy, change its comment, what it says, or whether it is in force. Raises NotFound, AlreadyExists, InvalidName, BadRequest."""
+    """Rename a policy, change its comment or content, or enable or disable it.
+
+    Raises NotFound, AlreadyExists, InvalidName, BadRequest, PermissionDenied.
+    """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="POLICY")
     text = None if content is None else content_text(content.policy_type, content.content)
@@ -92,7 +96,10 @@ async def policy_alter(
 
 
 def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
-    """Refuse another type, and other kinds of objects: what the policy is on already would not fit."""
+    """Refuse to change a policy's type or its kinds of objects, since existing attachments might not fit.
+
+    Raises BadRequest.
+    """
     if policy_type != record.policy_type:
         raise BadRequest(
             f"The policy is of type {record.policy_type} and cannot become one of {policy_type}: make another one"
@@ -117,7 +124,10 @@ def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
 async def policies_associate(
     ctx: Context, on: AttachmentTarget, *, adds: tuple[str, ...], removes: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Attach policies to an object and detach others. Raises IllegalObject for one that is for other kinds, and as `attachments_associate`."""
+    """Attach policies to an object and detach others.
+
+    Raises IllegalObject for a policy that does not support the object's kind, and as `attachments_associate`.
+    """
     word = kind_word(on.kind)
 
     def check(policy: Node) -> None:

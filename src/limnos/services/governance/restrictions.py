@@ -1,7 +1,8 @@
-"""Read restrictions: set, remove and tell them.
+"""Read restrictions: set, remove and list them. Decision record 0093.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. Who may give rights on a table or namespace restricts what is read of it; whom that binds is
-worked out in `access.restrictions`, and what a bound reader gets of a table in `services.iceberg.restricted`. Decision record 0093.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
+namespace may restrict what others read of it. `access.restrictions` decides to whom a restriction applies, and
+`services.iceberg.restricted_tables` what they get of a table.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 FILTER_TEXT_MAX: Final = 4_096
 MASKS_MAX: Final = 500
 NAMED_MAX: Final = 100
-"""Users, groups and roles that one restriction names, for and against."""
+"""How many users, groups and roles one restriction may name."""
 
 
 class RestrictionPrincipals(NamedTuple):
@@ -52,7 +53,9 @@ class RestrictionPrincipals(NamedTuple):
 
 
 class RestrictionRequest(NamedTuple):
-    """A restriction as somebody asks for it: a filter as text or JSON, masks by column, whom it binds and whom not."""
+    """A requested restriction: a filter as text or JSON, masks by column, and the principals it applies to or
+    exempts.
+    """
 
     filter: object
     masks: Mapping[str, str]
@@ -61,7 +64,7 @@ class RestrictionRequest(NamedTuple):
 
 
 class RestrictionTarget(NamedTuple):
-    """What a restriction is on."""
+    """The object of a restriction."""
 
     metalake: str
     kind: Kind
@@ -69,7 +72,7 @@ class RestrictionTarget(NamedTuple):
 
 
 class RestrictionView(NamedTuple):
-    """A restriction as it is told: where it is set, and whom it names."""
+    """A restriction for responses: its object, and the names of its principals."""
 
     restriction: Restriction
     on: tuple[Kind, str]
@@ -93,7 +96,10 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
 
 
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
-    """Return what restricts a table or namespace, the nearest first, to who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
+    """Return the restrictions that apply to a table or namespace, the nearest first, to a caller who may restrict it.
+
+    Raises NotFound, PermissionDenied, BadRequest.
+    """
 
     def read(request_view: RequestView) -> list[RestrictionView]:
         target = _target(request_view, on)
@@ -109,9 +115,13 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
 
 
 async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wanted: RestrictionRequest) -> None:
-    """Set a restriction, in place of one of its name. Raises NotFound, PermissionDenied, BadRequest for what does not fit the table."""
+    """Set a restriction, which replaces one of the same name.
+
+    Raises NotFound, PermissionDenied, BadRequest for a restriction that does not fit the table.
+    """
     check_part(name)
-    await ctx.read(_scope(on), lambda request_view: _target(request_view, on))  # nothing is worked out for who may not
+    # before any work is done for a caller who may not restrict
+    await ctx.read(_scope(on), lambda request_view: _target(request_view, on))
     row_filter = await _filter_of(ctx, wanted.filter)
     if len(wanted.masks) > MASKS_MAX:
         raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(wanted.masks)}")
@@ -132,7 +142,7 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wan
 
 
 async def _filter_of(ctx: Context, asked: object) -> str:
-    """Read a filter: JSON here, as it is bounded; text in a process that can be ended."""
+    """Parse a filter: JSON here, since it is bounded, and text as offloaded work. Raises BadRequest."""
     if asked is None:
         return ""
     if not isinstance(asked, str):
@@ -144,7 +154,7 @@ async def _filter_of(ctx: Context, asked: object) -> str:
 
 
 async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) -> bool:
-    """Remove a restriction from what it is set on; says whether it was there."""
+    """Remove a restriction from its object. Returns whether it existed. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
         target = _target(request_view, on)
@@ -155,13 +165,13 @@ async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) 
 
 
 def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
-    """Write the restriction, if what it is for is still there."""
+    """Write the restriction, if its object still exists."""
     command = permit.command
     tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms)
 
 
 def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
-    """Delete it."""
+    """Delete the restriction. Returns whether it existed."""
     command = permit.command
     return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name)
 
@@ -171,7 +181,7 @@ def _scope(on: RestrictionTarget) -> RequestScope:
 
 
 def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
-    """Find what may be restricted, for who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
+    """Find the object, for a caller who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
     if on.kind not in Action.RESTRICT.kinds:
         raise BadRequest(f"Reading is restricted of a table, or of all in a namespace, not of a {on.kind.word}")
     request_view.require_in_metalake_use()
@@ -191,7 +201,7 @@ def _node_of(target: SecurableTarget) -> Node:
 
 
 def _ids(request_view: RequestView, who: RestrictionPrincipals) -> tuple[int, ...]:
-    """Return the ids of whom a restriction names. Raises NotFound, BadRequest."""
+    """Return the ids of a restriction's principals. Raises NotFound, BadRequest."""
     if sum(map(len, who)) > NAMED_MAX:
         raise BadRequest(f"A restriction names at most {NAMED_MAX} users, groups and roles: name a role that they hold")
     found = [principal_require(request_view, Kind.USER, name).id for name in who.users]
@@ -207,7 +217,7 @@ def _restriction_view(request_view: RequestView, found: Restriction, *, on: tupl
 
 
 def _principal_names(request_view: RequestView, ids: Iterable[int]) -> RestrictionPrincipals:
-    """Return the names of whom ids mean; who was removed is left out."""
+    """Return the names of principals by id; removed ones are omitted."""
     zone, people, roles = request_view.metalake.id, [], []
     for each in ids:
         principal = require_fact(request_view.view, principal_id_key(each), zone=zone)

@@ -1,7 +1,8 @@
-"""Statistics of tables, of their partitions and of their columns, that engines and people keep beside them: list, update, drop.
+"""Statistics of tables, partitions and columns that engines and people store beside them: list, update, drop.
 
-May import the rooms below. Knows no wire format. Who may load a table reads them, its columns' too, who may alter it writes them. Only custom ones are taken: the names
-of others are kept for what a server might count itself.
+May import the rooms below. Must not know any wire format. A caller who may load a table reads them, one who may alter
+it writes them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics of the
+server itself.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ CUSTOM: Final = "custom-"
 NAME_MAX: Final = 256
 VALUE_BYTES_MAX: Final = 16 << 10
 WRITES_MAX: Final = 10_000
-"""Statistics that one request may write or drop."""
+"""How many statistics one request may write or drop."""
 READ_MAX: Final = 100_000
-"""Statistics of partitions that one answer may hold."""
+"""How many statistics of partitions one response may contain."""
 
 StatisticValue = object
 
 
 class StatisticsUpdate(msgspec.Struct, frozen=True):
-    """Write statistics of a table or of one of its columns: partition (empty for the table), name, value as JSON."""
+    """Write statistics of a table or one of its columns: partition (empty for the table), name, value as JSON."""
 
     table: Node
     field_id: int
@@ -51,7 +52,7 @@ class StatisticsUpdate(msgspec.Struct, frozen=True):
 
 
 class StatisticsDrop(msgspec.Struct, frozen=True):
-    """Drop statistics of a table or of one of its columns: partition (empty for the table) and name."""
+    """Drop statistics of a table or one of its columns: partition (empty for the table) and name."""
 
     table: Node
     field_id: int
@@ -59,7 +60,7 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
 
 
 class _StatisticsTarget(NamedTuple):
-    """What statistics are kept of: a table, the links from it up, and a column's field id (`OWN` for the table)."""
+    """The object of statistics: a table, its chain, and a column's field id (`OWN` for the table)."""
 
     table: Node
     chain: SecurableChain
@@ -67,7 +68,10 @@ class _StatisticsTarget(NamedTuple):
 
 
 def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, action: Action) -> _StatisticsTarget:
-    """Find the table or column for who may do the action to the table. Raises UnsupportedOperation for another kind, NotFound, PermissionDenied."""
+    """Find the table or column, for a caller who may do the action on the table.
+
+    Raises UnsupportedOperation for another kind, NotFound, PermissionDenied.
+    """
     request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
         column = column_require(request_view, on.full_name, action=action)
@@ -89,7 +93,9 @@ def _of_partitions(on: AttachmentTarget) -> None:
 
 
 async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _StatisticsTarget | None:
-    """Find the table or column for who may load the table; None for a table of a source that nothing hangs on."""
+    """Find the table or column, for a caller who may load the table; None for an external table without placeholder
+    node.
+    """
 
     def otherwise(request_view: RequestView, _: SecurableChain) -> None:
         request_view.require_in_use()
@@ -103,13 +109,16 @@ async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _Statis
 
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
-    """Return a table's own statistics, or a column's, by name. Raises NotFound, PermissionDenied, UnsupportedOperation."""
+    """Return a table's or column's own statistics, by name. Raises NotFound, PermissionDenied, UnsupportedOperation."""
     kept = await _read_statistics_target(ctx, on)
     return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
 
 
 async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
-    """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
+    """Return the statistics of a range of partitions.
+
+    Raises BadRequest without a range, or for more than one response can hold, and as `statistics_list` does.
+    """
     kept = await _read_statistics_target(ctx, on)
     _of_partitions(on)
     if within.above is None and within.below is None:
@@ -125,7 +134,10 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
 async def statistics_update(
     ctx: Context, on: AttachmentTarget, *, values: Iterable[tuple[str, str, StatisticValue]]
 ) -> None:
-    """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, PermissionDenied, UnsupportedOperation."""
+    """Write statistics, given as partition (empty for the table's own), name and value.
+
+    Raises IllegalStatistic, BadRequest, NotFound, PermissionDenied, UnsupportedOperation.
+    """
     texts = tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))
     await _update(ctx, on, texts=texts)
@@ -144,13 +156,13 @@ async def _update(ctx: Context, on: AttachmentTarget, *, texts: tuple[tuple[str,
 
 
 def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
-    """Write the statistics, if the table is still there."""
+    """Write the statistics, if the table still exists."""
     command = permit.command
     tx.statistics.put(tx.nodes.confirm(command.table).id, command.values, field_id=command.field_id)
 
 
 async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:
-    """Drop statistics by partition and name; says whether any was there. Raises as `statistics_update` does."""
+    """Drop statistics by partition and name. Returns whether any existed. Raises as `statistics_update` does."""
     gone = tuple([(partition, _checked_statistic(name)) for partition, name in names])
     _check_count(len(gone))
     return await _drop(ctx, on, gone=gone)
@@ -169,7 +181,7 @@ async def _drop(ctx: Context, on: AttachmentTarget, *, gone: tuple[tuple[str, st
 
 
 def statistics_delete(tx: Tx, permit: Permit[StatisticsDrop]) -> bool:
-    """Delete the statistics, if the table is still there."""
+    """Delete the statistics, if the table still exists. Returns whether any existed."""
     command = permit.command
     return tx.statistics.delete(tx.nodes.confirm(command.table).id, command.names, field_id=command.field_id) > 0
 

@@ -1,7 +1,8 @@
-"""Values that tags have where they are attached: which a tag allows, and pairs of a tag and a value that are added and taken away.
+"""Tag values: the values that a tag allows, and adding and removing pairs of a tag and a value on objects.
 
-May import the rooms below. Knows no wire format. A tag is on an object without a value, or with one or several in the order in which they came; adding is
-incremental, and what is asked for already is no failure. The last value that goes takes the tag off.
+May import the rooms below. Must not know any wire format. An object has a tag without a value, or with one or more
+values in the order in which they were added. Adding is incremental, and an existing pair is no error. Removing the last
+value detaches the tag.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ if TYPE_CHECKING:
 
 VALUE_MAX: Final = 256
 VALUES_MAX: Final = 1_000
-"""How many values a tag allows, and has at one object."""
+"""How many values a tag may allow, and may have on one object."""
 
 
 class TagValuePair(NamedTuple):
-    """A tag, by its name, and a value; None for the tag without one."""
+    """A tag by its name, and a value; None for the tag without a value."""
 
     name: str
     value: str | None
 
 
 class TagPairs(msgspec.Struct, frozen=True):
-    """Add values to one tag at an object and take others away; None is the tag without a value."""
+    """Add and remove values of one tag on an object; None is the tag without a value."""
 
     tag: Node
     adds: tuple[str | None, ...]
@@ -55,7 +56,7 @@ class TagPairs(msgspec.Struct, frozen=True):
 
 
 class TagPairsChange(msgspec.Struct, frozen=True):
-    """Change the values of tags at an object or column; `shown` are the tags, by id, that the caller may hear of."""
+    """Change the values of tags on an object or column; `shown` are the ids of tags that the caller may see."""
 
     target: Node
     field_id: int
@@ -64,14 +65,17 @@ class TagPairsChange(msgspec.Struct, frozen=True):
 
 
 def check_value(value: str) -> str:
-    """Refuse what is no value of a tag. Raises BadRequest."""
+    """Check a tag value. Raises BadRequest."""
     if not value.strip() or len(value) > VALUE_MAX:
         raise BadRequest(f"A tag's value has 1 to {VALUE_MAX} characters, and not only blanks")
     return value
 
 
 def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
-    """Build the record of a tag that allows any value (None), none (empty), or some. Raises BadRequest."""
+    """Return the record of a tag that allows any value (None), no values (empty), or the given ones.
+
+    Raises BadRequest.
+    """
     values = tuple(dict.fromkeys(check_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
         raise BadRequest(f"A tag allows {VALUES_MAX} values at most, or any")
@@ -79,7 +83,7 @@ def tag_record(comment: str | None, properties: dict[str, str], *, allowed_value
 
 
 def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
-    """Return the values that a tag allows: None for any, none at all where it has no values."""
+    """Return the values that a tag allows: None for any, an empty tuple for none."""
     return record.allowed_values if record.allowed_values or record.valueless else None
 
 
@@ -87,10 +91,15 @@ def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
 async def pairs_associate(
     ctx: Context, on: AttachmentTarget, *, adds: tuple[TagValuePair, ...], removes: tuple[TagValuePair, ...]
 ) -> tuple[str, ...]:
-    """Add pairs to an object or column and take others away, all or nothing; what is there, or gone, already is no failure.
+    """Add pairs to an object or column and remove others, all or nothing; existing or missing pairs are no error.
 
-    Raises BadRequest for pairs that contradict each other or values that a tag does not allow, AlreadyExists for a tag
-    without a value beside values that stay, NotFound, PermissionDenied. Returns the names of what is on the object itself then, of what the caller may load.
+    Returns the names of the object's own tags afterwards that the caller may load.
+
+    Raises:
+        BadRequest: Pairs contradict each other, or a tag does not allow a value.
+        AlreadyExists: A tag is added without a value while values remain.
+        NotFound: The object or a tag is missing.
+        PermissionDenied: The caller may not apply a tag, or may not know the object.
     """
     wanted = _by_name(adds, removes)
 
@@ -100,7 +109,7 @@ async def pairs_associate(
         tags = tuple(TagPairs(each.entity, *wanted[name]) for name, each in zip(wanted, found, strict=True))
         place = attachment_point_require(
             request_view, on, kind=Kind.TAG
-        )  # after them: who may not apply one learns nothing of the object
+        )  # after the tags: a caller who may not apply one learns nothing of the object
         here = request_view.require(Action.METADATA_LOAD, place.chain)
         for tag in tags:
             _check_allowed(tag)
@@ -114,7 +123,7 @@ async def pairs_associate(
 def _by_name(
     adds: Iterable[TagValuePair], removes: Iterable[TagValuePair]
 ) -> dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
-    """Bring together what is asked of each tag, each pair once. Raises BadRequest."""
+    """Group the requested values by tag, each pair once. Raises BadRequest."""
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
     if len(added) + len(removed) > NAMES_MAX:
         raise BadRequest(
@@ -147,7 +156,7 @@ def _check_allowed(tag: TagPairs) -> None:
 
 
 def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
-    """Write the values, if the object and the tags are still there."""
+    """Write the values, if the object and the tags still exist."""
     command, rows = permit.command, tx.attachments(Kind.TAG)
     target, field_id = tx.nodes.confirm(command.target), command.field_id
     for tag in command.tags:
@@ -174,9 +183,9 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
 def apply_pairs(
     before: tuple[str, ...] | None, *, adds: Sequence[str | None], removes: Sequence[str | None]
 ) -> tuple[str, ...] | None:
-    """Return what a tag has after pairs were taken away and added: None where it is not attached, an empty tuple for no value.
+    """Return a tag's values after removing and adding pairs: None if it is not attached, an empty tuple for no value.
 
-    None also where it should be there without a value and others stay, which cannot be.
+    Also None if the tag is to be added without a value while values remain, which is not allowed.
     """
     kept = [value for value in before or () if value not in removes]
     kept += [value for value in adds if value is not None and value not in kept]

@@ -1,1 +1,4 @@
-"""Users, groups, roles, grants, owners, and how somebody signs in. May import `catalog` and what that may import."""
+"""Users, groups, roles, grants, owners and signing in.
+
+May import `catalog` and the packages that `catalog` may import.
+"""

@@ -1,6 +1,7 @@
-"""Why may, or may not, somebody do something: the decision a request would get, and what would change it.
+"""Access explanations: the decision that a request would get, its reasons, and what would change it.
 
-May import the rooms below. Self-explain is free; explaining others needs MANAGE_GRANTS on the object or above it.
+May import the rooms below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
+object or above it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ async def access_explain(
 ) -> tuple[Decision, list[str]]:  # fmt: skip
     """Explain an action on a path below the metalake (catalog first), for the caller or another user.
 
-    An object that does not exist is explained as one without grants of its own; a caller who may know that it is
-    missing is told so instead of being advised to grant something on it. Raises PermissionDenied, BadRequest.
+    A missing object is explained as one without grants of its own. A caller who may know that it is missing is told so,
+    instead of being advised to grant something on it. Returns the decision and advice. Raises PermissionDenied,
+    BadRequest.
     """
     wanted = kind or _kind_for(action, path, metalake)
     _require_fit(action, wanted, path, metalake)
@@ -43,9 +45,7 @@ async def access_explain(
         raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
-        request_view.require(
-            Action.METALAKE_LOAD, request_view.settled.outer[-1:]
-        )  # a stranger learns that much, and no more
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
         chain = _chain(request_view, wanted, path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)
@@ -73,7 +73,7 @@ def _has_catalog(request_view: RequestView, name: str) -> bool:
 
 
 def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
-    """Tell the kind that a path of this length means: what the action is done to, the innermost first."""
+    """Return the kind that a path of this length means: the innermost kind that the action applies to."""
     if not path:
         return Kind.METALAKE
     if len(path) == 1:
@@ -83,7 +83,9 @@ def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
 
 
 def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
-    """Tell what a single name means: a catalog's, or else a role's or user's, or whatever the action is done to."""
+    """Return the kind that a single name means: a catalog, else a role, user or other kind that the action applies
+    to.
+    """
     if Kind.CATALOG in action.kinds:
         return Kind.CATALOG
     beside = [kind for kind in sorted(action.kinds) if kind.home is ZoneKind.METALAKE]
@@ -93,7 +95,10 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
 
 
 def _require_fit(action: Action, kind: Kind, path: tuple[str, ...], metalake: str) -> None:
-    """Refuse a kind the action is not done to, and a path that no object of the kind has. Raises BadRequest."""
+    """Refuse a kind to which the action does not apply, and a path that cannot name such an object.
+
+    Raises BadRequest.
+    """
     require_kind(action, kind)
     if kind is Kind.METALAKE and path not in {(), (metalake,)}:
         raise BadRequest(f"Action {action.word} is done to the metalake {metalake}: leave the path out")
@@ -103,7 +108,7 @@ def _require_fit(action: Action, kind: Kind, path: tuple[str, ...], metalake: st
 
 
 def _chain(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> SecurableChain:
-    """Return the chain of a path, its first name being the catalog's; what does not exist is absent in it."""
+    """Return the chain of a path that begins with the catalog's name; missing objects are absent links."""
     if kind is Kind.METALAKE:
         return request_view.settled.outer[-1:]
     if not _is_in_tree(kind):
@@ -120,7 +125,7 @@ def _chain(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> Secu
 
 
 def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> SecurableChain:
-    """Return the chain of what lies in the metalake beside the tree: a role, a user, a group, a tag."""
+    """Return the chain of an object in the metalake itself: a role, a user, a group, a tag."""
     outer = request_view.settled.outer[-1:]
     if kind.is_node:
         node, chain = request_view.find_outside(kind, (name,))
@@ -129,7 +134,7 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
         return (
             ChainLink.absent(kind, name),
             *outer,
-        )  # runs are in no view: what anybody could do to one that is nobody's
+        )  # the view has no runs: explain a run without an owner
     entity = (
         role_find(request_view, name)
         if kind is Kind.ROLE
@@ -139,9 +144,9 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
 
 
 def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:
-    """Say which object of the chain does not exist, the outermost one, to a caller who may know it."""
+    """Name the outermost missing object of the chain, to a caller who may know that it is missing."""
     if is_sourced(request_view):
-        return []  # what another system has is not known here
+        return []  # this server does not know the objects of another system
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
     asked = (action, Action.EXPLAIN_OTHERS)
     if not absent or not any(request_view.decide(each, chain).allowed for each in asked if chain[0].kind in each.kinds):

@@ -1,6 +1,7 @@
-"""Grants: rules of roles (privileges on objects), and roles given to users and groups.
+"""Grants: rules of roles (privileges on objects), and role assignments of users and groups.
 
-May import the rooms below. Knows no wire format. Everything here is on the metalake's clock, whatever it is about.
+May import the rooms below. Must not know any wire format. Everything here belongs to the metalake's zone, whatever
+object it is about.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 RULES_MAX = 2_000
-"""How many privileges one request may name: each is looked up and written for itself."""
+"""How many privileges one request may name; each is looked up and written separately."""
 NAMES_MAX = 1_000
-"""How many roles one request may give or take."""
+"""How many roles one request may assign or revoke."""
 
 
 class PrivilegeRequest(NamedTuple):
-    """Privileges asked for on one object, as a client names them."""
+    """Requested privileges on one object, as a client names them."""
 
     kind: Kind
     full_name: str
@@ -52,14 +53,14 @@ class PrivilegeRequest(NamedTuple):
 
 
 class ResolvedGrants(NamedTuple):
-    """A wish whose object was found: the rules it means."""
+    """A privilege request whose object was found, with the rules that it means."""
 
     target: SecurableTarget
     grants: tuple[Grant, ...]
 
 
 class RulesChange(msgspec.Struct, frozen=True):
-    """Add rules to a role, or withdraw them."""
+    """Add rules to a role, or remove them."""
 
     role: RoleEntity
     held: Node | None
@@ -76,7 +77,7 @@ class RulesReplace(msgspec.Struct, frozen=True):
 
 
 class RolesChange(msgspec.Struct, frozen=True):
-    """Give roles to a user or group, or take them."""
+    """Assign roles to a user or group, or revoke them."""
 
     principal: Principal
     roles: tuple[RoleEntity, ...]
@@ -84,7 +85,11 @@ class RolesChange(msgspec.Struct, frozen=True):
 
 
 def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Refuse too many rules, an object without privileges, and a privilege both allowed and denied on one object."""
+    """Check privilege requests.
+
+    Raises BadRequest for too many, IllegalObject for an object without privileges, and refuses a privilege both allowed
+    and denied on one object.
+    """
     count = sum(len(wish.privileges) for wish in wishes)
     if max(count, len(wishes)) > RULES_MAX:
         raise BadRequest(
@@ -98,13 +103,16 @@ def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
 
 
 def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Refuse a role in which the same object stands twice."""
+    """Refuse a role that names the same object twice. Raises BadRequest."""
     if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
         raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
 def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
-    """Find the object of a wish; with `hides` one that the caller may not know of is absent. Raises NotFound, IllegalPrivilege."""
+    """Find the object of a request; with `hides` an object that the caller may not know is missing.
+
+    Raises NotFound, IllegalPrivilege.
+    """
     target = target_find(request_view, wish.kind, wish.full_name, codec_of(request_view))
     if hides and not request_view.decide(Action.METADATA_LOAD, target.chain).allowed:
         raise securable_missing_error(request_view, wish.kind, full_name=wish.full_name)
@@ -125,11 +133,11 @@ def _bind_privileges(target: SecurableTarget, wish: PrivilegeRequest) -> Resolve
 async def privilege_requests_resolve(
     ctx: Context, metalake: str, wishes: tuple[PrivilegeRequest, ...], action: Action
 ) -> list[ResolvedGrants]:
-    """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
+    """Find the objects of privilege requests, all at one moment, for a caller who may do the action in the metalake.
 
-    That is decided before any object is looked up, so a refusal is the same whether they exist or not. Where a role is to be made, which
-    needs no right on the objects, those that the caller may not know of are absent, too. Raises PermissionDenied; for a missing object
-    NotFound where its role exists already, IllegalObject where the role is to be made.
+    The action is decided before any object is looked up, so a refusal does not reveal whether they exist. Creating a
+    role needs no right on the objects, so objects that the caller may not know count as missing then. Raises
+    PermissionDenied, and for a missing object IllegalObject if the role is being created, else NotFound.
     """
 
     def may(request_view: RequestView) -> None:
@@ -165,7 +173,8 @@ async def privileges_grant(
 ) -> RoleWithRules:
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
-    Raises NotFound for the role or the object, IllegalPrivilege for a wrong binding or the opposite of what stands.
+    Raises NotFound for the role or the object, IllegalPrivilege for a privilege that does not fit the object or
+    contradicts an existing rule, PermissionDenied.
     """
     check_privilege_requests((wish,))
 
@@ -184,7 +193,10 @@ async def privileges_grant(
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
-    """A deny is never silently turned into an allow, nor the other way round. Only the rules on that object are read."""
+    """Refuse to turn a deny into an allow or the reverse.
+
+    Reads only the role's rules on that object. Raises IllegalPrivilege.
+    """
     standing = tx.roles.standing(role, grants[0].object_id)
     for grant in grants:
         if standing.get(grant.privilege, grant.allowed) != grant.allowed:
@@ -194,7 +206,7 @@ def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> Non
 
 
 def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
-    """Write or withdraw the rules, if role and object are still there."""
+    """Add or remove the rules, if the role and the object still exist."""
     command = permit.command
     role = _confirm_role(tx, command.role)
     if command.held is not None:
@@ -210,7 +222,10 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
 async def rules_override(
     ctx: Context, *, metalake: str, role: str, wishes: tuple[PrivilegeRequest, ...]
 ) -> RoleWithRules:
-    """Replace all rules of a role."""
+    """Replace all rules of a role.
+
+    Raises NotFound (the role or an object), IllegalPrivilege, BadRequest, PermissionDenied.
+    """
     check_privilege_requests(wishes)
     refuse_duplicates(wishes)
     found = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
@@ -226,7 +241,7 @@ async def rules_override(
 
 
 def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
-    """Write the new rules in place of the old, if what they are about is still there."""
+    """Write the new rules in place of the old, if the role and the objects still exist."""
     role = _confirm_role(tx, permit.command.role)
     for node in permit.command.held:
         tx.nodes.confirm(node)
@@ -244,9 +259,10 @@ def _confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:
 async def roles_give(
     ctx: Context, *, metalake: str, kind: Kind, name: str, roles: tuple[str, ...], gives: bool = True
 ) -> RoleHolder:
-    """Give roles to a user or group, or take them; both are idempotent.
+    """Assign roles to a user or group, or revoke them; both are idempotent.
 
-    Raises NotFound for the user or group, IllegalRole for an unknown role, BadRequest for too many of them.
+    Raises NotFound for the user or group, IllegalRole for an unknown role, BadRequest for too many of them,
+    PermissionDenied.
     """
     if len(roles) > NAMES_MAX:
         raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
@@ -269,7 +285,7 @@ def _known_role(request_view: RequestView, name: str) -> RoleEntity:
 
 
 def roles_change(tx: Tx, permit: Permit[RolesChange]) -> RoleHolder:
-    """Write or delete the holdings, if user and roles are still there."""
+    """Write or delete the assignments, if the principal and the roles still exist."""
     principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
     for role in permit.command.roles:
         held = _confirm_role(tx, role)

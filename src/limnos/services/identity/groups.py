@@ -1,6 +1,6 @@
-"""Members of groups. Groups themselves are added and removed as users are (`services.identity.users`).
+"""Group members: list, add and remove. `services.identity.users` adds and removes the groups themselves.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -25,31 +25,37 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 MEMBERS_MAX = 1_000
-"""How many users one request may make members."""
+"""How many users one request may add to a group."""
 
 
 class MembersAdd(msgspec.Struct, frozen=True):
-    """Make users members of a group."""
+    """Add users to a group."""
 
     group: Principal
     users: tuple[Principal, ...]
 
 
 class MemberRemove(msgspec.Struct, frozen=True):
-    """End a user's membership of a group."""
+    """Remove a user from a group."""
 
     group: Principal
     user: Principal
 
 
 def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
-    """Return the names of a group's members, to whoever manages groups and to the members."""
+    """Return the names of a group's members, to its members and to a caller who manages groups.
+
+    Raises NotFound, PermissionDenied.
+    """
     found = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
     return require_fact(request_view.view, members_key(found.id), zone=request_view.zone)
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
-    """Make users members of a group, all or none; again is fine. Raises NotFound for a group or user, BadRequest."""
+    """Add users to a group, all or none; existing members are no error.
+
+    Raises NotFound for a group or user, BadRequest.
+    """
     if len(users) > MEMBERS_MAX:
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
 
@@ -70,7 +76,7 @@ def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
 
 
 async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -> bool:
-    """End a membership; says whether there was one."""
+    """Remove a user from a group. Returns whether the user was a member. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[MemberRemove]:
         found, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
@@ -81,7 +87,7 @@ async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -
 
 
 def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
-    """Delete the membership."""
+    """Delete the membership. Returns whether there was one."""
     group = tx.principals.by_id(permit.command.group.id) or tx.stale()
     user = tx.principals.by_id(permit.command.user.id) or tx.stale()
     return tx.principals.leave(group, user)

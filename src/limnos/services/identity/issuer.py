@@ -1,6 +1,6 @@
-"""An outside issuer of tokens, as the services see it; who fetches its keys stands in `limnos.app`.
+"""External token issuer: the interface that services use; `limnos.app` fetches its keys.
 
-May import `model`. Knows no network and no wire format.
+May import `model`. Must not know the network or any wire format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PublicClient(NamedTuple):
-    """What people's programs must know to have them sign in at the issuer. The names are those that clients read."""
+    """The settings with which programs let people sign in at the issuer. Clients read these field names."""
 
     authority: str
     clientId: str  # noqa: N815 - Gravitino's
@@ -23,29 +23,29 @@ class PublicClient(NamedTuple):
 
 
 class Issuer(Protocol):
-    """Who checks tokens of the outside issuer, and what the settings say of it."""
+    """Checks tokens of the external issuer, and has its settings."""
 
     metalakes: tuple[str, ...]
-    """Those that learn of users and groups by its tokens."""
+    """The metalakes that learn of users and groups from its tokens."""
     remember_s: float
-    """How long a token that was found right is not checked again."""
+    """How long a verified token is not verified again, in seconds."""
     client: PublicClient | None
-    """By which people sign in in a browser, if the settings name one."""
+    """The public client for signing in with a browser, if the settings name one."""
 
     async def identity(self, text: str) -> IssuerIdentity:
-        """Check a token. Raises AuthenticationFailed, ServiceUnavailable when the issuer's keys cannot be had."""
+        """Verify a token. Raises AuthenticationFailed; ServiceUnavailable if the issuer's keys cannot be fetched."""
         ...
 
 
 class NoIssuer:
-    """Stands where the settings name no issuer; nothing asks it."""
+    """The issuer of a server whose settings name none."""
 
     metalakes: tuple[str, ...] = ()
     remember_s = 0.0
     client: PublicClient | None = None
 
     async def identity(self, text: str) -> IssuerIdentity:
-        """Refuse."""
+        """Refuse every token. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
             f"No outside issuer is set up here whose token of {len(text)} bytes could be checked"
         )

@@ -1,8 +1,9 @@
-"""Signing in by a token of an outside issuer: it is checked, and the metalakes learn what it says of its user.
+"""Issuer sign-in: verifies a token of an external issuer, and stores what it says of its user in the metalakes.
 
-May import the rooms below. Knows no wire format and no network: who fetches the issuer's keys is given (`ISSUER.of(services)`). A user whom an
-issuer vouches for becomes one of the metalakes that the settings name, and a member of those groups there that the newest token
-tells, before the request that brings the token is decided on; so explanations, lists and other nodes know no difference.
+May import the rooms below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
+keys. The token's user becomes a user of the metalakes that the settings name, and a member of the groups there that the
+newest token names. This happens before the request is decided, so explanations, lists and other nodes need no special
+case.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class UserSignIn(msgspec.Struct, frozen=True):
-    """Write down what an issuer's token says of a user; `groups` is None where it tells none."""
+    """Store what an issuer's token says of a user; `groups` is None if it names none."""
 
     metalake_id: int
     user: str
@@ -48,7 +49,7 @@ class UserSignIn(msgspec.Struct, frozen=True):
 async def sign_in(
     services: NodeServices, header: bytes, *, request_id: str, asker: AuditedRequest | None = None
 ) -> Credential:
-    """Check the JWT of an Authorization header and have the metalakes learn of its user; one at a time for one token.
+    """Verify the JWT of an Authorization header and store its user in the metalakes; equal headers one at a time.
 
     Raises AuthenticationFailed, ServiceUnavailable.
     """
@@ -65,7 +66,7 @@ async def sign_in(
             for metalake in ISSUER.of(services).metalakes:
                 with suppress(
                     NotFound, PermissionDenied
-                ):  # no such metalake now; a user who is disabled stays as they are
+                ):  # the metalake does not exist, or the user is disabled, which stays so
                     await _write_user(ctx, metalake, identity=identity)
         except BadRequest as error:
             raise AuthenticationFailed(
@@ -76,7 +77,7 @@ async def sign_in(
 
 
 async def _check_user(ctx: Context, user: str) -> None:
-    """Refuse the name of a user whom nobody knows yet, if no new user may have it. Raises BadRequest."""
+    """Refuse an unknown user whose name no new user may have. Raises BadRequest."""
     admins = ctx.services.rules.service_admins
     if user in admins:
         return
@@ -88,7 +89,7 @@ async def _check_user(ctx: Context, user: str) -> None:
 
 
 async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) -> None:
-    """Write what a metalake does not know yet."""
+    """Store what a metalake does not know yet."""
     user = await ctx.read(
         RequestScope(metalake),
         lambda request_view: principal_of(request_view.view, request_view.zone, Kind.USER, identity.user),
@@ -119,13 +120,13 @@ async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) 
 
 
 def _known_groups(request_view: RequestView, names: tuple[str, ...]) -> tuple[Principal, ...]:
-    """Return those that are groups of the metalake: an issuer's other groups mean nothing here."""
+    """Return the groups that exist in the metalake; the issuer's other groups are ignored."""
     found = for_each(names, lambda name: principal_of(request_view.view, request_view.metalake.id, Kind.GROUP, name))
     return tuple(group for group in found if group is not None)
 
 
 def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:
-    """Add the user where there is none, and make their issued memberships what the token says, unless a newer one spoke."""
+    """Add a missing user, and replace the user's issued memberships by the token's, unless a newer token was stored."""
     command = permit.command
     user = tx.principals.find(command.metalake_id, Kind.USER, command.user)
     if user is None:

@@ -1,7 +1,8 @@
-"""Local users: passwords, and signing in with one for a session that ends by itself.
+"""Logins: passwords of local users, and sessions that are opened with one and expire by themselves.
 
-May import the rooms below. Knows no wire format. A session is a token with an end, which every protocol takes, and beside it one to refresh it with, which opens nothing else.
-Both hang on the password that was given: a new one ends them, at the next request, on every node. A session is worth what the password was worth when it was set.
+May import the rooms below. Must not know any wire format. A session is an expiring token that every protocol accepts,
+and a refresh token that can only refresh it. Both depend on the password: setting a new one ends them, at the next
+request, on every node. A session has the trust of its password when that was set.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _OVER: Final = "The session is over: sign in again with 'limnos login'"
 
 
 class PasswordPut(msgspec.Struct, frozen=True):
-    """Set a user's password; without a hash, take it away. `known` is the one that the decision rests on."""
+    """Set a user's password, or delete it if `hashed` is None. `known` is the password that the decision saw."""
 
     user: str
     hashed: str | None
@@ -50,7 +51,7 @@ class PasswordPut(msgspec.Struct, frozen=True):
 
 
 class SessionOpen(msgspec.Struct, frozen=True):
-    """Open a session with a password, or go on with one by `refresh`."""
+    """Open a session with a password, or continue one by its refresh token (`refresh` is its id)."""
 
     password: Password
     secrets: tuple[bytes, ...]
@@ -60,7 +61,7 @@ class SessionOpen(msgspec.Struct, frozen=True):
 
 
 class PasswordSession(NamedTuple):
-    """What a login gives: texts of tokens, which are not kept, and for how long each is good."""
+    """The result of a login: token texts, which the server does not store, and their lifetimes."""
 
     user: str
     token: str
@@ -70,9 +71,10 @@ class PasswordSession(NamedTuple):
 
 
 async def password_set(ctx: Context, *, user: str, password: str | None, old: str | None, address: str) -> bool:
-    """Set a user's password, or take it away; says whether there was one. One's own by the old one, anybody's as a service admin.
+    """Set a user's password, or delete it. Returns whether one existed.
 
-    Whatever a login gave before ends. Raises BadRequest, PermissionDenied, AuthenticationFailed, TooManyAttempts, NotFound.
+    Users change their own with the old one; a service admin changes anyone's. All sessions of the user end. Raises
+    BadRequest, PermissionDenied, AuthenticationFailed, TooManyAttempts, NotFound.
     """
     check_principal_name(user, Kind.USER)
     await refuse_former(ctx)
@@ -93,7 +95,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
 
 
 def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
-    """Write the password, and end what the last one opened."""
+    """Write the password, and end the sessions of the old one."""
     command = permit.command
     before = tx.passwords.find(command.user)
     if before != command.known:
@@ -117,7 +119,7 @@ def _is_admin(request_view: RequestView) -> bool:
 
 
 def _may(request_view: RequestView, user: str) -> Decision:
-    """Decide about a user's password: one's own, or as a service admin."""
+    """Decide on a user's password: allowed for the user and for service admins."""
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("Nobody in particular has no password: say who you are")
     if user == request_view.user:
@@ -132,7 +134,10 @@ def _own_decision(request_view: RequestView, user: str) -> Decision:
 
 
 async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
-    """Compare a password, for as long whether there is one or not. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable."""
+    """Verify a password, in the same time whether the user has one or not.
+
+    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    """
     services = ctx.services
     with TRIES.of(services).one(user=user, address=address) as right:
         against = DUMMY_HASH if known is None else known.hash
@@ -143,7 +148,10 @@ async def _verify(ctx: Context, user: str, *, password: str, known: Password | N
 
 
 async def login(ctx: Context, *, user: str, password: str, address: str) -> PasswordSession:
-    """Open a session for whoever knows a user's password. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable."""
+    """Open a session for a caller who knows a user's password.
+
+    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    """
     if not is_name(user):
         raise AuthenticationFailed(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
@@ -156,7 +164,10 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
 
 
 def _require_trusted(ctx: Context, known: Password) -> None:
-    """Refuse a password that was set on a word which this server does not believe. Raises AuthenticationFailed."""
+    """Refuse a password that was set by a caller whose authentication this server does not trust.
+
+    Raises AuthenticationFailed.
+    """
     if known.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
             "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
@@ -165,7 +176,7 @@ def _require_trusted(ctx: Context, known: Password) -> None:
 
 
 async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
-    """Go on with a session by its refreshing token, which stays as it is. Raises AuthenticationFailed."""
+    """Issue a new session token for a refresh token, which stays valid. Raises AuthenticationFailed."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         raise AuthenticationFailed(_OVER)
@@ -200,7 +211,10 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
-    """Insert the tokens of a session, unless its user is disabled, or its password or refreshing token has gone meanwhile."""
+    """Insert a session's tokens, unless its user was disabled, or its password or refresh token is gone.
+
+    Returns their ids.
+    """
     command, known = permit.command, permit.command.password
     check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:

@@ -1,6 +1,6 @@
-"""Owners of objects: load and set. An owner is on its object's clock.
+"""Owners of objects: load and set. An owner belongs to its object's zone.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 
 class OwnerSet(msgspec.Struct, frozen=True):
-    """Hand an object to a user or group."""
+    """Make a user or group the owner of an object."""
 
     target: SecurableTarget
     principal: Principal
 
 
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
-    """Return an object's owner, to whoever may load the object. Raises NotFound, PermissionDenied."""
+    """Return an object's owner to a caller who may load the object; None without one.
+
+    Raises NotFound, PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> Principal | None:
-        if kind is not Kind.METALAKE:  # whose owner is asked for, to enable it again
+        if kind is not Kind.METALAKE:  # the owner of a disabled metalake is asked for in order to enable it again
             request_view.require_in_metalake_use()
         codec = codec_of(request_view)
         target = target_require(request_view, kind, full_name, codec, Action.OWNER_LOAD)
@@ -50,7 +53,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
 
 @with_placeholders
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
-    """Give an object another owner. Raises NotFound, PermissionDenied."""
+    """Set an object's owner. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[OwnerSet]:
         request_view.require_in_metalake_use()
@@ -64,7 +67,7 @@ async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, 
 
 
 def owner_write(tx: Tx, permit: Permit[OwnerSet]) -> None:
-    """Write the owner, if the object and the new owner are still there."""
+    """Write the owner, if the object and the new owner still exist."""
     target, principal = permit.command.target, permit.command.principal
     space, name = "", None
     if target.node is not None:

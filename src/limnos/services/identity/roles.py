@@ -1,6 +1,6 @@
-"""Roles: make with their rules, load, list, drop.
+"""Roles: create with their rules, load, list, drop.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 ONE_BY_ONE_MAX = 50
-"""Roles that are asked for by name; for more, all roles of the metalake are read by one statement."""
+"""The maximum number of roles that are read by name; for more, one statement reads all roles of the metalake."""
 
 
 class RoleCreate(msgspec.Struct, frozen=True):
-    """Make a role with its rules; `held` are the objects they are about."""
+    """Create a role with its rules; `held` are the rules' objects."""
 
     metalake_id: int
     name: str
@@ -67,7 +67,7 @@ class RoleDrop(msgspec.Struct, frozen=True):
 
 
 def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
-    """Return a role with its rules, if decisions have brought them along and they are few; else to be read in parts."""
+    """Return a role with its rules if the view has them and they are few; else without rules and with `in_parts`."""
     fact = request_view.view.get(rules_key(role.id))
     if fact is ABSENT or (fact is not None and fact[1] is None):
         return RoleWithRules(role, (), in_parts=True)
@@ -75,12 +75,15 @@ def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRule
 
 
 def role_load(request_view: RequestView, name: str) -> RoleWithRules:
-    """Return a role with its rules, to its holders, its owner and whoever manages grants."""
+    """Return a role with its rules, to its holders, its owner and callers who manage grants.
+
+    Raises NotFound, PermissionDenied.
+    """
     return role_with_rules(request_view, role_look_up(request_view, name, Action.ROLE_LOAD).entity)
 
 
 def roles_list(request_view: RequestView) -> list[RoleEntity]:
-    """Return the roles that the caller may load, by name."""
+    """Return the roles that the caller may load, by name. Raises NotInUse, PermissionDenied."""
     request_view.require_in_use()
     request_view.require(Action.ROLE_LIST, request_view.settled.outer)
     return _visible(request_view)
@@ -97,7 +100,7 @@ def _visible(request_view: RequestView) -> list[RoleEntity]:
 
 
 class RoleObject(NamedTuple):
-    """An object that a role has rules on: its path below the metalake (for a metalake its own name), and the rules."""
+    """An object on which a role has rules: its path below the metalake (for a metalake its own name), and the rules."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -105,9 +108,9 @@ class RoleObject(NamedTuple):
 
 
 async def role_objects(ctx: Context, found: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
-    """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out.
+    """Yield the existing objects of a role's rules in the order of their paths; rules on dropped objects are omitted.
 
-    They come in lists of at most PART_MAX, and others have their turn between two lists.
+    Each list has at most PART_MAX objects, and other requests run between two lists.
     """
     if not found.in_parts:
         known = found.nodes
@@ -132,7 +135,7 @@ async def _ancestry(ctx: Context, role: RoleEntity) -> Ancestry:
 
 
 def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
-    """The objects of rules that are still there, in order."""
+    """Return the existing objects of the rules, in order."""
     by_id: dict[int, list[Grant]] = {}
     for grant in rules:
         by_id.setdefault(grant.object_id, []).append(grant)
@@ -145,14 +148,14 @@ def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]
 
 
 def _sort_key(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
-    """Where an object stands among those of a role."""
+    """Return the sort key of an object among those of a role."""
     return found.kind is not Kind.METALAKE, found.path, found.kind
 
 
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
-    """Return the names of the roles with a rule on an object, to whoever may grant on it or load it.
+    """Return the names of the roles with a rule on an object, to a caller who may grant on it or load it.
 
-    Raises NotFound, PermissionDenied. Roles that the caller may not load are left out.
+    Roles that the caller may not load are omitted. Raises NotFound, PermissionDenied.
     """
 
     def find(request_view: RequestView) -> int | None:
@@ -168,7 +171,10 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
 
 
 def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
-    """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's request view)."""
+    """Return the names of the roles with a rule on an object that the caller may load.
+
+    The request view is a metalake's.
+    """
     zone = request_view.metalake.id
     names = require_fact(request_view.view, roles_on_key(object_id, zone), zone=zone)
     if len(names) > ONE_BY_ONE_MAX:
@@ -190,10 +196,10 @@ def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
 async def role_create(
     ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[PrivilegeRequest, ...]
 ) -> RoleWithRules:
-    """Make a role with its rules; its maker owns it.
+    """Create a role with its rules; the caller owns it.
 
-    Raises PermissionDenied before any object is looked up, AlreadyExists, IllegalObject for an object that does not exist,
-    IllegalPrivilege for a wrong binding.
+    Raises PermissionDenied before any object is looked up, AlreadyExists, IllegalObject for a missing object,
+    IllegalPrivilege for a privilege that does not fit its object, BadRequest for a name that is not allowed.
     """
     check_principal_name(name, Kind.ROLE)
     check_privilege_requests(wishes)
@@ -216,7 +222,7 @@ async def role_create(
 
 
 def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
-    """Insert the role and its rules, if what they are about is still there."""
+    """Insert the role and its rules, if the rules' objects still exist."""
     command = permit.command
     for node in command.held:
         tx.nodes.confirm(node)
@@ -229,7 +235,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
 
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a role with its rules; nobody holds it any more. Raises NotFound."""
+    """Drop a role with its rules and assignments. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[RoleDrop]:
         role, _, decision = role_look_up(request_view, name, Action.ROLE_DROP)

@@ -1,7 +1,8 @@
-"""Service accounts: users that are programs. They have secrets, which rotate, in place of a password.
+"""Service accounts: users that are programs, with rotating secrets instead of a password.
 
-May import the rooms below. Knows no wire format. A secret is a token that opens nothing: it is shown for a token that does for a while. Whatever it opened, or was made with
-that, has the secret for its root and ends with it, at the next request, on every node. Secrets are made and ended by service admins.
+May import the rooms below. Must not know any wire format. A secret opens nothing itself: the client exchanges it for a
+short-lived token. Tokens opened by it, and tokens made with those, have the secret as their root and end with it, at
+the next request, on every node. Service admins create and end secrets.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 SECRETS_MAX: Final = 2
-"""One that is used, and one that takes its place."""
+"""The present secret, and one to replace it."""
 _OVER: Final = (
     "The service account's secret was ended: ask an administrator for a new one, made with 'limnos user secret create'"
 )
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
-    """Make a secret for a service account."""
+    """Create a secret for a service account."""
 
     user: str
     secret_hash: bytes
@@ -51,13 +52,13 @@ class SecretCreate(msgspec.Struct, frozen=True):
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
-    """End a secret and what it opened."""
+    """End a secret and the tokens that it opened."""
 
     secret: Token
 
 
 class AccessTokenOpen(msgspec.Struct, frozen=True):
-    """Open a while of access by a secret."""
+    """Open a short-lived token with a secret."""
 
     secret: Token
     secret_hash: bytes
@@ -66,7 +67,7 @@ class AccessTokenOpen(msgspec.Struct, frozen=True):
 
 
 class IssuedToken(NamedTuple):
-    """What a client is given: whom it speaks for, its text, and for how many seconds it is good; None for one that does not end."""
+    """A token for a client: its user, its text, and its remaining lifetime in seconds; None if it does not expire."""
 
     user: str
     token: str
@@ -81,9 +82,11 @@ async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
 
 
 async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) -> tuple[Token, str]:
-    """Make a secret for a user, who is a service account from then on; returns it and its text, which is not kept.
+    """Create a secret for a user, who becomes a service account.
 
-    Raises BadRequest, PermissionDenied, AlreadyExists (the user has a password), InUse (two secrets count already).
+    Returns it and its text, which the server does not store.
+
+    Raises BadRequest, PermissionDenied, AlreadyExists (the user has a password), InUse (two secrets are valid already).
     """
     check_principal_name(user, Kind.USER)
     if ":" in user:
@@ -106,7 +109,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
 
 
 def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
-    """Insert the secret: the first of a line of its own."""
+    """Insert the secret as the first token of a new line."""
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(
@@ -129,7 +132,10 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
 
 
 async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
-    """End a secret with what it opened, for the next request on every node; says whether it counted. Raises PermissionDenied, NotFound."""
+    """End a secret and its tokens, from the next request on every node. Returns whether it was valid.
+
+    Raises PermissionDenied, NotFound.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
     found = await ctx.look_up(partial(token_read, secret_id))
@@ -146,7 +152,7 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
 
 
 def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
-    """Write the end."""
+    """Write the end of the secret. Returns whether it was valid."""
     return tx.tokens.end_line(permit.command.secret)
 
 
@@ -155,9 +161,9 @@ def _manage(request_view: RequestView) -> Decision:
 
 
 async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
-    """Answer what a client's secret opens: a new token for a service account's; an API token itself. An empty `client` is anybody.
+    """Return the token for a client's secret: a new one for a service account's secret, an API token itself.
 
-    Raises AuthenticationFailed.
+    An empty `client` accepts any user. Raises AuthenticationFailed.
     """
     found = await _find_token(ctx, text)
     if found is None or found.purpose is not TokenPurpose.CLIENT:
@@ -176,7 +182,7 @@ def _check_client(client: str, user: str) -> None:
 
 
 async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
-    """Answer a token in exchange for one that is good: the next one of a service account's; any other token itself. Raises AuthenticationFailed."""
+    """Exchange a valid token: a service account's for a new one, any other for itself. Raises AuthenticationFailed."""
     access = await _same_token(ctx, text)
     found = await _find_token(ctx, text)
     if found is None or found.purpose is not TokenPurpose.ACCESS:
@@ -193,7 +199,7 @@ async def _same_token(ctx: Context, text: str) -> IssuedToken:
 
 
 async def _find_token(ctx: Context, text: str) -> Token | None:
-    """Read the token that a text spells, whatever it is for; None for a wrong one, or one of an outside issuer."""
+    """Read the token that a text spells, whatever its purpose; None for a wrong one, or one of an external issuer."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         return None
@@ -224,7 +230,7 @@ async def _open(ctx: Context, secret: Token) -> IssuedToken:
 
 
 def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
-    """Insert a token that ends with its secret, unless that has ended meanwhile."""
+    """Insert a token that ends with its secret, unless the secret has ended meanwhile."""
     command = permit.command
     check_sign_in(command.rules, tx.principals.standing(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)

@@ -1,6 +1,7 @@
-"""API tokens: make, list, revoke. Everybody manages their own; a service admin everybody's.
+"""API tokens: create, list, revoke. Users manage their own, service admins all.
 
-May import the rooms below. Knows no wire format. The secret leaves this module once, when it is made.
+May import the rooms below. Must not know any wire format. A token's secret leaves this module only once, when it is
+created.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 
 
 class TokenCreate(msgspec.Struct, frozen=True):
-    """Make a token for a user; `root_id` is that of the token it was made with, None where it begins a line."""
+    """Create a token for a user. `root_id` is the root of the token it was made with; None if it begins a line."""
 
     user: str
     name: str
@@ -56,7 +57,7 @@ class TokenRevoke(msgspec.Struct, frozen=True):
 
 
 def _may(request_view: RequestView, user: str | None) -> Decision:
-    """Decide about a user's tokens, or everybody's: one's own are free."""
+    """Decide on the tokens of a user, or of all users if `user` is None. Users may always manage their own."""
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("Nobody in particular has no tokens: say who you are, by Basic or by a token")
     if user == request_view.user:
@@ -73,13 +74,16 @@ def _may(request_view: RequestView, user: str | None) -> Decision:
 
 
 def tokens_list(request_view: RequestView, user: str | None) -> tuple[Token, ...]:
-    """Return a user's tokens without their secrets; for None everybody's."""
+    """Return a user's tokens without their secrets; of all users if `user` is None. Raises PermissionDenied."""
     _may(request_view, user)
     return require_fact(request_view.view, tokens_key(user), zone=ROOT_ID)
 
 
 async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
-    """Return the caller's tokens without their secrets, or another user's, or everybody's."""
+    """Return the tokens of the caller, of another user, or of everybody, without their secrets.
+
+    Raises PermissionDenied.
+    """
     await refuse_former(ctx)
     return await ctx.read(
         RequestScope(), lambda request_view: tokens_list(request_view, None if everybody else user or request_view.user)
@@ -87,10 +91,11 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
 
 
 async def refuse_former(ctx: Context) -> None:
-    """Refuse a token that is void in some metalake, since its user was removed there and the name given anew.
+    """Refuse a token that is void in some metalake, because its user was removed there and the name was given to a new
+    user.
 
-    Tokens are the server's, whose request view knows no metalake's users; whoever had the name before must neither see nor
-    make nor revoke tokens of the one who has it now. Raises AuthenticationFailed.
+    Tokens belong to the server, whose request view knows no metalake's users. The earlier user of a name must not see,
+    make or revoke tokens of the present one. Raises AuthenticationFailed.
     """
     if ctx.credential.user is not None:
         return
@@ -102,7 +107,7 @@ async def refuse_former(ctx: Context) -> None:
 def worth_of(
     ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
 ) -> tuple[TokenTrust, int | None]:
-    """Return what a new token's worth rests on, and its root: nobody gets more out of a token than it was worth."""
+    """Return a new token's trust and its root. A token never has more trust than the one that it was made with."""
     own = None
     if ctx.credential.user is None:
         own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
@@ -117,7 +122,7 @@ def worth_of(
 
 
 def check_life(expires_in_s: int | None) -> None:
-    """Refuse a life that no token can have. Raises BadRequest."""
+    """Check the lifetime of a token, in seconds; None for no expiry. Raises BadRequest."""
     if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
         raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
 
@@ -125,10 +130,10 @@ def check_life(expires_in_s: int | None) -> None:
 async def token_create(
     ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
 ) -> tuple[Token, str]:
-    """Make a token for the caller, or for another user; returns it and its text, which is not kept.
+    """Create a token for the caller or another user. Returns it and its text, which the server does not store.
 
-    `by_server`: the server makes it for its administrator, whose word it has by its settings. Raises BadRequest, PermissionDenied (also
-    where the user is disabled), NotFound (no metalake has the user).
+    With `by_server` the server creates it for its own administrator, whom its settings trust. Raises BadRequest,
+    PermissionDenied (also for a disabled user), NotFound (no metalake has the user).
     """
     check_life(expires_in_s)
     if user is not None:
@@ -148,7 +153,10 @@ async def token_create(
 
 
 async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
-    """Return whom a token speaks for, and for how many seconds yet; None for one that does not end. Raises AuthenticationFailed."""
+    """Return a token's user and its remaining lifetime in seconds; None if it does not expire.
+
+    Raises AuthenticationFailed.
+    """
     header = f"Bearer {text}".encode()
     credential = ctx.services.authenticator.credential(header)
     if credential is None:
@@ -172,7 +180,7 @@ async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
 
 
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
-    """Insert the token, for a user that there is."""
+    """Insert the token for an existing user."""
     command = permit.command
     standing = tx.principals.standing(command.user)
     if standing.is_known or command.user != tx.actor:
@@ -187,7 +195,10 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
 
 
 async def token_revoke(ctx: Context, *, token_id: int) -> bool:
-    """Revoke a token for good: refused at the next request, on every node. Says whether it was valid. Raises NotFound."""
+    """Revoke a token for good, from the next request on every node.
+
+    Returns whether it was valid. Raises NotFound, PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[TokenRevoke]:
         token = require_fact(request_view.view, token_key(token_id), zone=ROOT_ID)
@@ -201,5 +212,5 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
 
 
 def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
-    """Write the revocation."""
+    """Write the revocation. Returns whether the token was valid."""
     return tx.tokens.revoke(permit.command.token)

@@ -1,6 +1,6 @@
-"""Users of a metalake: add, load, list, remove, enable and disable.
+"""Users and groups of a metalake: add, load, list and remove; enable and disable users.
 
-May import the rooms below. Knows no wire format.
+May import the rooms below. Must not know any wire format.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DISABLED = "User {user} is disabled and gets no tokens: an administrator can en
 
 
 class RoleHolder(NamedTuple):
-    """A user or group with the names of the roles it holds directly."""
+    """A user or group with the names of its directly assigned roles."""
 
     principal: Principal
     roles: tuple[str, ...]
@@ -79,18 +79,18 @@ def principal_require(request_view: RequestView, kind: Kind, name: str) -> Princ
 
 
 def principal_look_up(request_view: RequestView, kind: Kind, name: str, action: Action) -> AuthorizedObject[Principal]:
-    """Find a user or group for who may do the action to it. Raises NotFound, PermissionDenied."""
+    """Find a user or group for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(principal_of(request_view.view, request_view.metalake.id, kind, name), kind, name, action)
 
 
 def holder_of(request_view: RequestView, principal: Principal) -> RoleHolder:
-    """Return a principal with its direct roles' names."""
+    """Return a principal with the names of its direct roles."""
     return RoleHolder(principal, role_names(request_view, principal.id))
 
 
 def role_names(request_view: RequestView, principal_id: int) -> tuple[str, ...]:
-    """Return the names of the roles that a principal holds directly, sorted."""
+    """Return the names of a principal's direct roles, sorted."""
     zone = request_view.metalake.id
     ids = require_fact(request_view.view, roles_key(principal_id), zone=zone)
     facts = require_facts(request_view.view, [rules_key(role_id) for role_id in ids], zone=zone)
@@ -98,12 +98,12 @@ def role_names(request_view: RequestView, principal_id: int) -> tuple[str, ...]:
 
 
 def principal_load(request_view: RequestView, kind: Kind, name: str) -> RoleHolder:
-    """Return a user or group, to whoever manages them and to itself."""
+    """Return a user or group, to itself and to callers who manage them. Raises NotFound, PermissionDenied."""
     return holder_of(request_view, principal_look_up(request_view, kind, name, _ACTIONS[kind][1]).entity)
 
 
 def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
-    """Return the users or groups that the caller may see, by name."""
+    """Return the users or groups that the caller may see, by name. Raises NotInUse, PermissionDenied."""
     request_view.require_in_use()
     action = _ACTIONS[kind][2]
     request_view.require(action, request_view.settled.outer)
@@ -122,7 +122,7 @@ def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
 
 
 def check_principal_name(name: str, kind: Kind) -> str:
-    """Check a user's, group's or role's name. Raises BadRequest."""
+    """Check the form of a user's, group's or role's name. Raises BadRequest."""
     if not is_name(name):
         raise BadRequest(
             f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction; "
@@ -132,16 +132,19 @@ def check_principal_name(name: str, kind: Kind) -> str:
 
 
 def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
-    """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises AuthenticationFailed."""
+    """Refuse to sign in a user who is disabled in every metalake that has the user. Service admins are exempt.
+
+    Raises AuthenticationFailed.
+    """
     if _is_disabled(rules, standing, user=user):
         raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
 
 
 def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
-    """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled.
+    """Refuse tokens for users that no metalake has, and for users disabled in every metalake.
 
-    Service admins, and servers without access control, need no user. Raises NotFound, PermissionDenied, BadRequest (a name that no new user
-    may have).
+    Service admins, and servers without access control, need no user. Raises NotFound, PermissionDenied, BadRequest (a
+    name that no new user may have).
     """
     if _is_disabled(rules, standing, user=user):
         raise PermissionDenied(_DISABLED.format(user=escape_percent(user)))
@@ -160,7 +163,7 @@ def _is_disabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> b
 
 
 async def users_require(ctx: Context, *, metalake: str) -> None:
-    """Refuse whoever may not manage the metalake's users. Raises NotInUse, NotFound, PermissionDenied."""
+    """Check that the caller may manage the metalake's users. Raises NotInUse, NotFound, PermissionDenied."""
 
     def require(request_view: RequestView) -> None:
         request_view.require_in_use()
@@ -172,7 +175,10 @@ async def users_require(ctx: Context, *, metalake: str) -> None:
 async def principal_add(
     ctx: Context, *, metalake: str, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
 ) -> RoleHolder:
-    """Add a user or group. Raises AlreadyExists for the name or the external id."""
+    """Add a user or group.
+
+    Raises AlreadyExists for the name or the external id, BadRequest for the name, PermissionDenied.
+    """
     check_principal_name(name, kind)
 
     def decide(request_view: RequestView) -> Permit[PrincipalAdd]:
@@ -199,7 +205,7 @@ def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
 
 
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
-    """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner."""
+    """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
         request_view.require_in_use()
@@ -221,7 +227,10 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 
 
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
-    """Enable or disable a user: a disabled one is refused everywhere, at the next request. Again is fine."""
+    """Enable or disable a user. A disabled user is refused everywhere from the next request; repeating is no error.
+
+    Raises NotFound, BadRequest for the metalake's owner, PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[UserEnable]:
         request_view.require_in_use()

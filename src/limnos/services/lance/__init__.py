@@ -1,1 +1,4 @@
-"""Lance tables: their rows, versions, tags and files. May import `iceberg` and what that may import."""
+"""Lance tables: their rows, versions, tags and files.
+
+May import `iceberg` and the packages that `iceberg` may import.
+"""

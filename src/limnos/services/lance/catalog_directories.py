@@ -1,7 +1,9 @@
-"""A catalog that shows a directory: what lies in it is listed and described as it is now, under the rights that the catalog gives.
+"""Catalog directories: a catalog that shows a directory lists and describes its present content, under the catalog's
+rights.
 
-May import the rooms below, and `sources` for the shapes of questions. Nothing of a directory is a node of the tree: rights are those on the catalog and above, and
-nothing is made, moved or dropped there by this server; rows are read as those of any table. Decision record 0054.
+May import the rooms below, and `sources` for the shapes of questions. Nothing in such a directory is a node of the
+tree: only rights on the catalog and above count. This server creates, moves and drops nothing there; rows are read as
+those of any table. Decision record 0054.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CatalogDirectory(NamedTuple):
-    """A directory that a catalog shows, and the catalog's place, which knows what the server may read."""
+    """A directory that a catalog shows, and the catalog's storage, which limits what the server may read."""
 
     catalog: Node
     location: str
@@ -36,16 +38,16 @@ class CatalogDirectory(NamedTuple):
 
 
 class DirectoryPage(NamedTuple):
-    """A page of names, and the one to go on after."""
+    """A page of names, and the name to continue after; None at the end."""
 
     names: list[str]
     last: str | None
 
 
 def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDirectory | None:
-    """Return the directory that the request's catalog shows, for who may do the action to all that is in the catalog; None for other catalogs.
+    """Return the directory of the request's catalog, for a caller who may do the action on everything in the catalog.
 
-    Raises PermissionDenied, NotInUse.
+    Returns None for other catalogs. Raises PermissionDenied, NotInUse.
     """
     location = None if request_view.settled.catalog is None else request_view.catalog_record.properties.get(DIRECTORY)
     if not location:
@@ -57,7 +59,10 @@ def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDi
 
 
 async def directory_open(ctx: Context, sight: CatalogDirectory) -> DirectoryContents:
-    """List what lies in a directory. Raises OutsideRoots where the server may not read it any more, StorageFailed, InvalidTable."""
+    """List the content of a directory.
+
+    Raises OutsideRoots if the server may no longer read it, StorageFailed, InvalidTable.
+    """
     allowed, properties = sight.place.allowed, sight.place.catalog.properties
     allowed.check_root(sight.location)
     allowed.check_use(properties)
@@ -67,7 +72,7 @@ async def directory_open(ctx: Context, sight: CatalogDirectory) -> DirectoryCont
 
 
 def _require_within(sight: CatalogDirectory, location: str) -> None:
-    """Refuse a place from which links lead to where the server may not read."""
+    """Refuse a location whose links lead out of what the server may read. Raises OutsideRoots."""
     allowed = sight.place.allowed
     if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
         raise OutsideRoots(
@@ -76,14 +81,17 @@ def _require_within(sight: CatalogDirectory, location: str) -> None:
 
 
 def namespaces_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest) -> DirectoryPage:
-    """Return a page of the namespaces directly in one. Raises NotFound."""
+    """Return a page of the namespaces directly in a namespace. Raises NotFound."""
     properties_in(found, levels)
     names = [each.path[-1] for each in found.namespaces if each.path[:-1] == levels]
     return _page(names, asked)
 
 
 def tables_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest, declared: bool) -> DirectoryPage:
-    """Return a page of the tables directly in a namespace; without `declared` only those with data. Raises NotFound (of the namespace)."""
+    """Return a page of the tables directly in a namespace; without `declared` only those with data.
+
+    Raises NotFound (the namespace).
+    """
     properties_in(found, levels)
     tables = [each for each in found.tables if each.path[:-1] == levels and (declared or not each.declared)]
     return _page([each.path[-1] for each in tables], asked)
@@ -106,7 +114,7 @@ def _page(names: list[str], asked: PageRequest) -> DirectoryPage:
 
 
 async def table_in(ctx: Context, sight: CatalogDirectory, *, levels: Levels) -> tuple[LanceTable, DirectoryTableEntry]:
-    """Find a table of a directory. Raises NotFound (of its namespace, or of itself)."""
+    """Find a table of a directory. Raises NotFound for its namespace or itself, OutsideRoots."""
     found = await directory_open(ctx, sight)
     properties_in(found, levels[:-1])
     for each in found.tables:
@@ -121,7 +129,8 @@ async def table_in(ctx: Context, sight: CatalogDirectory, *, levels: Levels) -> 
 async def find_readable_table(
     ctx: Context, scope: RequestScope, *, levels: Levels, action: Action = Action.TABLE_LOAD
 ) -> LanceTable:
-    """Find a table to read, for who may do the action to it: a node of the tree, or what lies in a directory that the catalog shows.
+    """Find a table to read, for a caller who may do the action: a node of the tree, or a table in a catalog's
+    directory.
 
     Raises NotFound, InvalidTable for a folder that is no table, PermissionDenied.
     """
@@ -140,7 +149,7 @@ async def find_readable_table(
 
 
 def not_a_table_error(table: LanceTable) -> InvalidTable:
-    """Say that a folder is no table."""
+    """Return the error for a folder that is no table."""
     return InvalidTable(
         f"The folder {table.location} does not comply with the Lance table format: no table was written there"
     )

@@ -1,7 +1,8 @@
-"""Commits of versions to a Lance table: of one whose versions the store keeps, or of one whose files say what there is.
+"""Lance commits: commits versions to a table with managed versions, or to one whose files define its versions.
 
-May import the rooms below. Knows no wire format. The row decides, then the manifest gets its final name: decision record 0052. What was
-committed before is looked after first, so that at any time only versions without a successor are on their way.
+May import the rooms below. Must not know any wire format. The row of a version is the commit; then its manifest gets
+its final name (decision record 0052). A commit first completes earlier ones, so that at any time only the newest
+version may lack its final manifest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ C = TypeVar("C")
 
 
 class NewVersion(NamedTuple):
-    """A version that a client has staged and wants committed."""
+    """A staged version that a client wants committed."""
 
     version: int
     path: str
@@ -51,7 +52,10 @@ class NewVersion(NamedTuple):
 
 
 class VersionCreate(msgspec.Struct, frozen=True):
-    """Commit a version to a managed table; those up to `settled` have their manifests. `anew`: what the branch had is gone with its files."""
+    """Commit a version to a managed table; manifests up to `settled` are in place.
+
+    `anew`: the branch's files were deleted, so its rows go.
+    """
 
     table: Node
     version: LanceVersion
@@ -60,7 +64,9 @@ class VersionCreate(msgspec.Struct, frozen=True):
 
 
 class VersionDraft(NamedTuple):
-    """A version about to be committed: its row, or the one that the same request has made before, and what comes before it."""
+    """A version about to be committed: its row, or that of an earlier equal request, and the unfinished rows before
+    it.
+    """
 
     manifests: BranchManifests
     row: LanceVersion
@@ -69,14 +75,15 @@ class VersionDraft(NamedTuple):
     done: bool = False
 
     def command(self, table: Node) -> VersionCreate:
-        """Return what the mutation does."""
+        """Return the command for the mutation."""
         return VersionCreate(table, self.row, self.before[-1].version if self.before else 0, self.anew)
 
 
 async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
-    """Commit a version that a client has staged: the one after the newest. The same once more succeeds.
+    """Commit a staged version, which must follow the newest one. Repeating the same commit succeeds.
 
-    Raises CommitConflict for any other number, BadRequest for what is no staged manifest of the table, NotFound, PermissionDenied.
+    Raises CommitConflict for any other number, BadRequest if it is no staged manifest of the table, NotFound,
+    PermissionDenied.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
@@ -93,7 +100,7 @@ async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, a
 
 
 async def version_draft_of(ctx: Context, table: LanceTable, *, asked: NewVersion) -> VersionDraft:
-    """Look at what is to be committed to a managed table, and at what was. Raises BadRequest, InvalidTable."""
+    """Check the staged version of a managed table, and complete earlier commits. Raises BadRequest, InvalidTable."""
     manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
     name = manifests.staged_name(asked.path)
     before, anew = await _settle_pending(ctx, table, manifests=manifests)
@@ -107,7 +114,10 @@ async def version_draft_of(ctx: Context, table: LanceTable, *, asked: NewVersion
 async def _settle_pending(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests
 ) -> tuple[tuple[LanceVersion, ...], bool]:
-    """Give the versions on their way their manifests; returns them, and whether the branch's files are gone. Raises InvalidTable."""
+    """Put the manifests of unfinished versions in place. Returns their rows, and whether the branch's files are gone.
+
+    Raises InvalidTable if the newest manifest is lost.
+    """
     rows = await ctx.look_up(partial(lance_unsettled_read, table.node.id, manifests.branch))
     for row in rows:
         if not await manifests.settle(row):
@@ -121,7 +131,9 @@ async def _settle_pending(
 async def _find_repeated_commit(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, asked: NewVersion, name: str
 ) -> LanceVersion | None:
-    """Return the version that a request has committed before, by the name of what it staged or by its bytes."""
+    """Return the version that an earlier equal request has committed, by the staged file's name or its bytes; None
+    without one.
+    """
     if not 0 < asked.version <= VERSION_MAX:
         return None
     row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=asked.version))
@@ -131,7 +143,7 @@ async def _find_repeated_commit(
 
 
 async def new_row(ctx: Context, manifests: BranchManifests, *, asked: NewVersion, name: str) -> LanceVersion:
-    """Return the row of a version whose staged manifest is there. Raises BadRequest."""
+    """Return the row of a version whose staged manifest exists. Raises BadRequest."""
     size = await manifests.check_staged(name, version=asked.version, size=asked.size)
     stated = staged_version(name)
     return LanceVersion(
@@ -141,10 +153,12 @@ async def new_row(ctx: Context, manifests: BranchManifests, *, asked: NewVersion
 
 
 async def publish_manifest(draft: VersionDraft) -> VersionView:
-    """After the commit: give the version's manifest its final name, and delete what was staged for those before it. Returns the version as it is told.
+    """After the commit: give the manifest its final name, and delete staged files of earlier versions.
 
-    A store that refuses does not undo the commit, and whoever is told that it failed would make it again: the next one who looks at the table does this.
-    Until then the version is what its writer has staged, and its writer is told that place.
+    Returns the version.
+
+    A storage error here does not undo the commit, and reporting a failure would make the client repeat it. So the next
+    access to the table completes it. Until then the returned path is that of the staged manifest.
     """
     manifests, row = draft.manifests, draft.row
     shown = version_view_of(manifests, row)
@@ -165,7 +179,7 @@ async def publish_manifest(draft: VersionDraft) -> VersionView:
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
-    """Insert the version if it is the one after the newest, or there already. Raises CommitConflict."""
+    """Insert the version if it follows the newest one, or exists already. Raises CommitConflict."""
     command = permit.command
     node, version, versions = tx.nodes.confirm(command.table), command.version, tx.lance_versions
     if command.anew:
@@ -186,7 +200,7 @@ def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
 
 
 def version_conflict(table: str, version: int, *, top: int) -> CommitConflict:
-    """Say that a version is not the next one."""
+    """Return the error for a version that does not follow the newest one."""
     have = f"its newest version is {top}" if top else "it has no version yet"
     return CommitConflict(
         f"Version {version} of table {table} is not the next one, as {have}: read it again, and commit {top + 1}"
@@ -194,7 +208,9 @@ def version_conflict(table: str, version: int, *, top: int) -> CommitConflict:
 
 
 async def _create_in_storage(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
-    """Commit a version to a table whose files say what there is: its manifest gets its final name, if that is free."""
+    """Commit a version to a table whose files define its versions: its manifest gets its final name, if that is
+    free.
+    """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
     row = await new_row(ctx, manifests, asked=asked, name=manifests.staged_name(asked.path))
@@ -214,7 +230,7 @@ async def _create_in_storage(ctx: Context, scope: RequestScope, *, levels: Level
 
 
 async def announce_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
-    """Leave a change that says that a table's files changed, for who may change them. Raises NotFound, PermissionDenied."""
+    """Publish a change of a table's files, for a caller who may change them. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[Node]:
         node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
@@ -228,10 +244,11 @@ def _mark_committed(tx: Tx, permit: Permit[Node]) -> None:
 
 
 class FinalCheck:
-    """The decision on a change of a table's files that is taken just before the change, and the mutation that tells of it.
+    """The decision on a change of a table's files just before the change, and the mutation that publishes it.
 
-    Files can't be changed in the store's transaction. A right that goes after the last look refuses nothing any more: the change
-    is there, so it is told of under the permit of that look. Call it before the change, `announce_change` or `submit` behind it.
+    The store's transaction cannot include files. If a right is revoked after this check, the change has happened
+    anyway, so it is published under this check's permit. Call the object before the change, and `announce` or `submit`
+    after it.
     """
 
     __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
@@ -252,11 +269,11 @@ class FinalCheck:
         return request_view.permit(node, decision), request_view.document(node.id).location
 
     async def announce(self) -> None:
-        """Leave a change that says that the table's files changed."""
+        """Publish that the table's files changed."""
         await self.submit(None, _write_announcement)
 
     async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:
-        """Run a mutation under the permit of the last look, whatever has become of the right since then."""
+        """Run a mutation under the permit of the last check, even if the right was revoked since then."""
         if self._permit is None:
             raise RuntimeError("nobody has looked before the change")
         permit = self._permit.about((self._permit.command, command))

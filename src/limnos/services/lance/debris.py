@@ -1,8 +1,9 @@
-"""Debris of Lance tables: files that killed or refused writers left, and manifests that were moved aside, taken away when they are old.
+"""Lance debris: a task deletes old files that killed or refused writers left, and old manifests that were moved aside.
 
-May import the rooms below. What is old is what `lance.debris_age_s` says. A file of rows goes only when no manifest of the table knows it, of any version,
-branch or writer (`formats.lance_debris`); manifests are read after the files were listed, so what is committed meanwhile is known, or younger. A table of which
-anything can't be read keeps everything.
+May import the rooms below. The setting `lance.debris_age_s` defines old. A file of rows is deleted only if no manifest
+of the table refers to it, of any version, branch or writer (`formats.lance_debris`). Manifests are read after the files
+were listed, so files committed meanwhile are either referred to or younger. If any part of a table cannot be read, all
+of its files are kept.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ REMOVED: Final = Counter("limnos_lance_debris_total", "Files of Lance tables tak
 
 
 class DebrisTable(NamedTuple):
-    """A Lance table as its row says: where it lies, what its catalog may use, and what its newest versions are staged as."""
+    """A Lance table: its location, its catalog's storage, and the staged names of its newest versions."""
 
     location: str
     place: CatalogStorage
@@ -42,7 +43,7 @@ class DebrisTable(NamedTuple):
 
 
 async def debris_run(work: TaskContext, *, now_ms: int, dry: bool = False) -> list[str]:
-    """Take away what no version of a Lance table knows, of every table; with `dry` only list it. Returns the files."""
+    """Delete the files that no version of any Lance table refers to; with `dry` only list them. Returns the files."""
     if not work.debris_ms:
         return []
     gone: list[str] = []
@@ -63,7 +64,7 @@ def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
 
 
 def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisTable | None:
-    """Read what is needed of a table; None for one that may not lie where it does, or is gone."""
+    """Return a table; None if it may not lie at its location, or is gone."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
     if zone is None or record is None:
@@ -90,7 +91,7 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
-    """Take away one table's debris; returns the names of its files. Raises StorageFailed, ServiceUnavailable."""
+    """Delete one table's debris. Returns the names of its files. Raises StorageFailed, ServiceUnavailable."""
     store = store_for(table.location, table.place.catalog.properties)
     files = [
         AgedFile(f"{name}/{each.name}", each.modified_ms)
@@ -115,7 +116,10 @@ def _find_unknown_files(
     marked: Mapping[bytes, list[str]], transactions: Mapping[bytes, list[str]], *, manifests: list[str],
     read: Callable[[str], bytes],
 ) -> list[str]:  # fmt: skip
-    """Return the files that no manifest knows. As a rule the newest manifests know all, and the others are not read."""
+    """Return the files that no manifest refers to.
+
+    Usually the newest manifests refer to all, and the others are not read.
+    """
     search = ReferenceSearch(marked)
     if not search.suspects or not manifests:
         return []

@@ -1,7 +1,8 @@
-"""Old versions of a Lance table deleted by number: never the newest, none that a tag or a branch rests on.
+"""Lance deletions: deletes old versions of a table by number, but never the newest or one that a tag or branch needs.
 
-May import the rooms below. Knows no wire format. A version is gone with its row; its manifest follows, and what only it referred to is Lance's
-own cleanup's to find. Of a table whose files say what there is, the manifest's end is the version's.
+May import the rooms below. Must not know any wire format. Deleting its row deletes a managed version; then its manifest
+is deleted. Lance's own cleanup finds files that only it referred to. In a table whose files define its versions,
+deleting the manifest deletes the version.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ if TYPE_CHECKING:
 
 SPANS_MAX = 1000
 ALL = -1
-"""As the end of a span: up to the newest and with it."""
+"""The end of a span that includes the newest version."""
 
 
 class VersionSpan(NamedTuple):
-    """Versions from one up to before another."""
+    """The versions from `start` up to but without `end`."""
 
     start: int
     end: int
 
 
 class VersionsDelete(msgspec.Struct, frozen=True):
-    """Forget versions of a managed table's branch."""
+    """Delete the rows of versions of a managed table's branch."""
 
     table: Node
     branch: str
@@ -52,7 +53,7 @@ class VersionsDelete(msgspec.Struct, frozen=True):
 
 
 class VersionDeletion(NamedTuple):
-    """Versions that may go: their spans, and the manifests that are there."""
+    """Versions that may be deleted: their spans, and their existing manifests."""
 
     manifests: BranchManifests
     spans: tuple[VersionSpan, ...]
@@ -60,18 +61,21 @@ class VersionDeletion(NamedTuple):
 
     @property
     def branch(self) -> str:
-        """The branch they are of."""
+        """The branch of the versions."""
         return self.manifests.branch
 
     async def drop_files(self) -> None:
-        """Delete their manifests."""
+        """Delete the manifests of the versions."""
         await self.manifests.drop(self.names)
 
 
 async def versions_prune(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, spans: Sequence[VersionSpan]
 ) -> int:  # fmt: skip
-    """Delete versions; returns how many that were. Raises InUse for one that has to stay, BadRequest, NotFound, PermissionDenied."""
+    """Delete versions. Returns their number.
+
+    Raises InUse for a version that must stay, BadRequest, NotFound, PermissionDenied.
+    """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     version_deletion = await version_deletion_of(ctx, table, branch=branch, spans=spans)
     if not table.record.managed:
@@ -91,7 +95,10 @@ async def versions_prune(
 async def version_deletion_of(
     ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[VersionSpan]
 ) -> VersionDeletion:
-    """Look which versions may go. Raises InUse for one that has to stay, BadRequest."""
+    """Return the versions of the spans, checked for deletion.
+
+    Raises InUse for one that must stay, BadRequest, NotFound.
+    """
     manifests = manifests_for(ctx, table, branch=check_branch(branch))
     if table.record.managed:
         newest = await latest_version(ctx, table, branch=manifests.branch)
@@ -124,7 +131,7 @@ def _is_in_spans(spans: Sequence[VersionSpan], version: int) -> bool:
 
 
 def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, found: TableReferences) -> None:
-    """Raise InUse when a span holds a version that has to stay."""
+    """Raise InUse if a span contains a version that must stay."""
     if top and _is_in_spans(spans, top):
         raise InUse(
             f"Version {top} is the newest, and a table keeps that one: let the range end before it, or drop the table",
@@ -145,7 +152,7 @@ def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, found: 
 
 
 def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
-    """Delete the rows, if the newest is not among them by now; returns how many."""
+    """Delete the rows, unless the newest version is among them by now. Returns their number. Raises InUse."""
     command = permit.command
     node, versions = tx.nodes.confirm(command.table), tx.lance_versions
     top = versions.top(node.id, command.branch)

@@ -1,9 +1,10 @@
-"""Descriptions of Lance tables that are kept while the files they were read from are the same.
+"""Description cache: keeps descriptions of local Lance tables while the files that they were read from are unchanged.
 
-May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: whoever asks here was let in by a decision of its own request. Clients commit
-to such tables without a word to this server, so each answer rests on a look at the table's directory of manifests in the same request: every commit makes a
-file there, and so moves the time at which the directory was changed, which nobody can set. A change in the same tick of the file system's clock would not
-move it, so nothing is kept of a directory that was changed only just now. Local tables only: elsewhere the look would cost what it saves. Decision record 0071.
+May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: the caller was allowed
+by its own request. Clients commit to such tables without this server. So each answer first checks the table's directory
+of manifests: every commit creates a file there, which changes the directory's change time, and nobody can set that
+time. A change in the same tick of the file system's clock would not be visible, so a directory that changed just now is
+not cached. Remote tables are not cached: the check would cost as much as it saves. Decision record 0071.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 
 KEPT_BYTES_MAX: Final = 16 << 20
 ENTRY_BYTES: Final = 2_000
-"""What keeping a description takes besides its texts."""
+"""The memory of a cached description besides its texts, in bytes."""
 SETTLED_NS: Final = 3_000_000_000
-"""How long ago a file must have changed for the next change to have another time, on the coarsest of file systems."""
+"""The age that a change must have for a later change to have another time, on the coarsest file systems."""
 
 DescriptionKey = tuple[str, tuple[str, ...]]
-"""A table's location, and the roots that it was within: with other ones it is looked at anew."""
+"""A table's location and its roots; with other roots the files are checked again."""
 
 
 class DirectorySnapshot(NamedTuple):
-    """What a table's directory of manifests was like at a time."""
+    """A table's directory of manifests at one time."""
 
     key: DescriptionKey
     directory: FileIdentity
@@ -42,7 +43,7 @@ class DirectorySnapshot(NamedTuple):
 
 
 class CachedDescription(NamedTuple):
-    """A description, what its files were like, and of a managed table what the store had as its newest version."""
+    """A description, the identities of its files, and a managed table's newest version in the store."""
 
     directory: FileIdentity
     manifest_at: str
@@ -52,7 +53,7 @@ class CachedDescription(NamedTuple):
 
 
 class DescriptionCache:
-    """The descriptions of a node; those that were asked for last stay when there is too much."""
+    """The cached descriptions of a node; the least recently used are removed when the cache is full."""
 
     def __init__(
         self, mark: Callable[[str], FileIdentity | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
@@ -64,7 +65,7 @@ class DescriptionCache:
         self._bytes = 0
 
     def directory_snapshot(self, table: LanceTable) -> DirectorySnapshot | None:
-        """Look at a table's directory; None for one whose description is not kept."""
+        """Return the present state of a table's directory; None if its description is not cached."""
         if not is_local(table.location):
             return None
         at_ns = self._now_ns()
@@ -74,7 +75,9 @@ class DescriptionCache:
         return DirectorySnapshot((table.location, table.place.roots), directory, at_ns)
 
     def find(self, directory_snapshot: DirectorySnapshot, *, top: LanceVersion | None) -> LanceDescription | None:
-        """Return a table's description, if its directory and its newest manifest are as they were; of a managed one, if `top` is, too."""
+        """Return the cached description if the directory, the newest manifest and, for a managed table, `top` are
+        unchanged.
+        """
         kept = self._kept.get(directory_snapshot.key)
         if kept is None:
             return None
@@ -91,7 +94,7 @@ class DescriptionCache:
     def keep(
         self, directory_snapshot: DirectorySnapshot, described: LanceDescription, *, top: LanceVersion | None
     ) -> None:
-        """Keep what was read after a glance, if nothing has changed since, nor shortly before."""
+        """Cache a description read after the snapshot, if nothing has changed since, nor shortly before."""
         location = f"{directory_snapshot.key[0]}/{VERSIONS}"
         if self._mark(location) != directory_snapshot.directory or (
             top is not None and top.version != described.version
@@ -124,7 +127,7 @@ class DescriptionCache:
 
 
 def _is_same(kept: LanceVersion | None, top: LanceVersion | None) -> bool:
-    """Say whether two rows are of the same commit: that its manifest was settled changes nothing."""
+    """Return whether two rows are of the same commit, whether or not its manifest is in place."""
     if kept is None or top is None:
         return kept is top
     return (kept.version, kept.staged) == (top.version, top.staged)

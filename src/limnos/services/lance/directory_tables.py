@@ -1,7 +1,8 @@
-"""The rows of the tables in one directory, which is served as it lies: without a store, and whoever asks may do everything.
+"""Directory tables: the rows of tables in one directory, served without a store to callers who may do everything.
 
-May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the shapes of questions, and this room's ways to ask processes. Knows no wire format. Rows are
-read and written by the same processes as a server's, fed the same way: a body that did not end is never committed. A directory is looked at in threads, as its library blocks.
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the shapes of questions, and this
+room's worker tasks. Must not know any wire format. The same worker processes read and write the rows as in a server: an
+incomplete body is never committed. The directory is read in threads, since its library blocks.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ log = get_logger("limnos.lance")
 
 
 class FolderLimits(NamedTuple):
-    """What one request may take: a batch when it is decoded, a body (0 for any), and time."""
+    """The limits of one request: a decoded batch in bytes, a body in bytes (0 for no limit), and time in seconds."""
 
     batch_bytes_max: int
     body_bytes_max: int
@@ -45,7 +46,7 @@ class FolderLimits(NamedTuple):
 
 
 class FolderTable(NamedTuple):
-    """A table of a directory: where it lies, its properties, and whether it holds no data yet."""
+    """A table of a directory: its location, its properties, and whether it has no data yet."""
 
     entry: DirectoryTable
     location: str
@@ -53,25 +54,25 @@ class FolderTable(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """Where it lies, as clients are told."""
+        """The location as clients see it."""
         return f"file://{self.location}" if is_local(self.location) else self.location
 
 
 class CreatedFolderTable(NamedTuple):
-    """A table, and what was written into it; None when it was there and was left alone."""
+    """A table, and the result of writing into it; None if an existing table was left unchanged."""
 
     table: FolderTable
     written: LanceWriteResult | None
 
 
 class FolderRequest:
-    """One request: whether something may have been changed by it."""
+    """One request, and whether it may have changed anything."""
 
     def __init__(self) -> None:
         self.is_submitted = False
 
     def mark(self, is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
-        """Take note."""
+        """Set whether the request may have changed anything."""
         self.is_submitted = is_submitted
 
 
@@ -85,11 +86,11 @@ class FolderTables:
         self._lines = PerKeyQueue()
 
     def table(self, levels: Levels) -> FolderRows:
-        """Return a table's rows; whether there is one shows when something is asked."""
+        """Return a table's rows. Whether the table exists shows only in the first question."""
         return FolderRows(self, levels)
 
     async def lying(self, levels: Levels) -> FolderTable:
-        """Find a table. Raises NotFound, InvalidTable for a folder that is none, StorageFailed."""
+        """Find a table. Raises NotFound, InvalidTable for a folder that is no table, StorageFailed."""
         return await asyncio.to_thread(self._lying, levels)
 
     def _lying(self, levels: Levels) -> FolderTable:
@@ -99,9 +100,12 @@ class FolderTables:
     async def create(
         self, levels: Levels, *, mode: str, properties: Mapping[str, str], body: AsyncGenerator[bytes, None]
     ) -> CreatedFolderTable:
-        """Make a table of the rows in a body. Raises NotFound (namespace), AlreadyExists, and what writing rows does.
+        """Create a table from the rows in a body.
 
-        One request after another makes a table of the same name: who comes later must know whether the first one's name is given back.
+        Raises NotFound (the namespace), AlreadyExists, and what writing rows raises.
+
+        Requests for the same name run one after the other: a later one must know whether the first one gives the name
+        back.
         """
         async with self._lines.turn(hash(levels)):
             return await self._created(levels, mode=mode, properties=properties, body=body)
@@ -125,7 +129,10 @@ class FolderTables:
         return CreatedFolderTable(table, written)
 
     async def _taken(self, levels: Levels, *, mode: str, properties: Mapping[str, str]) -> tuple[FolderTable, bool]:
-        """Find a table, or take its name; says whether it is new. Raises AlreadyExists where the mode wants a new one."""
+        """Find a table, or reserve its name.
+
+        Returns whether it is new. Raises AlreadyExists if the mode requires a new one.
+        """
         try:
             table = await self.lying(levels)
         except NotFound as error:
@@ -138,7 +145,7 @@ class FolderTables:
         return table, False
 
     def _given_up(self, levels: Levels) -> None:
-        """Give back the name of a table that did not come to be."""
+        """Release the name of a table whose creation failed."""
         try:
             if self._lying(levels).is_declared:
                 self.directory.drop(levels)
@@ -147,7 +154,7 @@ class FolderTables:
 
     @asynccontextmanager
     async def within(self, work: FolderRequest) -> AsyncIterator[None]:
-        """Hold a request to its time. Raises ServiceUnavailable, StateUnknown."""
+        """Limit a request's time. Raises ServiceUnavailable, or StateUnknown if something may have been changed."""
         try:
             async with asyncio.timeout(self.limits.seconds):
                 yield
@@ -167,30 +174,30 @@ class FolderRows:
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest batch that is taken."""
+        """Largest accepted batch, in bytes when decoded."""
         return self._folders.limits.batch_bytes_max
 
     @property
     def body_bytes_max(self) -> int:
-        """Most bytes of rows in one request."""
+        """Most bytes of rows in one request; 0 for no limit."""
         return self._folders.limits.body_bytes_max
 
     async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Have something told."""
+        """Answer a question about the table."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Have the table changed."""
+        """Change the table."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work, writes=True)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Find rows."""
+        """Query rows."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(query, at=at, work=work)
@@ -199,7 +206,7 @@ class FolderRows:
         return self._following(first, pieces)
 
     async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Give the pieces, each within the time."""
+        """Yield the pieces, each within the time limit."""
         async with aclosing(pieces):
             yield first
             while True:
@@ -210,14 +217,14 @@ class FolderRows:
                 yield piece
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Tell how a query would be done, or went."""
+        """Explain how a query would run, or how it ran."""
         question = Explain("", {}, query=query, verbose=verbose, runs=runs)
         return await self.told(question, at=at, shape=str)
 
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Have the table changed by the rows in a body."""
+        """Change the table by the rows in a body."""
         check_keys(question)
         work = FolderRequest()
         async with self._folders.within(work):
@@ -227,7 +234,7 @@ class FolderRows:
     async def _errand(
         self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
     ) -> tuple[WorkerTask, FolderTable]:
-        """Send a question on its way, to where the table lies now."""
+        """Return the worker task of a question, for the table's present location."""
         check_version(at)
         branch = check_branch(at.branch or "") or None
         table = await self._folders.lying(self._levels)

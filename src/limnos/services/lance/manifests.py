@@ -1,10 +1,10 @@
-"""The manifests of a Lance table as files: those that its writers have staged, those of its versions, and those that nobody may see.
+"""Lance manifests as files: staged ones, those of versions, and those moved aside because no reader may see them.
 
-May import `files` by `services.request.files`, `formats`, `telemetry` and `model`. Knows no store of versions: who calls says which version is meant, and which
-is the newest. Whatever is named here lies directly in the table's own directories of manifests, never elsewhere, also where links lead out.
-
-A committed version's manifest is put under its final name by whoever looks first, any number of times, on any node. What its writer has staged stays
-until the next version is there: so a manifest that was lost on the way, or moved away by mistake, comes back by itself.
+May import `files` by `services.request.files`, `formats`, `telemetry` and `model`. Must not know the stored versions:
+the caller says which version is meant, and which is the newest. All names here lie directly in the table's own
+directories of manifests, also if links lead out. The first access after a commit gives the version's manifest its final
+name; it may run any number of times, on any node. The staged file stays until the next version exists. So a manifest
+that was lost before that, or moved aside by mistake, is restored by itself.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.lance")
 SETTLES_MAX = 8
-"""How often a manifest is put under a name that others give and take meanwhile."""
+"""How often a manifest is published again while others rename the same file."""
 
 
 async def find_manifests(
     files: FileOperations, location: str, *, place: CatalogStorage, now_ms: int
 ) -> tuple[LanceVersion, ...]:
-    """Return the versions that lie at a location already, of every branch: those that a table comes with."""
+    """Return the versions that exist at a location already, of every branch."""
     properties = place.catalog.properties
     below = await files.below(f"{location}/tree", properties, roots=place.roots)
     branches = {
@@ -60,7 +60,7 @@ async def find_manifests(
 
 
 class BranchManifests:
-    """The manifests of one table's branch, "" for the main one."""
+    """The manifests of one branch of a table; "" is the main branch."""
 
     def __init__(self, files: FileOperations, location: str, *, branch: str, place: CatalogStorage) -> None:
         self._files = files
@@ -71,15 +71,15 @@ class BranchManifests:
         self.directory = f"{location}/{directory_of(branch)}"
 
     def path_of(self, name: str) -> str:
-        """Spell where a manifest lies as Lance's clients do: without the scheme and the bucket."""
+        """Return a manifest's path as Lance's clients spell it: without the scheme and the bucket."""
         return "/".join((*parse(self._location).segments, *directory_of(self.branch).split("/"), name))
 
     def staged_name(self, path: str) -> str:
-        """Return the name of a staged manifest that a client names. Raises BadRequest for any other file."""
+        """Return the name of a staged manifest from a client's path. Raises BadRequest for any other file."""
         return staged_name(path, table=parse(self._location).segments, branch=self.branch)
 
     async def check_staged(self, name: str, *, version: int, size: int | None) -> int:
-        """Look whether a staged manifest is there and whole; returns its size. Raises BadRequest."""
+        """Check that a staged manifest exists and is complete. Returns its size in bytes. Raises BadRequest."""
         at = f"{self.directory}/{name}"
         try:
             data = await self._files.read_within(at, self._properties, [self._location])
@@ -97,7 +97,7 @@ class BranchManifests:
         return len(data)
 
     async def is_same(self, name: str, version: LanceVersion) -> bool:
-        """Say whether a staged manifest has the bytes of a version's."""
+        """Return whether a staged manifest has the same bytes as a version's manifest."""
         try:
             staged = await self._files.read_within(f"{self.directory}/{name}", self._properties, [self._location])
             final = await self._files.read(self._final(version), self._properties)
@@ -109,9 +109,11 @@ class BranchManifests:
         return f"{self.directory}/{manifest_name(version.version, version.scheme)}"
 
     async def settle(self, version: LanceVersion, *, aside: str | None = None) -> bool:
-        """Give a committed version's manifest its final name; says whether it has it. What is there instead is moved aside.
+        """Give a committed version's manifest its final name.
 
-        `aside` is where somebody has moved what had that name, before the version was known.
+        Returns whether it has it. Another file there is moved aside.
+
+        `aside` is where an earlier call moved the file of that name, before the version was known.
         """
         if not version.staged:
             return await self.is_there(version)
@@ -127,10 +129,11 @@ class BranchManifests:
         return False
 
     async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
-        """Bring back what was moved aside: it was the version itself, which another node had put there a moment before.
+        """Restore a file that was moved aside by mistake: it was the version's own manifest, just published by another
+        node.
 
-        What its writer has staged is gone only when somebody has seen it under its final name. In an object store what is aside may be another file
-        than the one that went, so there it stays staged (`drop_staged`).
+        The staged file is deleted only after it was seen under its final name. In an object store the file aside may
+        differ from the one that was lost, so there the staged file is kept (`drop_staged`).
         """
         if aside is None or not is_local(aside):
             return False
@@ -150,7 +153,7 @@ class BranchManifests:
         await self._files.link_new(source, target, properties=self._properties, roots=[self._location])
 
     async def is_there(self, version: LanceVersion) -> bool:
-        """Say whether a version's manifest is under its final name."""
+        """Return whether a version's manifest has its final name."""
         return await self._exists(self._final(version))
 
     async def _exists(self, location: str) -> bool:
@@ -159,7 +162,7 @@ class BranchManifests:
         return await self._files.exists(location, self._properties)
 
     async def above(self, top: int) -> list[str]:
-        """Return the manifests of versions after one: none, where the next one's is not there."""
+        """Return the manifests of versions above `top`; none if the next version has no manifest."""
         if top and not any(
             [await self._exists(f"{self.directory}/{manifest_name(top + 1, each)}") for each in (V2, V1)]
         ):
@@ -167,7 +170,10 @@ class BranchManifests:
         return [name for name in await self._names() if (manifest_of(name) or (0,))[0] > top]
 
     async def move_aside(self, name: str) -> str:
-        """Move a manifest to where no reader looks, and say where; its rows stay with it until somebody deletes them."""
+        """Move a manifest to where no reader looks.
+
+        Returns its new location; its data files stay until the debris task deletes them.
+        """
         aside = f"{self._location}/{BYPASSED}/{name}-{secrets.token_hex(4)}"
         await self._files.move(f"{self.directory}/{name}", aside, properties=self._properties)
         log.warning(
@@ -176,11 +182,11 @@ class BranchManifests:
         return aside
 
     async def entries(self) -> list[FileEntry]:
-        """List the files beside the manifests."""
+        """List the files in the directory of manifests."""
         return await self._files.entries(self.directory, self._properties, roots=[self._location])
 
     async def versions(self, *, now_ms: int) -> list[LanceVersion]:
-        """Return the versions that lie here, as the store would keep them."""
+        """Return the versions that exist here, as rows for the store."""
         found = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
         return [
             LanceVersion(
@@ -191,11 +197,11 @@ class BranchManifests:
         ]  # fmt: skip
 
     async def names(self) -> dict[int, str]:
-        """Return the manifests that are there, by version."""
+        """Return the existing manifests, by version."""
         return manifests_of(await self._names())
 
     async def _names(self) -> list[str]:
-        """Return the names of the files beside the manifests; a local disk is not asked about each."""
+        """Return the names of the files in the directory; a local disk is not asked for details of each."""
         names: list[str] = []
 
         def note(found: list[str]) -> Sequence[str]:
@@ -206,14 +212,15 @@ class BranchManifests:
         return names
 
     async def chosen(self, choose: ChooseNames) -> list[FileEntry]:
-        """List those of the files beside the manifests that are chosen by their names."""
+        """List the files in the directory whose names `choose` selects."""
         return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
 
     async def drop_staged(self, version: LanceVersion) -> None:
-        """Delete what a version's writer has staged, when its manifest has its final name for certain.
+        """Delete a version's staged file, once its manifest certainly has its final name.
 
-        In an object store, who moves a manifest aside may delete in the end what has come in its place. It has been put aside before: then what is staged
-        stays, and who has deleted too much puts it right from there. With the manifests that were moved aside it goes when it is old.
+        In an object store, moving a manifest aside may by a race delete the file that replaced it. If this version was
+        moved aside before, the staged file is kept, so that the version can be restored. The debris task deletes it
+        when it is old, with the manifests that were moved aside.
         """
         if version.staged and not await self._is_contended(version):
             await self._files.delete(f"{self.directory}/{version.staged}", self._properties)
@@ -225,6 +232,6 @@ class BranchManifests:
         return any(each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in aside)
 
     async def drop(self, names: Mapping[int, str]) -> None:
-        """Delete manifests of versions that are not wanted any more."""
+        """Delete manifests of versions."""
         for name in names.values():
             await self._files.delete(f"{self.directory}/{name}", self._properties)

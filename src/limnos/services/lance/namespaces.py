@@ -1,7 +1,8 @@
-"""Namespaces as Lance has them: a catalog is the first level, modes say what to do about what is there, drops may take all with them.
+"""Lance namespaces: the catalog is the first level, modes decide about existing namespaces, and drops may cascade.
 
-May import the rooms below. Knows no wire format. What a namespace is, is told by `services.catalog.namespaces` and `services.catalog.catalogs`; who may drop
-one may drop whatever is in it, as its owner owns that, so one decision is enough for all.
+May import the rooms below. Must not know any wire format. `services.catalog.namespaces` and `services.catalog.catalogs`
+define namespaces. A caller who may drop a namespace may drop everything in it, as its owner owns that. So one decision
+is enough for all.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 BELOW_MAX: Final = 10_000
-"""How much one request drops."""
+"""How many objects one request drops."""
 
 
 class NamespaceEmpty(msgspec.Struct, frozen=True):
-    """Drop a namespace with all that is in it; `again` makes it anew."""
+    """Drop a namespace, with `takes_all` also everything in it; `again` creates it anew."""
 
     namespace: Node
     keep_ms: int
@@ -52,7 +53,7 @@ class NamespaceEmpty(msgspec.Struct, frozen=True):
 
 
 def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]:
-    """Return a namespace's properties, its comment among them."""
+    """Return a namespace's properties, with its comment as one of them."""
     comment = {} if record.comment is None else {"comment": record.comment}
     return {**record.properties, **comment}
 
@@ -60,7 +61,10 @@ def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]
 def lance_namespace_properties(
     request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD
 ) -> dict[str, str]:
-    """Return the properties of a namespace, or of the catalog for no levels, as the caller may see them."""
+    """Return the properties of a namespace, or of the catalog without levels, as the caller may see them.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     if not levels:
         return record_properties(cast("CatalogRecord", catalog_load(request_view).record))
     return record_properties(cast("NamespaceRecord", namespace_find(request_view, levels, action).entity.record))
@@ -69,9 +73,10 @@ def lance_namespace_properties(
 async def lance_namespace_create(
     ctx: Context, scope: RequestScope, *, levels: Levels, properties: Mapping[str, str], mode: str
 ) -> dict[str, str]:
-    """Make a namespace, or a catalog for no levels; `mode` is `create`, `existok` or `overwrite`. Returns its properties.
+    """Create a namespace, or a catalog without levels. Returns its properties.
 
-    Raises NotFound for a missing parent, AlreadyExists, PermissionDenied.
+    `mode` is `create`, `existok` or `overwrite`. Raises NotFound for a missing parent, AlreadyExists, PermissionDenied,
+    and UnsupportedOperation for overwriting a catalog.
     """
     if mode == "overwrite" and levels:
         return await _overwrite(ctx, scope, levels=levels, properties=properties)
@@ -93,7 +98,7 @@ async def lance_namespace_create(
             )
         except NotFound:
             pass
-        raise  # it is a table that has the name
+        raise  # a table has the name
 
 
 async def _create(
@@ -138,9 +143,9 @@ async def _overwrite(
 
 
 async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels, cascade: bool) -> dict[str, str]:
-    """Drop a namespace, or a catalog for no levels; with `cascade` all that is in it. Returns its properties.
+    """Drop a namespace, or a catalog without levels; with `cascade` also everything in it. Returns its properties.
 
-    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and BadRequest if too many objects lie in it.
     """
     if not levels:
         return await _drop_catalog(ctx, scope, cascade=cascade)
@@ -160,7 +165,7 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
 
 
 def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
-    """Drop what is in the namespace, the deepest first, then itself; and make it anew where that was asked for."""
+    """Drop the objects in the namespace, the deepest first, then itself; then create it anew if the command says so."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     below = tx.nodes.below(held.id, limit=BELOW_MAX + 1) if command.takes_all else []
@@ -189,7 +194,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
 
 
 async def _drop_catalog(ctx: Context, scope: RequestScope, *, cascade: bool) -> dict[str, str]:
-    """Drop a catalog for Lance tables when nothing is in it: with `cascade` what is in it goes first, piece by piece."""
+    """Drop a catalog of Lance tables if it is empty. With `cascade` its objects are dropped first, in batches."""
     shown: dict[str, str] = {}
 
     def decide(request_view: RequestView) -> Permit[CatalogDrop]:
@@ -224,13 +229,13 @@ async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
 
 
 class CatalogEmpty(msgspec.Struct, frozen=True):
-    """Drop what is in a catalog that is to be dropped: for good, as nothing could be brought back without it."""
+    """Drop objects of a catalog that is about to be dropped: for good, since they could not be restored without it."""
 
     catalog: Node
 
 
 def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
-    """Drop what lies deepest in a catalog; returns how much that was. Raises ProtectedObject before anything is gone that could not come back."""
+    """Drop the deepest objects of a catalog. Returns their number. Raises ProtectedObject before the first drop."""
     catalog = permit.command.catalog
     tx.protection.refuse_within(catalog)
     tx.protection.refuse(catalog)

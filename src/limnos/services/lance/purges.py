@@ -1,8 +1,8 @@
-"""Purge of a Lance table: delete its own files after it was dropped, and the directories that this empties.
+"""Lance purges: delete a dropped table's own files, and the directories that become empty.
 
-May import the rooms below. As with Iceberg's, nothing is deleted but what lies below the table's own location, within the catalog's
-roots, and nothing at all while another table lies at, above or below it. What is a table's own is told by the names that Lance
-gives to the directories in it: what else somebody has put there stays.
+May import the rooms below. As for Iceberg, only files below the table's own location and within the catalog's roots are
+deleted, and nothing while another table lies at, above or below it. Lance's names of directories tell which files are
+the table's own; other files stay.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ OWN_FILES: Final = (".lance-reserved", ".lance-deregistered", "_latest.manifest"
 
 
 class LancePurgePayload(msgspec.Struct):
-    """What the drop left: where the table is, and its catalog."""
+    """The payload of the task: the table's catalog and location."""
 
     catalog: int
     location: str
 
 
 async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str | None:
-    """Purge a dropped table; returns why files were kept, None when none was."""
+    """Purge a dropped table. Returns why files were kept; None if none were."""
     at = payload.location
     place = await catalog_storage_find(work, payload.catalog)
     claims = await work.submit(lambda tx: rivals_of(tx, at))
@@ -61,7 +61,7 @@ async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str 
 
 
 class LancePurge(TablePurge):
-    """A purge whose files are those in a table's own directories."""
+    """A purge of the files in a Lance table's own directories."""
 
     def _files(self) -> Iterator[str]:
         location = self.payload.metadata_location

@@ -1,6 +1,6 @@
-"""The tags and branches of a Lance table as they are read: of a managed one those that are about versions of the store's.
+"""Reference reads: the tags and branches of a Lance table; of a managed table those about versions in the store.
 
-May import the rooms below. Writes nothing, and knows no wire format.
+May import the rooms below. Writes nothing, and must not know any wire format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
-    """Return the tags and branches of a table; of a managed one those that are about versions of the store's."""
+    """Return the tags and branches of a table; of a managed table only those about versions in the store.
+
+    Raises InvalidTable.
+    """
     if table.record.managed and await latest_version(ctx, table, branch="") is None:
         return TableReferences({}, {})
     found = await answer_question(

@@ -1,8 +1,9 @@
-"""Tags and branches of a Lance table.
+"""Lance references: lists, creates, moves and deletes the tags and branches of a table.
 
-May import the rooms below. Knows no wire format. They lie in the table's files, and Lance's own library reads and writes them, in processes of their own.
-Of a managed table a tag names a version that the store knows, and a branch is one when the store has its first version: what somebody has laid there
-by path is in no list, and makes way for who makes a branch of its name here.
+May import the rooms below. Must not know any wire format. References are files of the table; Lance's own library reads
+and writes them in worker processes. In a managed table a tag names a version in the store, and a branch exists once the
+store has its first version. A branch that a client wrote directly to storage is in no list, and is replaced when a
+branch of its name is created here.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 
 
 class BranchKeep(msgspec.Struct, frozen=True):
-    """Keep the versions of a new branch of a managed table, in the place of what was known of one of its name."""
+    """Store the versions of a new branch of a managed table, in place of older rows of that name."""
 
     branch: str
     versions: tuple[LanceVersion, ...]
 
 
 class ReferenceTarget(msgspec.Struct, frozen=True):
-    """The version of a branch that a tag or a new branch is about; the newest for None."""
+    """The version of a branch to which a tag or a new branch refers; None for the newest."""
 
     version: int | None
     branch: str = ""
@@ -58,7 +59,7 @@ async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) 
 
 
 async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> TagReference:
-    """Return what a tag means. Raises NotFound."""
+    """Return the version of a tag. Raises NotFound, PermissionDenied."""
     found = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if found is None:
         raise NotFound(name, kind="tag")
@@ -68,7 +69,10 @@ async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 async def tag_put(
     ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget, replaces: bool
 ) -> None:  # fmt: skip
-    """Make a tag, or with `replaces` have one mean another version. Raises NotFound (tag, version, branch), AlreadyExists, PermissionDenied."""
+    """Create a tag, or with `replaces` move an existing one to another version.
+
+    Raises NotFound (tag, version, branch), AlreadyExists, PermissionDenied.
+    """
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
     question = TagPut(
@@ -84,7 +88,7 @@ async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
-    """Make a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, PermissionDenied."""
+    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, PermissionDenied."""
     if not check_branch(name):
         raise BadRequest("The main branch is there always: give a new one a name of its own")
     table = await _to_change(ctx, scope, levels=levels)
@@ -100,21 +104,21 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
             raise AlreadyExists(name, kind="branch")
         try:
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
-        except AlreadyExists:  # laid by path, or left by who was ended half way
+        except AlreadyExists:  # a client wrote it directly to storage, or an interrupted request left it
             await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         await _store_branch(ctx, look, table=table, branch=name)
 
 
 async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, branch: str) -> None:
-    """Let the store know the versions of a branch as its files have them."""
+    """Store the versions of a branch from its files."""
     now_ms = ctx.services.store.time.now_ms()
     versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
     await look.submit(BranchKeep(branch, tuple(versions)), branch_keep)
 
 
 def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
-    """Keep the branch's versions, in the place of those that were known; nothing for a table that has gone meanwhile."""
+    """Store the branch's versions in place of older rows; no-op for a table that was dropped meanwhile."""
     decided, command = permit.command
     node = tx.nodes.live(decided.id)
     if node is None:
@@ -125,7 +129,10 @@ def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
 
 
 async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
-    """Delete a branch with its files. Raises NotFound, InUse where something rests on it, BadRequest, PermissionDenied."""
+    """Delete a branch with its files.
+
+    Raises NotFound, InUse if another branch or a tag needs it, BadRequest, PermissionDenied.
+    """
     if not check_branch(name):
         raise BadRequest("The main branch stays: drop the table instead")
     table = await _to_change(ctx, scope, levels=levels)
@@ -144,7 +151,10 @@ async def _to_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> La
 
 
 async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceTarget) -> ReferenceTarget:
-    """Find the version that is meant. Of a managed table the store must know it. Raises NotFound (version, branch)."""
+    """Return the exact version of a target.
+
+    For a managed table the store must have it. Raises NotFound (version, branch).
+    """
     branch = check_branch(target.branch)
     if not table.record.managed:
         return ReferenceTarget(target.version, branch)
@@ -159,7 +169,7 @@ async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceT
 async def _change_and_announce(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
 ) -> None:
-    """Have something done to a table's files, and say so in the feed."""
+    """Change a table's files by a worker task, and publish the change."""
     look = await _change(ctx, scope, levels=levels, table=table, question=question)
     await look.announce()
 
@@ -167,14 +177,17 @@ async def _change_and_announce(
 async def _change(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
 ) -> FinalCheck:  # fmt: skip
-    """Have a table's files changed; the process that does so asks for the last look just before. Raises NotFound, PermissionDenied."""
+    """Change a table's files by a worker task, which decides once more just before.
+
+    Raises NotFound, PermissionDenied.
+    """
     look = FinalCheck(ctx, scope, table=table, levels=levels)
     await answer_question(ctx, worker_task_of(ctx, bind_question(table, question), settled=look), shape=type(None))
     return look
 
 
 def names_of(found: Iterable[str], *, after: str, limit: int | None) -> tuple[list[str], str | None]:
-    """Cut a page of names; also the one to go on after."""
+    """Return a page of names, and the name to continue after; None at the end."""
     left = sorted(name for name in found if name > after)
     page = left if limit is None else left[:limit]
     return page, page[-1] if page and len(page) < len(left) else None

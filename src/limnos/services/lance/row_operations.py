@@ -1,8 +1,8 @@
-"""What is done with the rows of a Lance table: counted, queried, written.
+"""Row operations: count, query and write the rows of Lance tables.
 
-May import the rooms below. The store is asked first, and decides; the work is that of processes of their own (`services.lance.work`). To read rows takes
-another right than to be told of a table: TABLE_READ. To change them takes TABLE_COMMIT, and it is looked at twice: before a body is read, and again when all of it
-is there.
+May import the rooms below. The store decides first; then worker processes do the work (`services.lance.workers`).
+Reading rows needs TABLE_READ, more than describing a table. Changing them needs TABLE_COMMIT, which is decided twice:
+before the body is read, and again when all of it has arrived.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ NO_DATA_MESSAGE: Final = "The table was declared and holds no data yet: insert s
 async def table_for_rows(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, action: Action = Action.TABLE_READ
 ) -> tuple[LanceTable, VersionReference]:
-    """Find a table that holds rows, for who may do the action to it, and the state of it that is meant.
+    """Find a table with rows, for a caller who may do the action, and the requested state.
 
-    Raises NotFound, also where nothing was written yet, PermissionDenied.
+    Raises NotFound, also for a table without data, and PermissionDenied.
     """
     table = await find_readable_table(ctx, scope, levels=levels, action=action)
     check_version(at)
@@ -51,12 +51,18 @@ async def table_for_rows(
 
 
 def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
-    """Return a table whose files this server changes, for who may do the action to it. Raises NotFound, PermissionDenied."""
+    """Return a table whose files this server changes, for a caller who may do the action.
+
+    Raises NotFound, PermissionDenied.
+    """
     return lance_load(request_view, levels, action=action)
 
 
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
-    """Say of a question which table, and which state of it, it is about. Raises OutsideRoots for one that may not lie where it does."""
+    """Add the table's location and state to a question.
+
+    Raises OutsideRoots if the table may not lie at its location.
+    """
     place = table.place
     place.check(table.location)
     if not is_local(table.location):
@@ -74,7 +80,7 @@ def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionRefe
 def final_check_of(
     ctx: Context, scope: RequestScope, *, table: LanceTable, decide: Callable[[RequestView], LanceTable]
 ) -> Callable[[], Awaitable[None]]:
-    """Return what looks, just before a change is made, whether the caller still may make it to the same table."""
+    """Return the check, just before a change, whether the caller may still make it to the same table."""
 
     async def again() -> None:
         now = await ctx.read(scope, decide)
@@ -87,7 +93,7 @@ def final_check_of(
 async def ask_files(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T], action: Action
 ) -> T:  # fmt: skip
-    """Have something told of a table's files, to who may do the action: TABLE_READ for its rows, else TABLE_LOAD.
+    """Answer a question about a table's files. `action` is TABLE_READ for questions about rows, else TABLE_LOAD.
 
     Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, PermissionDenied.
     """
@@ -98,7 +104,7 @@ async def ask_files(
 async def change_files(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T]
 ) -> T:
-    """Have a table's files changed. Raises as `ask_files`, and AlreadyExists (index), SchemaMismatch, CommitConflict."""
+    """Change a table's files. Raises as `ask_files`, and AlreadyExists (index), SchemaMismatch, CommitConflict."""
 
     def decide(request_view: RequestView) -> LanceTable:
         return table_to_change(request_view, levels)
@@ -116,7 +122,9 @@ async def change_files(
 async def _change(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
 ) -> WorkerTask:  # fmt: skip
-    """Send a change on its way; of a managed table with its newest versions, and with who commits the next one."""
+    """Return the worker task of a change; for a managed table with its newest versions and the callbacks that
+    commit.
+    """
     kept = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
     calls = None if kept is None else VersionCallbacks(ctx, scope, levels=levels)
     look = final_check_of(ctx, scope, table=table, decide=decide)
@@ -126,7 +134,10 @@ async def _change(
 async def rows_query(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion
 ) -> AsyncGenerator[bytes, None]:
-    """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `ask_files`."""
+    """Query rows: yields an Arrow file in pieces, of which the first exists when this returns.
+
+    Raises as `ask_files`.
+    """
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
     pieces = WORKERS.of(ctx.services).stream(worker_task_of(ctx, bind_question(table, question, at=at)))
     first = await anext(pieces)
@@ -152,7 +163,7 @@ async def query_explain(
     verbose: bool = False,
     runs: bool = False,
 ) -> str:
-    """Tell how a query would be done; with `runs` do it, and tell how it went. Raises as `ask_files`."""
+    """Explain how a query would run; with `runs` run it, and explain how it ran. Raises as `ask_files`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
     asked = cast("Query", bind_question(table, query, at=at))
     question = Explain(asked.location, asked.options, query=asked, verbose=verbose, runs=runs)
@@ -162,28 +173,29 @@ async def query_explain(
 async def rows_write(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str | None, question: LanceQuestion, body: AsyncGenerator[bytes, None]
 ) -> LanceWriteResult:  # fmt: skip
-    """Have a table changed by the rows in a body; one that holds none yet is made by a `Write`.
+    """Change a table by the rows in a body; a `Write` may create the first version.
 
-    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, PermissionDenied.
+    Raises NotFound, SchemaMismatch, BadRequest for a body that is incomplete or no Arrow stream, CommitConflict,
+    PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> LanceTable:
         return table_to_change(request_view, levels)
 
     table = await ctx.read(scope, decide)
-    check_keys(question)  # who may not change it is told that, and not how
+    check_keys(question)  # after the decision: a caller without the right learns only that
     question = bind_question(table, question, at=VersionReference(branch=branch))
     return await write_body(ctx, scope, table=table, levels=levels, question=question, decide=decide, body=body)
 
 
 def check_keys(question: LanceQuestion) -> None:
-    """Refuse a merge that does not say by which columns. Raises BadRequest."""
+    """Refuse a merge without key columns. Raises BadRequest."""
     if isinstance(question, Merge) and not question.on:
         raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
 
 
 def check_version(at: VersionReference) -> None:
-    """Refuse the number of a version that there cannot be. Raises NotFound."""
+    """Refuse an impossible version number. Raises NotFound."""
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
 
@@ -192,6 +204,6 @@ async def write_body(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion,
     decide: Callable[[RequestView], LanceTable], body: AsyncGenerator[bytes, None],
 ) -> LanceWriteResult:  # fmt: skip
-    """Have a table changed by what a body brings."""
+    """Change a table by the content of a body."""
     worker_task = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
     return msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)

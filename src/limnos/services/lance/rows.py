@@ -1,7 +1,7 @@
-"""The rows of one Lance table, for whoever asks about them: what may be asked, and how a table of the tree answers.
+"""Lance rows: the operations on the rows of one table, and their implementation for tables of the tree.
 
-May import the rooms below. Knows no wire format. A table of a directory that is served as it lies answers the same (`services.lance.folders`): so whoever
-decodes what is asked has not to know where the table is, or who says that it may be done.
+May import the rooms below. Must not know any wire format. `services.lance.directory_tables` implements the same
+operations for a directory. So the code that decodes requests need not know where the table is, or who decides.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ T = TypeVar("T")
 
 
 class LanceRows(Protocol):
-    """One table. Whatever is asked raises NotFound (table, version, tag, branch, …), BadRequest, and what the table's processes refuse with."""
+    """The rows of one table.
+
+    Every operation raises NotFound (table, version, tag, branch, …), BadRequest, and worker errors.
+    """
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest batch that is taken, in bytes when it is decoded."""
+        """Largest accepted batch, in bytes when decoded."""
         ...
 
     @property
@@ -37,30 +40,33 @@ class LanceRows(Protocol):
         ...
 
     async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Have something told; `reads` where that tells of rows."""
+        """Answer a question about the table; `reads` if the answer contains rows."""
         ...
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Have the table changed. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
+        """Change the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
         ...
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Find rows: an Arrow file in pieces, of which the first one is made already."""
+        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
         ...
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Tell how a query would be done; with `runs` do it, and tell how it went."""
+        """Explain how a query would run; with `runs` run it, and explain how it ran."""
         ...
 
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Have the table changed by the rows in a body. Raises SchemaMismatch, BadRequest for a body that did not end, CommitConflict."""
+        """Change the table by the rows in a body.
+
+        Raises SchemaMismatch, BadRequest for an incomplete body, CommitConflict.
+        """
         ...
 
 
 class TreeRows:
-    """The rows of a table of the tree, for whoever may do that to it."""
+    """The rows of a table of the tree, under the caller's rights."""
 
     def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
         self._ctx = ctx
@@ -69,33 +75,33 @@ class TreeRows:
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest batch that is taken."""
+        """Largest accepted batch, in bytes when decoded."""
         return self._ctx.services.defaults.lance_batch_bytes_max
 
     @property
     def body_bytes_max(self) -> int:
-        """Most bytes of rows in one request."""
+        """Most bytes of rows in one request; 0 for no limit."""
         return self._ctx.services.defaults.lance_body_bytes_max
 
     async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Have something told. Raises PermissionDenied, too, as all below."""
+        """Answer a question about the table. Raises PermissionDenied too, as all operations here."""
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action
         )
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Have the table changed."""
+        """Change the table."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Find rows."""
+        """Query rows."""
         return await lance_data.rows_query(self._ctx, self._scope, levels=self._levels, at=at, question=query)
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Tell how a query would be done, or went."""
+        """Explain how a query would run, or how it ran."""
         return await lance_data.query_explain(
             self._ctx, self._scope, levels=self._levels, at=at, query=query, verbose=verbose, runs=runs
         )
@@ -103,7 +109,7 @@ class TreeRows:
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Have the table changed by the rows in a body."""
+        """Change the table by the rows in a body."""
         return await lance_data.rows_write(
             self._ctx, self._scope, levels=self._levels, branch=branch, question=question, body=body
         )

@@ -1,7 +1,8 @@
-"""A Lance table made with its rows: they are written first, and the table is in the tree only when all of them are there.
+"""Lance table creation: creates a table with its rows, which are written first, so that the tree never shows an
+incomplete table.
 
-May import the rooms below. Whoever makes a table needs the right to make one in its namespace; to write over one that is there takes the right to drop it as
-well, as nothing of it is left in its latest version; to fill one that was only declared takes the right to change it.
+May import the rooms below. Creating a table needs that right in its namespace. Overwriting a table also needs the right
+to drop it, since its latest version keeps nothing of it. Filling a declared table needs the right to change it.
 """
 
 from __future__ import annotations
@@ -56,29 +57,29 @@ log = get_logger("limnos.lance")
 CREATE, EXIST_OK, OVERWRITE = "create", "existok", "overwrite"
 MODES = (CREATE, EXIST_OK, OVERWRITE)
 _NEEDED = {CREATE: Action.TABLE_COMMIT, EXIST_OK: Action.TABLE_LOAD, OVERWRITE: Action.TABLE_DROP}
-"""What a caller must be allowed to do to a table that has the name already."""
+"""The action that the caller must be allowed to do on an existing table of the name, by mode."""
 
 
 class TableCreateRequest(NamedTuple):
-    """A table to be made: its name, where it is to lie if that is said, its properties, and what to do with one that is there."""
+    """A table to create: its name, its location if given, its properties, and the mode for an existing one."""
 
     levels: Levels
     mode: str
     location: str | None
     properties: Mapping[str, str]
     delegates: bool = False
-    """The client wants credentials for the table's files."""
+    """Whether the client asked for credentials for the table's files."""
 
 
 class CreatedTable(NamedTuple):
-    """A table, and what was written into it; None when it was there and was left alone."""
+    """A table, and the result of writing into it; None if an existing table was left unchanged."""
 
     table: LanceTable
     written: LanceWriteResult | None
 
 
 class LanceAlter(msgspec.Struct, frozen=True):
-    """Give a table another record."""
+    """Replace a table's record."""
 
     table: Node
     record: TableRecord
@@ -87,9 +88,9 @@ class LanceAlter(msgspec.Struct, frozen=True):
 async def table_create(
     ctx: Context, scope: RequestScope, *, wanted: TableCreateRequest, body: AsyncGenerator[bytes, None]
 ) -> CreatedTable:
-    """Make a table of the rows in a body; nothing of it is there before all of them are.
+    """Create a table from the rows in a body; it becomes visible only when all of them are written.
 
-    Raises NotFound (namespace), AlreadyExists, OutsideRoots, PermissionDenied, and what writing rows does.
+    Raises NotFound (the namespace), AlreadyExists, OutsideRoots, PermissionDenied, and what writing rows raises.
     """
     draft, held = await ctx.read(scope, lambda request_view: _decide_create(request_view, wanted))
     if held is None:
@@ -103,7 +104,7 @@ async def table_create(
 
 
 def _decide_create(request_view: RequestView, wanted: TableCreateRequest) -> tuple[LanceTableDraft, LanceTable | None]:
-    """Decide on making a table, and on what the mode does to one that has the name."""
+    """Decide on creating a table, and on the mode's effect on an existing one of the name."""
     draft, _ = lance_draft_replacing(request_view, wanted.levels, action=Action.TABLE_CREATE)
     holder, _ = request_view.find(wanted.levels, Kind.TABLE)
     if holder is None:
@@ -117,7 +118,7 @@ def _decide_create(request_view: RequestView, wanted: TableCreateRequest) -> tup
     except PermissionDenied:
         if wanted.mode != CREATE:
             raise
-        raise taken from None  # who may make tables may know that a name is taken
+        raise taken from None  # a caller who may create tables may know that the name is taken
 
 
 async def _create_new(
@@ -128,13 +129,13 @@ async def _create_new(
     draft: LanceTableDraft,
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
-    """Write the rows to a place that nobody knows of, then put the table into the tree."""
+    """Write the rows to an unused location, then add the table to the tree."""
     record = TableRecord(None, dict(wanted.properties), managed=draft.is_managed(wanted.properties))
     versions: tuple[LanceVersion, ...] = ()
     document = draft.document(wanted.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"At {document.location} lies a table already: register it", kind="table")
-    if wanted.delegates:  # before anything is made
+    if wanted.delegates:  # before anything is written
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
@@ -154,7 +155,7 @@ async def _create_new(
     worker_task = worker_task_of(ctx, bind_question(table, question), settled=settled)
     try:
         told = await WORKERS.of(ctx.services).feed(worker_task, body)
-        ctx.submitted = False  # what was written shows nowhere yet
+        ctx.submitted = False  # what was written is not visible yet
         versions = await versions_of(ctx, document, place=draft.place, record=record)
         node = await lance_table_make(ctx, scope, decide=decide, levels=wanted.levels)
     except BaseException:
@@ -165,9 +166,10 @@ async def _create_new(
 
 
 async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -> int | None:
-    """Leave a mark before anything is written: whoever is killed before the table is in the tree leaves files that nobody knows of.
+    """Create a cleanup task before anything is written: a killed node would leave files that nothing refers to.
 
-    It is a task that deletes them, due when no create can still be on its way; the table's own transaction removes it.
+    The task deletes them after a time when no creation can still be running. The transaction that creates the table
+    removes the task. Returns the task's id; None if the settings keep such files.
     """
     delay_ms = ctx.services.defaults.lance_debris_ms
     if not delay_ms:
@@ -178,7 +180,7 @@ async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -
 
 
 async def _delete_leftovers(ctx: Context, table: LanceTable, *, mark: int | None) -> None:
-    """Delete what was written to the place of a table that did not come to be, and the mark for that."""
+    """Delete the files of a table whose creation failed, and its cleanup task."""
     at, place = table.location, table.place
     payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=table.node.zone, location=at)
     purge = LancePurge(payload, place.catalog.properties, rivals=[], allowed=place.allowed)
@@ -199,11 +201,11 @@ async def _overwrite_rows(
     held: LanceTable,
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
-    """Write the rows as the next version of a table that is there, or as its first; then it gets its properties."""
+    """Write the rows as an existing table's next or first version, then update its properties."""
 
     def decide(request_view: RequestView) -> LanceTable:
         _, table = _decide_create(request_view, wanted)
-        return held._replace(location="") if table is None else table  # it is not there any more
+        return held._replace(location="") if table is None else table  # the table no longer exists
 
     question = Write("", {}, mode=wanted.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     told = await write_body(
@@ -223,6 +225,6 @@ async def _overwrite_rows(
 
 
 def lance_alter(tx: Tx, permit: Permit[LanceAlter]) -> None:
-    """Give a table another record."""
+    """Write the table's new record."""
     command = permit.command
     tx.nodes.write_record(tx.nodes.confirm(command.table), command.record)

@@ -1,7 +1,8 @@
-"""What a Lance table is: what the store says of it, and what its own files say.
+"""Table description: what the store and a Lance table's own files say about the table.
 
-May import the rooms below. The store is asked first, and decides; only then are files looked at, in a process of their own. Nothing is
-written by a read. Clients commit to such tables without a word to this server, so what was read is kept as `services.lance.descriptions` has it, and not else.
+May import the rooms below. The store decides first; only then a worker process reads the files. Reads write nothing.
+Clients commit to such tables without this server, so descriptions are cached only as `services.lance.description_cache`
+allows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ VERSION_END: Final = 1 << 63
 
 
 class VersionReference(NamedTuple):
-    """Which state of a table is meant: the latest, one by number, of a branch, or by tag."""
+    """A requested state of a table: the latest, a version by number, one of a branch, or a tag's."""
 
     version: int | None = None
     tag: str | None = None
@@ -44,7 +45,7 @@ class VersionReference(NamedTuple):
 
 
 class TableDescription(NamedTuple):
-    """A table, and what its files say as far as they were asked: None for `is_declared` when nobody looked."""
+    """A table, and what its files say. `is_declared` is None if the files were not read."""
 
     table: LanceTable
     is_declared: bool | None
@@ -54,7 +55,7 @@ class TableDescription(NamedTuple):
 async def table_describe(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, detailed: bool, looks: bool
 ) -> TableDescription:
-    """Describe a table; `detailed` with what its files say, `looks` only whether there are any.
+    """Describe a table: with `detailed` from its files; with `looks` only whether it has data.
 
     Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, PermissionDenied.
     """
@@ -78,7 +79,7 @@ async def _describe(
 
 
 async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -> TableDescription:
-    """Describe a table as it is now: from what is kept, if its files are as they were, else from these."""
+    """Describe a table's present state, from the cache if its files are unchanged."""
     descriptions = DESCRIPTIONS.of(ctx.services)
     directory_snapshot = descriptions.directory_snapshot(table)
     if directory_snapshot is None:
@@ -106,7 +107,7 @@ async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReferen
 
 
 async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, version: int | None) -> None:
-    """Return if a table exists, and has the version when one is named. Raises NotFound, PermissionDenied."""
+    """Check that a table exists, and has the version if one is given. Raises NotFound, PermissionDenied."""
     found = await ctx.read(
         scope,
         lambda request_view: (
@@ -132,7 +133,7 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
 async def _describe_in_directory(
     ctx: Context, sight: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
 ) -> TableDescription:
-    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, when it is loaded."""
+    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, if `detailed`."""
     table, lain = await table_in(ctx, sight, levels=levels)
     if not detailed or lain.declared:
         if detailed:
@@ -145,7 +146,9 @@ async def _describe_in_directory(
 
 
 async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference | None:
-    """Return which state to read; None for a table without data. Of a managed table it is always one by number, which the store knows.
+    """Return the state to read; None for a table without data.
+
+    For a managed table it is always a version number in the store.
 
     Raises NotFound (version, tag, branch), InvalidTable.
     """
@@ -165,7 +168,7 @@ async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> 
 
 
 async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference:
-    """Return what a tag of a managed table means. Raises NotFound, BadRequest beside a version or branch."""
+    """Return the version of a managed table's tag. Raises NotFound, BadRequest if a version or branch is given too."""
     if at.version is not None or at.branch is not None:
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
     found = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
@@ -183,7 +186,7 @@ async def _read(ctx: Context, table: LanceTable, *, at: VersionReference) -> Lan
 
 
 def _refuse_past(at: VersionReference) -> None:
-    """Say that a table without data has no version, tag or branch."""
+    """Raise NotFound for a version, tag or branch of a table without data."""
     for kind, name in (("version", at.version), ("tag", at.tag), ("branch", at.branch)):
         if name is not None:
             raise NotFound(str(name), kind=kind)

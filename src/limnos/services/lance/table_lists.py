@@ -1,6 +1,6 @@
-"""Lists of Lance tables: of a namespace, or of all that the caller sees; only those with data, where that is asked for.
+"""Lance table lists: the tables of a namespace, or all that the caller sees, optionally only those with data.
 
-May import the rooms below. A page holds what the caller may see, so many as were asked for, however much is hidden in between.
+May import the rooms below. A page has as many visible names as requested, however many hidden ones lie between them.
 """
 
 from __future__ import annotations
@@ -41,21 +41,24 @@ PAGE = 1000
 
 
 class TableNamesPage(NamedTuple):
-    """A page of names, and the one to go on after; None when nothing follows."""
+    """A page of names, and the name to continue after; None at the end."""
 
     names: list[str]
     last: str | None
 
 
 class _TablesPage(NamedTuple):
-    """A page of tables, and those of them that were made without data."""
+    """A page of tables, and those of them that were declared without data."""
 
     page: NamePage
     declared: dict[str, LanceTable]
 
 
 def tables_page(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
-    """Return a page of what the caller sees of the Lance tables in a namespace, or directly in the catalog."""
+    """Return a page of the Lance tables that the caller sees in a namespace, or directly in the catalog.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     request_view.require_in_use()
     refuse_directory_request(request_view, Action.TABLE_LIST)
     if levels:
@@ -71,7 +74,7 @@ def tables_page(request_view: RequestView, levels: Levels, *, asked: PageRequest
 async def tables_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest, declared: bool
 ) -> TableNamesPage:
-    """List the tables of a namespace; without `declared` only those that hold data."""
+    """List the tables of a namespace; without `declared` only those that hold data. Raises as `tables_page`."""
     first = await ctx.read(
         scope,
         lambda request_view: (
@@ -97,7 +100,7 @@ async def tables_list(
 async def lance_namespaces_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest
 ) -> TableNamesPage:
-    """List the namespaces directly in one, or in the catalog."""
+    """List the namespaces directly in a namespace, or in the catalog."""
     found = await ctx.read(
         scope,
         lambda request_view: (
@@ -111,7 +114,7 @@ async def lance_namespaces_list(
 
 
 def _tree_namespaces(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
-    """List the tree's namespaces; what another system has is no affair of Lance's."""
+    """List the tree's namespaces; a catalog of another system has none for Lance."""
     try:
         return namespaces_list(request_view, levels, asked)
     except ExternalCatalogError:
@@ -143,7 +146,7 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, asked
 
 
 def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | None:
-    """Return a table that was made without data; None for others."""
+    """Return a table that was declared without data; None for others."""
     node, _ = request_view.find(levels, Kind.TABLE)
     if node is None or not cast("TableRecord", node.record).declared:
         return None
@@ -158,7 +161,7 @@ def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | No
 async def all_tables(
     ctx: Context, *, metalake: str, catalogs: tuple[str, ...] | None, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:
-    """Go through every table that the caller sees, catalog first: those of a namespace by name, then those below it."""
+    """Yield every table that the caller sees, catalog first: a namespace's tables by name, then those below it."""
     if catalogs is None:
         catalogs = tuple(await catalog_names(ctx, metalake))
     for catalog in catalogs:
@@ -174,7 +177,7 @@ async def all_tables(
 async def _walk_namespace(
     ctx: Context, scope: RequestScope, *, levels: Levels, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:  # fmt: skip
-    """Go through a namespace, after a table in it: by its path from here."""
+    """Yield the tables of a namespace after `after`, which is a path relative to it."""
     with suppress(PermissionDenied, NotFound):  # what is closed to the caller, or gone by now, adds nothing
         if after is None or len(after) == 1:
             async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):

@@ -1,8 +1,8 @@
-"""Lance tables as nodes of the tree: find, declare, register, drop, deregister, and where their files are.
+"""Lance tables as nodes of the tree: find, declare, register, drop, deregister, rename.
 
-May import the rooms below. Knows no wire format, and never looks into a table: what is in it is read by processes of their own
-(`services.lance.work`). The document of such a table says where it lies, and nothing else: what it holds, its directory says.
-A table may lie directly in its catalog; then the catalog's node is its parent.
+May import the rooms below. Must not know any wire format, and never reads a table's content: worker processes do that
+(`services.lance.workers`). The document of such a table has only its location; its directory has the rest. A table may
+lie directly in its catalog; then the catalog's node is its parent.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 LANCE_PURGE: Final = "purge-lance-table"
 MANAGED: Final = "managed_versioning"
 CATALOG_MANAGED: Final = "lance.managed-versioning"
-"""The property of a catalog that says it for its tables."""
+"""The property of a catalog that sets managed versions for its tables."""
 _BODY: Final = b"{}"
 
 
 class LanceTable(NamedTuple):
-    """A Lance table: its node, what is stored of it, where it lies, and its catalog's place, which knows how to get there."""
+    """A Lance table: its node, its record, its location, and its catalog's storage."""
 
     node: Node
     record: TableRecord
@@ -61,7 +61,7 @@ class LanceTable(NamedTuple):
 
 
 class LanceCreate(msgspec.Struct, frozen=True):
-    """Make a table at a location; with `instead` in place of another, whose files stay."""
+    """Create a table at a location; with `instead` in place of another, whose files stay."""
 
     parent: Node
     name: str
@@ -71,13 +71,16 @@ class LanceCreate(msgspec.Struct, frozen=True):
     owner_id: int | None
     instead: Node | None = None
     versions: tuple[LanceVersion, ...] = ()
-    """Those that a managed table comes with."""
+    """The existing versions of a managed table's files."""
     mark: int | None = None
-    """The task that would delete the table's files, had it not come to be."""
+    """The cleanup task that would delete the table's files if its creation failed."""
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
-    """Drop a table, to be brought back for `keep_ms`; after that its files go. Without `purges` they stay, and it is gone at once."""
+    """Drop a table, which can be restored for `keep_ms`; then its files are deleted.
+
+    Without `purges` its files stay, and it is gone at once.
+    """
 
     table: Node
     keep_ms: int
@@ -85,11 +88,11 @@ class LanceDrop(msgspec.Struct, frozen=True):
 
 
 class DryRunComplete(Exception):
-    """Everything that making a table checks has been checked, and nothing is kept."""
+    """A dry run has made all checks, and is rolled back."""
 
 
 class LanceTableDraft(NamedTuple):
-    """A table about to be made: permission to make it, where it goes in the tree, and where its files may be."""
+    """The decision on a new table: the permit, its parent in the tree, and the storage of its files."""
 
     permit: Permit[None]
     parent: Node
@@ -98,10 +101,13 @@ class LanceTableDraft(NamedTuple):
     place: CatalogStorage
     home: str | None
     missing: str | None = None
-    """Of a dry run: the first of the namespaces that are to be made before the table."""
+    """In a dry run, the first of the namespaces that would have to be created before the table."""
 
     def document(self, location: str | None, *, now_ms: int) -> MetadataDocument:
-        """Return where the table lies: at a location of its own when none is given, which nobody else has."""
+        """Return the document of the new table, at the given location or at a unique one.
+
+        Raises OutsideRoots, BadRequest.
+        """
         uuid = new_uuid(now_ms)
         if location is None:
             base = self.home or self.place.warehouse
@@ -114,13 +120,16 @@ class LanceTableDraft(NamedTuple):
         self, name: str, document: MetadataDocument, *, record: TableRecord, instead: Node | None = None,
         versions: tuple[LanceVersion, ...] = (), mark: int | None = None,
     ) -> Permit[LanceCreate]:  # fmt: skip
-        """Return the permission to make just this table."""
+        """Return the permit to create the table with this name and document."""
         taken = self.missing or name
         command = LanceCreate(self.parent, taken, self.space, document, record, self.owner_id, instead, versions, mark)
         return self.permit.about(command)
 
     def is_managed(self, properties: Mapping[str, str]) -> bool:
-        """Say whether the store keeps the new table's versions: its own property says so, else its catalog's. Raises BadRequest."""
+        """Return whether the store keeps the new table's versions, by its own property or else its catalog's.
+
+        Raises BadRequest.
+        """
         stated = properties.get(MANAGED)
         if stated is not None and stated.lower() not in ("true", "false"):
             raise BadRequest(f"Property {MANAGED} is true or false, not {stated[:40]}")
@@ -129,7 +138,10 @@ class LanceTableDraft(NamedTuple):
 
 
 def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> AuthorizedObject[Node]:
-    """Find a Lance table for who may do the action to it. Raises NotFound (of the namespace, for who may know that), PermissionDenied."""
+    """Find a Lance table for a caller who may do the action on it.
+
+    Raises NotFound (of the namespace, if the caller may know that), PermissionDenied.
+    """
     if not levels:
         raise NotFound(f"Table does not exist: {request_view.scope.catalog} names a catalog", kind="table")
     refuse_directory_request(request_view, action)
@@ -140,14 +152,14 @@ def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> 
 
 
 def _missing_namespace_error(request_view: RequestView, levels: Levels, *, error: NotFound) -> NotFound:
-    """Say that a table's namespace is missing, where it is: whoever is told of the table may know."""
+    """Return the error for a missing namespace instead, if the table's namespace is missing."""
     if error.kind == "table" and len(levels) > 1 and request_view.find(levels[:-1], Kind.NAMESPACE)[0] is None:
         return request_view.missing(Kind.NAMESPACE, levels[:-1])
     return error
 
 
 def lance_load(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_LOAD) -> LanceTable:
-    """Return a table, for who may do the action to it."""
+    """Return a table, for a caller who may do the action on it. Raises NotFound, PermissionDenied."""
     return _load_table(request_view, lance_find(request_view, levels, action=action).entity)
 
 
@@ -161,7 +173,10 @@ def _load_table(request_view: RequestView, node: Node) -> LanceTable:
 
 
 def lance_draft_of(request_view: RequestView, levels: Levels, *, action: Action, dry: bool = False) -> LanceTableDraft:
-    """Decide on making a table. Raises NotFound (namespace), AlreadyExists, BadRequest in a catalog of another format."""
+    """Decide on creating a table.
+
+    Raises NotFound (the namespace), AlreadyExists, BadRequest in a catalog of another format, PermissionDenied.
+    """
     draft, _ = (_draft_with_parents if dry else lance_draft_replacing)(request_view, levels, action=action)
     if draft.missing is None:
         require_free(request_view, draft.parent.id, levels, wanted=Kind.TABLE)
@@ -171,7 +186,10 @@ def lance_draft_of(request_view: RequestView, levels: Levels, *, action: Action,
 def _draft_with_parents(
     request_view: RequestView, levels: Levels, *, action: Action
 ) -> tuple[LanceTableDraft, Decision]:
-    """Decide on making a table whose namespaces may have to be made first, by the same caller. Raises what making those does, and `lance_draft_replacing`."""
+    """Decide, in a dry run, on creating a table whose missing namespaces the same caller would create first.
+
+    Raises what creating those raises, and what `lance_draft_replacing` raises.
+    """
     if len(levels) < 2 or request_view.find(levels[:-1], Kind.NAMESPACE)[0] is not None:
         return lance_draft_replacing(request_view, levels, action=action)
     check_levels(levels)
@@ -190,7 +208,10 @@ def _draft_with_parents(
 def lance_draft_replacing(
     request_view: RequestView, levels: Levels, *, action: Action
 ) -> tuple[LanceTableDraft, Decision]:
-    """Decide on making a table, whatever has its name. Raises NotFound (namespace), BadRequest in a catalog of another format."""
+    """Decide on creating a table, whether or not its name is taken.
+
+    Raises NotFound (the namespace), BadRequest in a catalog of another format, PermissionDenied.
+    """
     request_view.require_in_use()
     if not levels:
         raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
@@ -211,7 +232,7 @@ def lance_draft_replacing(
 
 def _parent_of(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, SecurableChain, Decision]:
     if len(levels) > 1:
-        refuse_directory_request(request_view, action)  # a directory's namespaces are none of the tree's
+        refuse_directory_request(request_view, action)  # namespaces of a directory are not in the tree
         return request_view.look_up(Kind.NAMESPACE, levels[:-1], action)
     decision = request_view.require(action, request_view.settled.outer)
     return request_view.catalog, request_view.settled.outer, decision
@@ -221,10 +242,11 @@ async def table_declare(
     ctx: Context, scope: RequestScope, *, levels: Levels, location: str | None, properties: dict[str, str],
     delegates: bool = False, dry: bool = False,
 ) -> LanceTable:  # fmt: skip
-    """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, PermissionDenied.
+    """Create a table without data, which reserves its name and its location.
 
-    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had. With `dry`
-    everything is checked, for namespaces that are not there as well, and nothing is kept.
+    With `delegates` the client gets credentials with the answer: if none can be had, no table is created. With `dry`
+    all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
+    OutsideRoots, PermissionDenied.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(
@@ -248,9 +270,10 @@ async def table_register(
     ctx: Context, scope: RequestScope, *, levels: Levels, location: str, properties: dict[str, str], overwrite: bool,
     dry: bool = False,
 ) -> LanceTable:  # fmt: skip
-    """Make a table of files that are there already; with `overwrite` in place of one that has the name, whose files stay.
+    """Create a table from existing files; with `overwrite` in place of one that has the name, whose files stay.
 
-    With `dry` everything is checked, for namespaces that are not there as well, and nothing is kept. Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, PermissionDenied.
+    With `dry` all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
+    OutsideRoots, InvalidTable if there is no table at the location, PermissionDenied.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft, _ = await ctx.read(
@@ -273,7 +296,7 @@ async def table_register(
 async def versions_of(
     ctx: Context, document: MetadataDocument, *, place: CatalogStorage, record: TableRecord
 ) -> tuple[LanceVersion, ...]:
-    """Return the versions that a new managed table comes with, as its files have them."""
+    """Return the existing versions of a new managed table's files; none for other tables."""
     if not record.managed:
         return ()
     now_ms = ctx.services.store.time.now_ms()
@@ -283,7 +306,7 @@ async def versions_of(
 def _decide_register(
     request_view: RequestView, levels: Levels, *, overwrite: bool, dry: bool
 ) -> tuple[LanceTableDraft, Node | None]:
-    """Decide on registering a table, and on taking away the one that it replaces."""
+    """Decide on registering a table, and on dropping the table that it replaces."""
     draft, decision = (_draft_with_parents if dry else lance_draft_replacing)(
         request_view, levels, action=Action.TABLE_REGISTER
     )
@@ -300,7 +323,7 @@ def _decide_register(
 async def lance_table_make(
     ctx: Context, scope: RequestScope, *, decide: object, levels: Levels, dry: bool = False
 ) -> Node:
-    """Put a table into the tree; with `dry` see that it could be. Raises AlreadyExists in words of the whole path."""
+    """Add a table to the tree; with `dry` only check that it could be. Raises AlreadyExists with the whole path."""
     made: list[Node] = []
 
     def checked(tx: Tx, permit: Permit[LanceCreate]) -> Node:
@@ -316,7 +339,7 @@ async def lance_table_make(
 
 
 def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
-    """Insert the table, its owner and its place; the one that it replaces goes first."""
+    """Insert the table with its owner and its location; first drop the table that it replaces."""
     command = permit.command
     if command.instead is not None:
         held = tx.nodes.confirm(command.instead)
@@ -339,7 +362,10 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purges: bool = True) -> LanceTable:
-    """Drop a table, or without `purges` only forget it; returns what it was. Raises NotFound, PermissionDenied, ProtectedObject."""
+    """Drop a table; without `purges` only remove it from the catalog. Returns the table as it was.
+
+    Raises NotFound, PermissionDenied, ProtectedObject.
+    """
     seen: list[LanceTable] = []
 
     def decide(request_view: RequestView) -> Permit[LanceDrop]:
@@ -355,17 +381,17 @@ async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purge
 
 
 def lance_delete(tx: Tx, permit: Permit[LanceDrop]) -> None:
-    """Drop the table; its files go when it cannot be brought back any more."""
+    """Drop the table; its files are deleted when it can no longer be restored."""
     command = permit.command
     lance_drop_confirmed(tx, tx.nodes.confirm(command.table), keep_ms=command.keep_ms, purges=command.purges)
 
 
 def lance_drop_confirmed(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> None:
-    """Drop a table that was confirmed, in a transaction."""
+    """Drop a confirmed table within a transaction."""
     if not keep_ms:
         document = tx.documents.read(held.id)
         if not purges:
-            tx.places.clear(held.id)  # its files and its place are somebody else's from now on
+            tx.places.clear(held.id)  # its files and its location are free for others
         elif document is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(held.zone, document.location))
             locations_mark_deleting(tx, held.id)
@@ -375,7 +401,10 @@ def lance_drop_confirmed(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> N
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
-    """Give a table another name or namespace. Raises NotFound (either namespace, table), AlreadyExists, PermissionDenied."""
+    """Rename a table, or move it to another namespace.
+
+    Raises NotFound (a namespace, the table), AlreadyExists, PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[TableMove]:
         refuse_directory_request(request_view, Action.TABLE_RENAME)
@@ -388,17 +417,17 @@ async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, tar
 
 
 def lance_purge_of(catalog_id: int, location: str) -> str:
-    """Spell the task that deletes a table's files."""
+    """Return the payload of the task that deletes a table's files."""
     return msgspec.json.encode({"catalog": catalog_id, "location": location}).decode()
 
 
 async def has_data(ctx: Context, location: str, *, place: CatalogStorage) -> bool:
-    """Say whether anything was ever written to a location, where it may lie."""
+    """Return whether a location has data of a table, within the catalog's storage."""
     return await ctx.services.files.holds(f"{location}/{VERSIONS}", place.catalog.properties, roots=place.roots)
 
 
 async def has_table_data(ctx: Context, table: LanceTable) -> bool:
-    """Say whether a table holds data: its files say so, and of a managed one the store."""
+    """Return whether a table has data, by its files or, if managed, by the store."""
     if table.record.managed:
         return await ctx.look_up(partial(lance_top_read, table.node.id, "")) is not None
     return await has_data(ctx, table.location, place=table.place)

@@ -1,8 +1,9 @@
-"""Versions of a Lance table: list and describe.
+"""Lance versions: list and describe the versions of a table.
 
-May import the rooms below. Knows no wire format. Of a managed table the store says which versions there are: the row is the commit, by
-compare-and-swap on the newest number, and the manifest gets its final name after it. What somebody wrote past the server is moved aside
-before a list or a version is told, so nobody ever reads it. Of any other table its files say what there is, and nothing is kept here.
+May import the rooms below. Must not know any wire format. For a managed table the store defines the versions: the row
+is the commit, by compare-and-swap on the newest number, and the manifest gets its final name after it. A manifest that
+a client wrote directly to storage is moved aside before a version is returned, so nobody reads it. For any other table
+its files define the versions, and nothing is cached here.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CHUNK = 1000
 
 
 class VersionWindow(NamedTuple):
-    """Which part of a list is asked for: so many after a version, in an order."""
+    """The requested part of a list: at most `limit` versions after a version, ascending or descending."""
 
     after: int | None = None
     limit: int | None = None
@@ -45,7 +46,7 @@ NEWEST: Final = VersionWindow(limit=1, descending=True)
 
 
 class VersionView(NamedTuple):
-    """A version as it is told: where its manifest lies in the store, and what is known of it."""
+    """A version for responses: its manifest's path in the store, and its details."""
 
     version: int
     path: str
@@ -61,9 +62,9 @@ def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> BranchMani
 
 
 async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
-    """Return a managed table's newest version, its manifest in place and none above it; None when there is none.
+    """Return a managed table's newest version, with its manifest in place and none above it; None without versions.
 
-    Raises InvalidTable when somebody has deleted its manifest.
+    Raises InvalidTable if somebody has deleted its manifest, ServiceUnavailable if the table changes too fast.
     """
     manifests = manifests_for(ctx, table, branch=branch)
     read = partial(lance_top_read, table.node.id, branch)
@@ -76,12 +77,12 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
             return None
         if top is not None and not await manifests.settle(top):
             if branch and not await manifests.names():
-                return None  # its folder was deleted by path, and so it with it
+                return None  # a client deleted the branch's folder, and so the branch
             raise manifest_lost_error(table, top)
         above = await manifests.above(0 if top is None else top.version)
         if not above:
             return top
-        if top == await ctx.look_up(read):  # else they are commits that came meanwhile
+        if top == await ctx.look_up(read):  # else commits came meanwhile
             for name in above:
                 moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
     raise ServiceUnavailable("The table changed faster than it could be read: try again")
@@ -90,7 +91,7 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
 async def _put_back(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, moved: dict[int, str], top: int
 ) -> None:
-    """Bring back what was moved aside at the moment at which it was committed."""
+    """Restore manifests that were moved aside at the moment of their commit."""
     for version in [each for each in moved if each <= top]:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
         aside = moved.pop(version)
@@ -99,7 +100,7 @@ async def _put_back(
 
 
 def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTable:
-    """Say that the newest version's manifest is gone, and nobody here can put it back."""
+    """Return the error for a newest version whose manifest is lost and cannot be restored."""
     name = manifest_name(version.version, version.scheme)
     return InvalidTable(
         f"The newest version, {version.version}, of the table at {table.location} has lost its manifest {name}: put the file back, or "
@@ -110,7 +111,10 @@ def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTabl
 async def versions_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), PermissionDenied, InvalidTable."""
+    """List versions of a branch in order, and the version to continue after; None at the end.
+
+    Raises NotFound (table, branch), PermissionDenied, InvalidTable.
+    """
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
@@ -133,7 +137,7 @@ async def versions_list(
 async def _stored_versions(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, top: LanceVersion, window: VersionWindow
 ) -> list[VersionView]:
-    """Read versions up to the newest one, those left out whose manifests a cleanup has deleted."""
+    """Read versions up to the newest one, without those whose manifests a cleanup has deleted."""
     there = {**await manifests.names(), top.version: ""}
     wanted = None if window.limit is None else window.limit + 1
     shown: list[VersionView] = []
@@ -154,7 +158,7 @@ async def _stored_versions(
 
 
 def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int], int | None]:
-    """Cut a page from numbers of versions, in any order; also return the one to go on after."""
+    """Return a page of version numbers, and the number to continue after; None at the end."""
     ordered = sorted(versions, reverse=window.descending)
     after = window.after
     if after is not None:
@@ -166,7 +170,7 @@ def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int]
 
 
 def version_view_of(manifests: BranchManifests, version: LanceVersion) -> VersionView:
-    """Return a version as it is told."""
+    """Return a version for responses."""
     path = manifests.path_of(manifest_name(version.version, version.scheme))
     return VersionView(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
 
@@ -174,9 +178,10 @@ def version_view_of(manifests: BranchManifests, version: LanceVersion) -> Versio
 async def _in_storage(
     ctx: Context, table: LanceTable, *, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """Read versions of a table whose files say what there is: a page of them, and the one to go on after.
+    """Return a page of the versions of a table whose files define them, and the version to continue after.
 
-    The names of all manifests are read, the sizes and times of those on the page. Raises NotFound for a branch that has none.
+    It reads the names of all manifests, but sizes and times only of those on the page. Raises NotFound for a branch
+    without manifests.
     """
     manifests = manifests_for(ctx, table, branch=branch)
     there: dict[int, str] = {}
@@ -199,7 +204,10 @@ async def _in_storage(
 async def version_describe(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, version: int | None
 ) -> VersionView:
-    """Describe one version, the newest one for None. Raises NotFound (table, branch, version), PermissionDenied, InvalidTable."""
+    """Describe one version; None for the newest.
+
+    Raises NotFound (table, branch, version), PermissionDenied, InvalidTable.
+    """
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
@@ -219,7 +227,7 @@ async def version_describe(
 
 
 async def version_require(ctx: Context, table: LanceTable, *, manifests: BranchManifests, version: int) -> LanceVersion:
-    """Return a version of a managed table whose manifest is there. Raises NotFound."""
+    """Return a version of a managed table whose manifest exists. Raises NotFound."""
     row = None
     if 0 < version <= VERSION_MAX:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))

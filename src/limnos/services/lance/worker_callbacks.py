@@ -1,7 +1,8 @@
-"""What a process that changes a managed Lance table asks back: the newest versions, one of them, and to commit the next one.
+"""Worker callbacks: answers the questions of a worker process that changes a managed table: list, describe and commit
+versions.
 
-May import the rooms below. Knows no wire format: questions and answers are maps, as Lance's library has them. A commit is decided and made as one
-that a client sends.
+May import the rooms below. Must not know any wire format: questions and answers are maps, as Lance's library has them.
+A commit is decided and made like a client's.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CallbackRequest(msgspec.Struct):
-    """What may be asked back."""
+    """The fields of a worker's question."""
 
     branch: str | None = None
     limit: int | None = None
@@ -45,7 +46,10 @@ class CallbackRequest(msgspec.Struct):
 
 
 class VersionCallbacks:
-    """Answers what is asked back about one table, for who has the change made; `failure` is what nobody else is told of, `made` the version that is committed."""
+    """Answers a worker's questions about one table, under the rights of its caller.
+
+    `failure` is an error that the worker cannot pass on; `made` is the version that was committed.
+    """
 
     def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
         self._ctx = ctx
@@ -55,7 +59,7 @@ class VersionCallbacks:
         self.made: int | None = None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
-        """Answer `done` and a map, or `refused` with what it is about and words."""
+        """Answer a question: `done` and a map, or `refused` with its kind and message."""
         asked = msgspec.json.decode(about, type=CallbackRequest)
         try:
             told = await self._answered(name, asked)
@@ -89,16 +93,16 @@ class VersionCallbacks:
 
 
 def library_version_of(version: VersionView) -> ManagedVersion:
-    """Return a version as Lance's library has it."""
+    """Return a version in the form of Lance's library."""
     return ManagedVersion(version.version, version.path, version.size, version.e_tag)
 
 
 async def newest_versions_of(
     ctx: Context, table: LanceTable, *, branch: str | None, version: int | None
 ) -> dict[str, ManagedVersion] | None:  # fmt: skip
-    """Return the newest versions that a change may begin with, by branch; None for a table that is not managed.
+    """Return the newest versions with which a change may begin, by branch; None for a table that is not managed.
 
-    Raises NotFound for a branch that is not there, or a version that the change is about.
+    Raises NotFound for a missing branch, or a missing version to which the change refers.
     """
     if not table.record.managed:
         return None

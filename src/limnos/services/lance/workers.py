@@ -1,7 +1,7 @@
-"""What is done with a Lance table itself, by processes of their own: what they are asked, by whom, and who does it.
+"""Lance workers: the interface to the worker processes that read and change Lance tables, and the tasks they get.
 
-May import `access` for a caller's name, `sources` for the shapes of questions, and `model`. Never imports Lance's library, and knows no process: `app` chooses
-those.
+May import `access` for a caller's name, `sources` for the shapes of questions, and `model`. Never imports Lance's
+library, and must not know processes: `app` chooses them.
 """
 
 from __future__ import annotations
@@ -34,26 +34,29 @@ _OPTIONS: Final = {
     "aws_secret_access_key": SECRET,
     "aws_session_token": TOKEN,
 }
-"""What Lance calls properties of catalogs."""
+"""Lance's names of the properties of catalogs."""
 _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
 
 
 class WorkerCallbacks(Protocol):
-    """Whoever answers what a process asks back; `failure` is what it was not told of, `made` the version that it has committed."""
+    """Answers the questions of a worker process.
+
+    `failure` is an error that it cannot pass on, `made` the version it committed.
+    """
 
     failure: LimnosError | None
     made: int | None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
-        """Answer as a process would."""
+        """Answer a question as a worker process expects it."""
         ...
 
 
 class WorkerTask:
-    """One question on its way: what is asked about which table for whom, and how far it has come.
+    """One question for a worker process: its table and caller, and its progress.
 
-    `quick` work is not held up by slow work. What `writes` is begun only after `settled`, which looks once more
-    whether the caller may; from then on nobody can say that nothing was changed.
+    `quick` work is not delayed by slow work. A change begins only after `settled`, which decides once more whether the
+    caller may do it. From then on the caller cannot claim that nothing was changed.
     """
 
     __slots__ = (
@@ -82,11 +85,11 @@ class WorkerTask:
         self.writes = settled is not None
         self.is_begun = False
         self.is_open = False
-        """Asked, and not answered yet."""
+        """Whether it is sent and not answered yet."""
         self._settled = settled
         self._calls = calls
         self._mark = mark
-        """Told whether something may have been changed."""
+        """Called with whether something may have been changed."""
 
     @property
     def kind(self) -> str:
@@ -94,7 +97,9 @@ class WorkerTask:
         return self.name.decode().lower()
 
     def failure(self) -> LimnosError | None:
-        """Return what went wrong with what was asked back, which the process can't tell; or that it failed when the change was made."""
+        """Return the error of a callback, which the worker cannot pass on; or StateUnknown if the change was
+        committed.
+        """
         if self._calls is None:
             return None
         if self._calls.made is not None:
@@ -105,63 +110,63 @@ class WorkerTask:
 
     @property
     def commits_here(self) -> bool:
-        """Whether the process asks back to commit: then nothing is committed as long as it has not asked."""
+        """Whether the worker commits by callback, so that nothing is committed before it calls."""
         return self._calls is not None
 
     async def called(self, name: str, about: bytes) -> list[bytes]:
-        """Answer what the process asks back."""
+        """Answer a callback of the worker."""
         if self._calls is None:
             return [b"refused", b"other", b"Nobody answers that here"]
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
-        """Look once more whether this may be done, now that it would be. Raises what forbids it."""
+        """Decide once more, just before a change. Raises the refusal."""
         if self._settled is not None:
             await self._settled()
             self._mark(True)
         self.is_begun = True
 
     def refused(self) -> None:
-        """It is certain that nothing came of it."""
+        """Record that the task certainly changed nothing."""
         self.is_begun = False
         if self._settled is not None:
             self._mark(False)
 
 
 class LanceWorkers(Protocol):
-    """Whoever works on Lance tables. Whoever cancels a call ends the work."""
+    """The worker processes of Lance tables. Cancelling a call ends its work."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Have a question answered. Raises what it is refused with, TooLarge, ServiceUnavailable, StateUnknown."""
+        """Answer a question. Raises the worker's refusal, TooLarge, ServiceUnavailable, StateUnknown."""
         ...
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Have a question answered that is fed with a body; a body that fails is one that was cut."""
+        """Answer a question that needs a body; a body that fails counts as incomplete."""
         ...
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Give an answer in pieces; raises before the first one what it is refused with."""
+        """Yield an answer in pieces; raises the worker's refusal before the first one."""
         ...
 
     def close(self) -> None:
-        """End whatever is under way."""
+        """End all running work."""
         ...
 
 
 class NoLanceWorkers:
-    """Do nothing: for services that nobody asks for a Lance table's contents."""
+    """Worker processes of services that need no content of Lance tables: refuses everything."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Refuse."""
+        """Refuse. Raises UnsupportedOperation."""
         self._refuse(worker_task)
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Refuse."""
+        """Refuse. Raises UnsupportedOperation."""
         await body.aclose()
         self._refuse(worker_task)
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Refuse."""
+        """Refuse. Raises UnsupportedOperation."""
         for _ in ():
             yield b""
         self._refuse(worker_task)
@@ -171,13 +176,13 @@ class NoLanceWorkers:
         raise UnsupportedOperation(f"Nobody works on the table at {worker_task.table} here")
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """No-op: nothing runs."""
 
 
 def worker_task_of(
     ctx: Context, question: LanceQuestion, *, quick: bool = False, settled: Settled | None = None, calls: WorkerCallbacks | None = None
 ) -> WorkerTask:  # fmt: skip
-    """Send a question on its way for who asks."""
+    """Return the worker task of a question, for the request's caller."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
         ctx.submitted = is_submitted
@@ -187,7 +192,7 @@ def worker_task_of(
 
 
 async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[T]) -> T:
-    """Have a question answered in a shape; a quick one together with whoever asks the same."""
+    """Answer a question, decoded as `shape`; equal quick questions share one answer."""
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
     told = (
         await COALESCER.of(ctx.services).ask((worker_task.name, worker_task.question), ask)
@@ -198,12 +203,12 @@ async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[
 
 
 def storage_options_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what Lance is told of a catalog's object store."""
+    """Return Lance's storage options for a catalog's object store."""
     return _stated_options(properties)
 
 
 def connection_options_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what Lance is told of where a catalog's object store is, and how to speak to it; no keys."""
+    """Return Lance's storage options without keys: where the object store is, and how to reach it."""
     return {key: value for key, value in _stated_options(properties).items() if key not in _KEYS}
 
 

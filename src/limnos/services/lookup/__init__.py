@@ -1,1 +1,4 @@
-"""Finding objects by name and id, and deciding what of them a caller sees. May import `federation`, `storage` and `request`."""
+"""Finding objects by name or id, and deciding which of them a caller sees.
+
+May import `federation`, `storage` and `request`.
+"""

@@ -1,8 +1,9 @@
-"""Which changes of a zone a caller may be told of, and with which names: decided on a request view, by what is true now.
+"""Change publishing: which changes of a zone a caller may see and with which names, decided on a request view of the
+present.
 
-May import the rooms below. A change is told to whoever may load what it is about where it is now, or where it lay when it
-was dropped. A move is told at each end to those who may see that end, so that nobody learns a name of a place that is
-hidden from them, and those who saw it where it was learn that it has gone.
+May import the rooms below. A change is visible to a caller who may load its object where it is now, or where it was
+when it was dropped. Each end of a move is visible to callers who may see that end. So nobody learns the name of a
+hidden container, and callers who saw the object at its old place learn that it is gone.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from limnos.store.feed import FeedEntry, NodePosition
 
 ChangePath = tuple[str, ...]
-"""Names from the catalog down; a principal, a role or a tag has its own name alone."""
+"""Names from the catalog down; a user, group, role or tag has only its own name."""
 
 
 class PublishedChange(msgspec.Struct, frozen=True):
-    """A change as a caller may see it; `at` is milliseconds since 1970.
+    """A change as a caller may see it; `at` is in milliseconds since 1970.
 
-    `path` is where the object is now, or lay when it was dropped; `old` and `new` are the ends of what the change did to
-    its place. Each is None where the caller may not see it.
+    `path` is where the object is now, or was when it was dropped. `old` and `new` are its paths before and after the
+    change. Each is None if the caller may not see it.
     """
 
     zone: int
@@ -51,13 +52,13 @@ class PublishedChange(msgspec.Struct, frozen=True):
 
 
 class ChangesOutdated(Exception):
-    """Something was dropped or brought back between the reading of the changes and the decision: read them again."""
+    """An object was dropped or restored between reading the changes and deciding on them: read them again."""
 
 
 def publish_changes(
     request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
 ) -> list[PublishedChange]:
-    """Return those of a zone's changes that the caller may be told of. Raises CacheMiss, Outrun."""
+    """Return the changes of a zone that the caller may see. Raises CacheMiss, ChangesOutdated."""
     teller = _ChangePublisher(request_view, node_positions)
     kept = tuple(entries)
     teller.gather(kept)
@@ -67,9 +68,9 @@ def publish_changes(
 def publish_dropped_catalog_changes(
     request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
 ) -> list[PublishedChange]:
-    """Return the changes of a catalog that was dropped: nothing is left above them but the metalake, whose owner may know.
+    """Return the changes of a dropped catalog, which only a caller who may alter the metalake sees.
 
-    The request view is the metalake's. Raises CacheMiss.
+    The request view is the metalake's, since nothing else above the changes is left. Raises CacheMiss.
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
@@ -80,7 +81,7 @@ def publish_dropped_catalog_changes(
 
 
 def _former_parent(node_id: int, node_positions: Mapping[int, NodePosition]) -> ChangePath | None:
-    """Return where a node lay when its catalog was dropped."""
+    """Return the path of a node when its catalog was dropped."""
     names: list[str] = []
     while (node_position := node_positions.get(node_id)) is not None and node_position.kind is not Kind.METALAKE:
         names.append(node_position.name)
@@ -99,7 +100,7 @@ def _published_change(
 
 
 class _ChangePublisher:
-    """The changes of one zone for one caller: chains and decisions are worked out once for each object."""
+    """Publishes the changes of one zone to one caller. Chains and decisions are computed once for each object."""
 
     def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
         self.request_view = request_view
@@ -109,7 +110,7 @@ class _ChangePublisher:
         self.seen: dict[int, bool] = {}
 
     def gather(self, entries: tuple[FeedEntry, ...]) -> None:
-        """Raise CacheMiss for all nodes that the view lacks, so that they are read by one statement."""
+        """Raise one CacheMiss for all nodes that the view lacks, so that one statement reads them."""
         zone, wanted = self.request_view.zone, set[int]()
         for entry in entries:
             change = entry.change
@@ -122,7 +123,7 @@ class _ChangePublisher:
             raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
 
     def tell(self, entry: FeedEntry) -> PublishedChange | None:
-        """Tell of one change, if anything of it may be told."""
+        """Return a change as the caller may see it; None if the caller may see nothing of it."""
         change = entry.change
         if not change.kind.is_node:
             return self._tell_apart(entry)
@@ -143,7 +144,7 @@ class _ChangePublisher:
         )
 
     def _tell_apart(self, entry: FeedEntry) -> PublishedChange | None:
-        """Tell of a user, a group, a role or a run: they lie in the metalake, under a name that never changes."""
+        """Return a change of an object without a node (user, group, role or run), whose name never changes."""
         change = entry.change
         name = change.only_name
         above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
@@ -154,12 +155,12 @@ class _ChangePublisher:
         return _published_change(entry, path=None if name is None else (name,), old=None, new=None)
 
     def _pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
-        """Return the link to a run's pipeline, whose owner sees its runs; nothing where it was dropped."""
+        """Return the link to a run's pipeline, whose owner sees its runs; nothing if it was dropped."""
         pipeline = require_fact(self.request_view.view, node_key(change.object_id), zone=self.request_view.metalake.id)
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> SecurableChain | None:
-        """Return the links from a node up, as they are or as they were left; None when nobody knows any longer."""
+        """Return the chain from a node up, as it is or was when dropped; None if it is no longer known."""
         if node_id in self.chains:
             return self.chains[node_id]
         node_position, found = self.node_positions.get(node_id), self.request_view.view.get(node_key(node_id))
@@ -184,21 +185,23 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the links from one end of a change up; None where it does not tell one."""
+        """Return the chain from one end of a change up; None if the change does not have that end."""
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)
         return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
 
     def _sees(self, chain: SecurableChain) -> bool:
-        """Say whether the caller may load what the chain begins with, where it is; asked once for each object."""
+        """Return whether the caller may load the first object of the chain at its present place; cached for each
+        object.
+        """
         found = self.seen.get(chain[0].id)
         if found is None:
             found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
         return found
 
     def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
-        """The same for another place than the one where it is."""
+        """Return whether the caller may load the object at another place than its present one."""
         if end == chain:
             return self._sees(end)
         return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed

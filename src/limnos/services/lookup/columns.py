@@ -1,8 +1,8 @@
-"""Columns of tables, by their full names: what tags, policies and statistics may hang on beside objects.
+"""Columns by their full names: tags, policies and statistics can be attached to columns as well as to objects.
 
-May import the rooms below. A column has no row, no owner and no grants of its own: it is a table's id and the id that the table's format gives it,
-so what hangs on it stays through renames of either, is not told while the table has no such column, and never comes to another column of its name.
-Who may load the table knows its columns.
+May import the rooms below. A column has no row, owner or grants of its own. It is identified by its table's id and the
+column id of the table's format. So its attachments survive renames of either, are hidden while the table lacks the
+column, and never pass to another column of the same name. A caller who may load the table knows its columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ColumnTarget(NamedTuple):
-    """A column that is there: its table, the links from the column up, and its id in the table's format."""
+    """An existing column: its table, the chain from the column up, and its id in the table's format."""
 
     table: Node
     chain: SecurableChain
@@ -35,15 +35,16 @@ class ColumnTarget(NamedTuple):
 
 
 def column_require(request_view: RequestView, full_name: str, *, action: Action) -> ColumnTarget:
-    """Find a column for who may do the action to it, or to its table. Raises NotFound, PermissionDenied, UnsupportedOperation, InvalidName (ambiguous).
+    """Find a column for a caller who may do the action on it, or on its table.
 
-    A missing column, and one of a missing table, are refused in the words that an existing one would be.
+    A missing column, also one of a missing table, is refused in the same words as an existing one. Raises NotFound,
+    PermissionDenied, UnsupportedOperation, InvalidName (ambiguous).
     """
     codec = codec_of(request_view)
     readings = list(fullname.candidates(full_name, fullname.COLUMN, codec=codec))
     columns = for_each(readings, lambda reading: _find_column(request_view, reading))
     found = {reading: column for reading, column in zip(readings, columns, strict=True) if column is not None}
-    if len(found) > 1:  # that a name fits several is told to who may know of them
+    if len(found) > 1:  # only callers who may know the columns learn that a name is ambiguous
         known = {
             reading: each
             for reading, each in found.items()
@@ -66,12 +67,12 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
 
 
 def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
-    """Return the chain of what the action is done to: the column, or its table."""
+    """Return the chain of the action's object: the column, or its table."""
     return chain if Kind.COLUMN in action.kinds else chain[1:]
 
 
 def field_ids(request_view: RequestView, table: Node) -> dict[str, int]:
-    """Return the ids of a table's columns by name, as they are now. Raises CacheMiss."""
+    """Return the ids of a table's present columns by name. Raises CacheMiss."""
     return field_ids_of(request_view.document(table.id).body)
 
 
@@ -91,12 +92,14 @@ def _table(request_view: RequestView, reading: FullName) -> tuple[Node | None, S
 
 
 def _missing_chain(request_view: RequestView, readings: list[FullName]) -> SecurableChain:
-    """Return the chain that a missing column would have: below its table, if a reading names one that is there."""
+    """Return the chain that a missing column would have: below its table, if a reading of the name has an existing
+    one.
+    """
     for reading in readings:
         table, chain = _table(request_view, reading)
         if table is not None and table.kind is Kind.TABLE:
             return (ChainLink.absent(Kind.COLUMN, reading.column or ""), *chain)
     first = readings[0]
     node, chain = _table(request_view, first)
-    above = chain if node is None else chain[1:]  # a view where a table was meant
+    above = chain if node is None else chain[1:]  # the name may belong to a view instead of a table
     return (ChainLink.absent(Kind.COLUMN, first.column or ""), ChainLink.absent(Kind.TABLE, first.name or ""), *above)

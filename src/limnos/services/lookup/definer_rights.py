@@ -1,8 +1,9 @@
-"""What views lend: a table or view that the caller may not load is loaded by the right of who wrote the view that reads it.
+"""Definer's rights: a caller may load a table or view by the right of the writer of a view that reads it.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. The rule, link by link from the caller inwards, is in decision
-record 0034: a view lends what its writer may load, of what its current text names, as long as the writer owns it. Nothing here is
-remembered: each request walks the chain that it names, on one moment of the view.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Decision record 0034 has the rule, link
+by link from the caller inwards. A view gives its readers what its writer may load, among the objects that its current
+text names, while the writer owns the view. Nothing is cached: each request walks the chain that it names, on one moment
+of the view.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestView
 
 VIEWS_MAX = 10
-"""Views in a chain."""
+"""The maximum number of views in a chain."""
 DEFINER_ACTIONS = (Action.TABLE_LOAD, Action.VIEW_LOAD)
-"""What a view lends: to load what it reads, and nothing else."""
+"""The actions that definer's rights allow."""
 ViewChain = tuple["Levels", ...]
-"""The views that a thing is read through, the outermost first."""
+"""The views through which an object is read, the outermost first."""
 
 
 class LoadTarget(NamedTuple):
-    """What is to be loaded, and the action that loads it."""
+    """The object to load, and the action that loads it."""
 
     kind: Kind
     path: Levels
     action: Action
     probe: Action
-    """Who may do that beside it learns that it is missing."""
+    """A caller who may do this action beside the object learns that it is missing."""
 
 
 class _Definer(NamedTuple):
-    """By whose right the next link is loaded, and the view that lends it; the caller, whom no view stands for."""
+    """The user by whose right the next link is loaded, and the view that gives that right; None for the caller."""
 
     user: str
     view: Levels | None
@@ -57,11 +58,11 @@ class _Definer(NamedTuple):
 
 
 class _BrokenViewChain(Exception):
-    """A chain lends nothing; says at which link and why."""
+    """A chain of views gives no right; the message names the link and the reason."""
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
-    """Refuse chains that no view can make. Raises BadRequest."""
+    """Check that views can form such a chain. Raises BadRequest."""
     if len(through) > VIEWS_MAX:
         raise BadRequest(f"A chain of views has at most {VIEWS_MAX} links, not {len(through)}")
     for place, view in enumerate(through):
@@ -73,9 +74,9 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 
 
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
-    """Find a node for who may do the action to it, by a right of their own or one that a chain of views lends.
+    """Find a node for a caller who may do the action on it, by the caller's own right or by definer's rights.
 
-    Raises NotFound, PermissionDenied as `RequestView.look_up` does; a refusal tells why the chain lends nothing.
+    Raises NotFound and PermissionDenied as `RequestView.look_up` does; a refusal says why the views give no right.
     """
     request_view.require_in_use()
     try:
@@ -91,7 +92,9 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
 
 
 def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
-    """Decide anew, with what the views lend, what was refused on the caller's own rights; as it was when they lend nothing."""
+    """Decide again, with definer's rights, on an action refused by the caller's own rights; unchanged if they give no
+    right.
+    """
     try:
         return _walk(request_view, thing, through, own)[1]
     except _BrokenViewChain as broken:
@@ -112,7 +115,7 @@ def _find_by_definer(
 def _walk(
     request_view: RequestView, thing: LoadTarget, through: ViewChain, refused: Decision
 ) -> tuple[SecurableChain, Decision]:
-    """Go from the caller to the thing, each link by the right of the one before. Raises _Broken."""
+    """Walk from the caller to the object, each link by the right of the one before. Raises _BrokenViewChain."""
     if any(factor.kind == "deny" for factor in refused.factors):
         raise _BrokenViewChain(f"the right is denied to {refused.user}, which no view lifts")
     if any(factor.kind == "restricted" for factor in refused.factors):
@@ -131,9 +134,9 @@ def _walk(
 def _step(
     request_view: RequestView, lender: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
 ) -> SecurableChain:  # fmt: skip
-    """Load a link by the lender's right; an absent one is decided as if it were there. Raises _Broken.
+    """Load a link by the definer's right; a missing one is decided as if it existed. Raises _BrokenViewChain.
 
-    `room`: how much text the chain may have in all.
+    `room` limits the total text of the chain's views.
     """
     node, chain = request_view.find(path, kind)
     if node is None or node.kind is not kind:
@@ -151,7 +154,7 @@ def _step(
 
 
 def _definer_of(request_view: RequestView, view: Levels, chain: SecurableChain) -> _Definer:
-    """Return who lends by a view: its writer, while enabled and its owner, also as one of a group. Raises _Broken."""
+    """Return the writer of a view, who must be enabled and own it, alone or by a group. Raises _BrokenViewChain."""
     if chain[0].id <= 0:
         raise _BrokenViewChain(f"view {render(view)} does not exist")
     node = request_view.node(chain[0].id)

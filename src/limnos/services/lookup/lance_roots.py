@@ -1,6 +1,7 @@
-"""The schema that stands for a Lance catalog itself, where a full name needs one: what lies directly in the catalog is shown in it.
+"""Lance roots: the schema that represents a Lance catalog itself in full names, for tables directly in the catalog.
 
-May import `access`, `model`, `names` and the request view. A namespace of that name comes first (decision record 0043).
+May import `access`, `model`, `names` and the request view. A real namespace of that name takes precedence (decision
+record 0043).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:
-    """Say whether a schema's name is the one that means the catalog where nothing else has it."""
+    """Return whether a schema's name is the one that means the catalog if no namespace has it."""
     return levels == (request_view.defaults.root_schema,) and least_levels(request_view) == 1
 
 
 def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
-    """Say whether a schema's name means the catalog."""
+    """Return whether a schema's name means the catalog."""
     if not is_root_schema_name(request_view, levels):
         return False
     node, _ = request_view.find(levels, Kind.NAMESPACE)
@@ -37,7 +38,7 @@ def levels_within(request_view: RequestView, levels: Levels) -> Levels:
 
 
 def is_root_visible(request_view: RequestView) -> bool:
-    """Say whether the caller sees that schema: who may list what lies directly in the catalog."""
+    """Return whether the caller sees that schema, as one who may list the objects directly in the catalog."""
     name = (request_view.defaults.root_schema,)
     return (
         is_root_schema(request_view, name)
@@ -46,13 +47,16 @@ def is_root_visible(request_view: RequestView) -> bool:
 
 
 def root_load(request_view: RequestView) -> Node:
-    """Return the catalog that the schema stands for, to whoever may list what lies directly in it. Raises PermissionDenied."""
+    """Return the catalog that the schema represents, to a caller who may list the objects directly in it.
+
+    Raises PermissionDenied.
+    """
     request_view.require(Action.TABLE_LIST, request_view.settled.outer)
     return request_view.catalog
 
 
 def root_schema_advice(request_view: RequestView) -> str:
-    """Say to who treats that schema as one of its own what to name instead."""
+    """Return advice for a request that treats that schema as an object: which name to use instead."""
     catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
         f"Schema {catalog}.{name} shows the tables that lie directly in the catalog {catalog}, and is no object of its own: name the catalog {catalog}, "
@@ -61,7 +65,7 @@ def root_schema_advice(request_view: RequestView) -> str:
 
 
 def require_own(request_view: RequestView, levels: Levels) -> None:
-    """Refuse to change that schema. Raises UnsupportedOperation; PermissionDenied for who may not see it."""
+    """Refuse to change that schema. Raises UnsupportedOperation; PermissionDenied if the caller may not see it."""
     if is_root_schema(request_view, levels):
         request_view.require(Action.TABLE_LIST, request_view.settled.outer)
         raise UnsupportedOperation(root_schema_advice(request_view))

@@ -1,7 +1,7 @@
-"""Tags, policies and job templates, which lie in a metalake beside the tree: what they have in common.
+"""Metalake objects: the common operations of tags, policies and job templates.
 
-May import the rooms below. Knows no wire format, and nothing of what either means. Each is a node of the metalake with a record; what it is on is
-in `services.governance.attachments`.
+May import the rooms below. Must not know any wire format, nor what the objects mean. Each is a node of the metalake
+with a record; `services.governance.attachments` attaches tags and policies to objects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
 
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
-    """Make something of a kind."""
+    """Create a metalake object."""
 
     metalake: Node
     kind: Kind
@@ -41,31 +41,31 @@ class MetalakeObjectCreate(msgspec.Struct, frozen=True):
 
 
 class MetalakeObjectAlter(msgspec.Struct, frozen=True):
-    """Change a name, comment or properties."""
+    """Change its name, comment or properties."""
 
     node: Node
     edits: PropertyEdits
 
 
 class MetalakeObjectDrop(msgspec.Struct, frozen=True):
-    """Drop something; it goes from everything that it is on."""
+    """Drop it; it is removed from all objects that have it."""
 
     node: Node
 
 
 def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, action: Action) -> AuthorizedObject[Node]:
-    """Find something for who may do the action to it. Raises NotFound, PermissionDenied."""
+    """Find a metalake object for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_metalake_use()
     return request_view.look_up(kind, (name,), action)
 
 
 def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) -> Node:
-    """Return something, for its owner and whoever may apply it."""
+    """Return a metalake object to its owner, or to a caller who may apply it. Raises as `metalake_object_find`."""
     return metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_load")).entity
 
 
 def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
-    """Return what the caller may load of a kind, by name."""
+    """Return the metalake objects of a kind that the caller may load, by name. Raises NotInUse, PermissionDenied."""
     request_view.require_in_metalake_use()
     chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
     request_view.require(action, chain)
@@ -77,7 +77,7 @@ def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
 async def metalake_object_create(
     ctx: Context, *, metalake: str, kind: Kind, name: str, record: MetalakeObjectRecord
 ) -> Node:
-    """Make something; its maker owns it. Raises AlreadyExists, InvalidName."""
+    """Create a metalake object; the caller owns it. Raises AlreadyExists, InvalidName, NotInUse, PermissionDenied."""
     check_gravitino_name(name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectCreate]:
@@ -96,7 +96,7 @@ async def metalake_object_create(
 
 
 def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> AlreadyExists:
-    """Say that a name is taken."""
+    """Return the error for a taken name."""
     return AlreadyExists(
         f"{kind.word.capitalize().replace('_', ' ')} {name} already exists in metalake {metalake}", kind=kind.word
     )
@@ -114,7 +114,10 @@ def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node
 
 
 async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: PropertyEdits) -> Node:
-    """Rename something, change its comment or properties. Raises NotFound, AlreadyExists, InvalidName."""
+    """Rename it, or change its comment or properties.
+
+    Raises NotFound, AlreadyExists, InvalidName, NotInUse, PermissionDenied.
+    """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
@@ -134,7 +137,7 @@ def metalake_object_update(tx: Tx, permit: Permit[MetalakeObjectAlter]) -> Node:
 
 
 async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
-    """Drop something. Raises NotFound."""
+    """Drop a metalake object. Raises NotFound, NotInUse, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectDrop]:
         found = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
@@ -144,5 +147,5 @@ async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name:
 
 
 def metalake_object_delete(tx: Tx, permit: Permit[MetalakeObjectDrop]) -> None:
-    """Drop it; what it was on is swept later, for its id never comes back."""
+    """Drop it. Its attachments are removed later, since its id is never reused."""
     tx.nodes.drop(tx.nodes.confirm(permit.command.node))

@@ -1,7 +1,7 @@
-"""Filesets, topics, models and functions, which are a name in a namespace and a record: what they have in common.
+"""Namespace objects: the common operations of filesets, topics, models and functions.
 
-May import the rooms below. Knows no wire format, and nothing of what any of them means: that is in the module of each. What is missing
-answers NotFound to whoever could do the same if it were there, PermissionDenied to everyone else.
+May import the rooms below. Must not know any wire format, nor what the kinds mean: each kind has a module for that. A
+missing object is NotFound to a caller who could do the same on an existing one, PermissionDenied to everyone else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """Make an object in a namespace."""
+    """Create an object in a namespace."""
 
     namespace: Node
     kind: Kind
@@ -54,7 +54,7 @@ class NamespaceObjectAlter(msgspec.Struct, frozen=True):
 
 
 class NamespaceObjectDrop(msgspec.Struct, frozen=True):
-    """Drop an object; it can be brought back for `keep_ms`."""
+    """Drop an object; it can be restored for `keep_ms` milliseconds."""
 
     node: Node
     keep_ms: int
@@ -63,19 +63,22 @@ class NamespaceObjectDrop(msgspec.Struct, frozen=True):
 def namespace_object_find(
     request_view: RequestView, path: Levels, *, kind: Kind, action: Action
 ) -> AuthorizedObject[Node]:
-    """Find an object for who may do the action to it. Raises NotFound, PermissionDenied."""
+    """Find an object for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, kind, levels=path, action=action)
     return request_view.look_up(kind, path, action)
 
 
 def namespace_object_load(request_view: RequestView, path: Levels, *, kind: Kind) -> Node:
-    """Return an object."""
+    """Return an object. Raises NotFound, NotInUse, PermissionDenied."""
     return namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_load")).entity
 
 
 def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[str]:
-    """Return the names of what the caller sees of a kind in a namespace."""
+    """Return the names of a namespace's objects of a kind that the caller sees.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     request_view.require_in_use()
     action = Action(f"{kind.word}_list")
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=action)
@@ -84,7 +87,10 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
 
 
 def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[Node]:
-    """Return what the caller sees of a kind in a namespace, by name."""
+    """Return the objects of a kind in a namespace that the caller sees, by name.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     found = for_each(
         namespace_object_names(request_view, namespace, kind=kind),
         lambda name: request_view.find((*namespace, name), kind)[0],
@@ -96,7 +102,11 @@ async def namespace_object_create(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, record: Callable[[RequestView], NodeRecord],
     insert: Callable[[Tx, Permit[NamespaceObjectCreate]], Node] | None = None,
 ) -> Node:  # fmt: skip
-    """Make an object; its maker owns it. `insert` does more than `namespace_object_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, UnsupportedOperation, PermissionDenied."""
+    """Create an object; the caller owns it.
+
+    `record` makes its record within the decision. `insert` replaces the mutation `namespace_object_insert`. Raises
+    AlreadyExists, NotFound (the namespace), InvalidName, UnsupportedOperation, PermissionDenied.
+    """
     check_gravitino_name(path[-1], kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectCreate]:
@@ -118,7 +128,7 @@ async def namespace_object_create(
 
 
 def namespace_object_exists_error(path: Levels, kind: Kind) -> AlreadyExists:
-    """Say that a name is taken."""
+    """Return the error for a taken name."""
     return AlreadyExists(f"{kind.word.capitalize()} already exists: {render(path)}", kind=kind.word)
 
 
@@ -134,7 +144,10 @@ def namespace_object_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> No
 async def namespace_object_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, edits: PropertyEdits
 ) -> Node:
-    """Rename an object within its namespace, change its comment and properties. Raises NotFound, AlreadyExists, InvalidName."""
+    """Rename an object within its namespace, or change its comment and properties.
+
+    Raises NotFound, AlreadyExists, InvalidName, PermissionDenied.
+    """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
@@ -149,7 +162,7 @@ async def namespace_object_alter(
 
 
 def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
-    """Write the edited record, then the new name: grants and tags hang on the id and stay."""
+    """Write the edited record, then the new name. Grants and tags belong to the id and stay."""
     held, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
     record = cast("NamespaceObjectRecord", held.record)
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
@@ -163,7 +176,10 @@ async def namespace_object_drop(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind,
     delete: Callable[[Tx, Permit[NamespaceObjectDrop]], None] | None = None,
 ) -> None:  # fmt: skip
-    """Drop an object; it can be brought back for a while. `delete` does more than `namespace_object_delete`. Raises NotFound, PermissionDenied, ProtectedObject."""
+    """Drop an object; it can be restored for a while. `delete` replaces the mutation `namespace_object_delete`.
+
+    Raises NotFound, PermissionDenied, ProtectedObject.
+    """
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:
         found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))

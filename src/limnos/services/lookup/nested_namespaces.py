@@ -1,8 +1,9 @@
-"""Whether a catalog's namespaces nest: the property that says so, and what it takes to change it (seed 1, "Existing Name
+"""Nested namespaces: the catalog property that allows them, and the conditions for changing it (seed 1, "Existing Name
 Compatibility and Migration Guard").
 
-May import the rooms below. Knows no wire format. Namespaces nest unless a catalog says otherwise. In a flat one, under the separator
-policy `unrestricted`, a name may hold the separator; such a name would read as several where they nest, so none may be left.
+May import the rooms below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
+flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Such a name would read as
+several names where namespaces nest, so none may remain.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 NESTED: Final = "nested-namespaces"
-"""The catalog property; `true` when it is not set."""
+"""The catalog property; its default is `true`."""
 NAMES_SHOWN_MAX: Final = 5
 _WORDS: Final = ("true", "false")
 
 
 def is_nested(record: CatalogRecord) -> bool:
-    """Say whether a catalog's namespaces nest."""
+    """Return whether a catalog's namespaces nest."""
     can = record.provider in TABLE_FORMATS or record.provider in REST_PROVIDERS
     return can and record.properties.get(NESTED, "true") != "false"
 
 
 def check_nested(properties: Mapping[str, str]) -> None:
-    """Refuse a value of the property that is none. Raises BadRequest."""
+    """Check the property's value. Raises BadRequest."""
     if (word := properties.get(NESTED, "true")) not in _WORDS:
         raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")
 
 
 def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:
-    """Refuse to have namespaces nest, or nest no more, over what is there. Raises IllegalName, BadRequest."""
+    """Refuse to change whether namespaces nest if an existing name or nested namespace prevents it.
+
+    Raises IllegalName, BadRequest.
+    """
     if after and not before:
         found = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
         if found:
@@ -52,7 +56,10 @@ def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, s
 
 
 def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
-    """Note that no stored name is in the way of a separator under a policy. Raises CannotStart for those that are."""
+    """Check that no stored name conflicts with a separator under a policy, and record that.
+
+    Raises CannotStart if one does.
+    """
     held = [
         (node.name, count, name)
         for zone, count, name in tx.nesting.conflicts_anywhere(separator)
@@ -73,12 +80,12 @@ def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
 
 
 def separator_check_key(separator: str, policy: str) -> str:
-    """Return what is noted of a separator under a policy."""
+    """Return the key under which a passed check is recorded."""
     return f"{separator} {policy}"
 
 
 def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[str]) -> IllegalName:
-    """Say that names of a catalog's namespaces hold the separator, which keeps them from nesting."""
+    """Return the error for names that contain the separator, which prevents nesting."""
     shown = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
     return IllegalName(
         f"Namespaces of catalog {catalog} cannot nest: names hold the separator {quote_for_message(separator)} and would read as several: "

@@ -1,9 +1,10 @@
-"""Names that a new user, group or role may have: the characters of PRECIS user names, and no look-alikes (UTS 39).
+"""Principal names: the names that a new user, group or role may have, by PRECIS user names and without look-alikes (UTS
+39).
 
-May import the rooms below. Knows no wire format. Names that are stored already are not judged here: whoever has one keeps it.
-
-Two libraries carry the tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second
-one is imported when the first name with a letter beyond ASCII comes, because its tables take some megabytes.
+May import the rooms below. Must not know any wire format. Stored names are not checked: their owners keep them. Two
+libraries have the tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and
+confusables). The second one is imported at the first name with a letter beyond ASCII, because its tables take some
+megabytes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _PROFILE: Final = precis_i18n.get_profile("UsernameCasePreserved")
 _WORDS: Final = re.compile("[^\x00-/:-@\\[-`{-\x7f]+")
-"""Stretches without punctuation of ASCII: the parts of an e-mail address, of `team-a` or of `Ana Maria`."""
+"""Runs of characters without ASCII punctuation: the parts of an e-mail address, of `team-a` or of `Ana Maria`."""
 _NO_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
 NAMES_TOLD_MAX: Final = 100
 _TOGETHER: Final = (
@@ -37,19 +38,21 @@ _TOGETHER: Final = (
     frozenset({"LATIN", "HAN", "BOPOMOFO"}),
     frozenset({"LATIN", "HAN", "HANGUL"}),
 )
-"""Scripts that one word may mix: UTS 39, section 5.2, "Highly Restrictive"."""
+"""Sets of scripts that one word may mix: UTS 39, section 5.2, "Highly Restrictive"."""
 
 
 def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
     """Return the name if a new user, group or role may have it.
 
     Args:
-        name: As it is to be stored.
+        name: The name as it would be stored.
         kind: USER, GROUP or ROLE, for the message.
         known: Names that it must not look like.
 
-    Raises BadRequest: a character that PRECIS's UsernameCasePreserved (RFC 8265, section 3.4) has not, a form that it would change,
-    a space at an end or two in a row, a word of several scripts, a look-alike of a known name.
+    Raises:
+        BadRequest: The name has a character outside of PRECIS's UsernameCasePreserved (RFC 8265, section 3.4), or a
+            form that PRECIS would change. It has a space at an end or two in a row, a word of several scripts, or looks
+            like a known name.
     """
     problem = name_problem(name)
     if problem is not None:
@@ -63,7 +66,7 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
 
 
 def name_problem(name: str) -> str | None:
-    """Say what is wrong with a name and what to do, None for a name that is right. Its look-alikes are not considered."""
+    """Return why a name is not allowed and what to do; None for an allowed name. Look-alikes are not checked."""
     if not is_name(name):
         return f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction"
     parts = name.split(" ")
@@ -97,7 +100,8 @@ def _name_refusal(text: str, rule: str) -> str:
 def look_alike(name: str, known: Iterable[str]) -> str | None:
     """Return the name among `known` that this one can be taken for; None if there is none.
 
-    Only a name with letters beyond ASCII all of which look like ASCII's is compared, so that `user1` and `userl` may both exist.
+    Only a name whose letters beyond ASCII all look like ASCII letters is compared, so that `user1` and `userl` may
+    coexist.
     """
     skeleton = ascii_skeleton(name)
     if skeleton is None:
@@ -106,7 +110,9 @@ def look_alike(name: str, known: Iterable[str]) -> str | None:
 
 
 def ascii_skeleton(name: str) -> str | None:
-    """Return the skeleton (UTS 39, section 4) of a name that imitates ASCII; None for one that is ASCII, or that shows that it is not."""
+    """Return the skeleton (UTS 39, section 4) of a name that imitates ASCII; None for an ASCII name, or one that is
+    visibly not ASCII.
+    """
     if name.isascii():
         return None
     skeleton = _skeleton(name)
@@ -116,14 +122,14 @@ def ascii_skeleton(name: str) -> str | None:
 def principal_create(
     tx: Tx, metalake_id: int, *, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
 ) -> Principal:
-    """Insert a user or group that looks like no other of its metalake. Raises AlreadyExists, BadRequest."""
+    """Insert a user or group whose name looks like no other of its metalake. Raises AlreadyExists, BadRequest."""
     if ascii_skeleton(name) is not None:
         check_new_name(name, kind, known=tx.principals.names(metalake_id, kind))
     return tx.principals.create(metalake_id, kind, name, external_id=external_id, enabled=enabled)
 
 
 class OddName(NamedTuple):
-    """A stored name that no new user, group or role could have: where it is, and why."""
+    """A stored name that a new user, group or role could not have: where it is, and why."""
 
     metalake: str
     kind: Kind
@@ -132,7 +138,9 @@ class OddName(NamedTuple):
 
 
 def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
-    """Return the first NAMES_TOLD_MAX stored names that no new user, group or role could have; names of service admins are right."""
+    """Return the first `NAMES_TOLD_MAX` stored names that new principals could not have; names of service admins are
+    allowed.
+    """
     everybody = tx.principals.everybody()
     known = defaultdict(list)
     for metalake, kind, name in everybody:
@@ -166,9 +174,9 @@ def _skeleton(name: str) -> str:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return the letters that Unicode's table of confusables maps, and what to.
+    """Return the letters in Unicode's table of confusables, each with its prototype.
 
-    The library keeps each pair in both directions. A letter that is mapped stands in one pair, a prototype usually in several.
+    The library stores each pair in both directions. A mapped letter is in one pair, a prototype usually in several.
     """
     from confusable_homoglyphs.confusables import confusables_data  # noqa: PLC0415 - its tables are read at the import
 
@@ -184,7 +192,9 @@ def _prototypes() -> dict[str, str]:
 
 
 def _escape_name(name: str) -> str:
-    """The name with everything beyond ASCII escaped as well, if it has such: what it looks like is what may deceive."""
+    """Return the name, with a second, fully escaped spelling if it has letters beyond ASCII: its appearance may
+    deceive.
+    """
     return escape_percent(name) if name.isascii() else f"{escape_percent(name)} ({name[:80]!a})"
 
 
@@ -193,7 +203,7 @@ def _code_points(text: str) -> str:
 
 
 def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
-    """Refuse a name that no new user may have, unless a metalake has such a user already or it is a service admin's.
+    """Check the name of a new user, unless a metalake has that user already or it is a service admin's.
 
     Raises BadRequest.
     """

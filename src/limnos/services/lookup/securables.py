@@ -1,6 +1,7 @@
-"""Securable objects by kind and full name: what grants and owners are about.
+"""Securables: finds securable objects by kind and full name, for grants, owners and attachments.
 
-May import the rooms below. A full name may have several readings, as names may hold dots; what is live decides.
+May import the rooms below. A full name may have several readings, since names may contain dots; the existing object
+decides.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind)
 
 
 class SecurableTarget(NamedTuple):
-    """A live securable object: `node` is None for a role; `parent` contains it; `catalog_type` is its catalog's."""
+    """An existing securable object.
+
+    `node` is None for a role; `parent` is its container; `catalog_type` is its catalog's.
+    """
 
     id: int
     kind: Kind
@@ -46,7 +50,7 @@ class SecurableTarget(NamedTuple):
 
 
 def parse_kind(text: str) -> Kind:
-    """Read a securable object's type, in any case; Gravitino says schema where we say namespace."""
+    """Parse a securable object's type, in any case; Gravitino's `schema` is our namespace. Raises BadRequest."""
     kind = _WORDS.get(text.lower())
     if kind is None:
         raise BadRequest(f"Unknown object type {text}: use one of {', '.join(sorted(_WORDS))}")
@@ -54,31 +58,31 @@ def parse_kind(text: str) -> Kind:
 
 
 def scope_for(metalake: str, kind: Kind, full_name: str) -> RequestScope:
-    """Return the scope an object is in, from its full name."""
+    """Return the scope of an object, from its full name."""
     if kind is Kind.CATALOG or kind.home is ZoneKind.CATALOG:
         return RequestScope(metalake, fullname.catalog_of(full_name))
     return RequestScope(metalake)
 
 
 def codec_of(request_view: RequestView) -> LogicalCodec:
-    """Return how namespaces are spelled in this catalog."""
+    """Return the codec that spells namespaces in the request's catalog."""
     nested = request_view.settled.catalog is None or is_nested(request_view.catalog_record)
     return codec_for(request_view.defaults, nested=nested)
 
 
 def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
-    """Return how namespaces are spelled where no catalog's request view is at hand."""
+    """Return the codec that spells namespaces, for callers without a request view of the catalog."""
     return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
 
 
 @cache
 def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
-    """Make a codec: one for each separator, which the settings give, and for catalogs with and without nested namespaces."""
+    """Return the codec, one for each separator and for catalogs with and without nested namespaces."""
     return LogicalCodec(separator, cast("Policy", policy), nested)
 
 
 def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name: str) -> NotFound:
-    """Say that a securable object does not exist, as `target_find` does."""
+    """Return the error for a missing securable object, in the words of `target_find`."""
     if kind is Kind.CATALOG:
         return NotFound(f"Catalog {full_name} does not exist in metalake {request_view.metalake.name}", kind="catalog")
     if kind is Kind.ROLE or kind.form is KindGroup.APART:
@@ -87,7 +91,11 @@ def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name:
 
 
 def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableTarget:
-    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, UnsupportedOperation for a schema that is no object."""
+    """Find a securable object.
+
+    Raises NotFound, InvalidName for an ambiguous name, UnsupportedOperation for a schema that only represents a
+    catalog, BadRequest for other kinds.
+    """
     if kind is Kind.METALAKE:
         if full_name != request_view.metalake.name:
             raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
@@ -105,7 +113,8 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
             raise request_view.missing(kind, (full_name,))
         return SecurableTarget(node.id, kind, chain, node, request_view.metalake, None)
     if kind is Kind.CATALOG:
-        next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
+        # refuses names with further parts after the catalog
+        next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))
         if request_view.settled.catalog is None:
             raise securable_missing_error(request_view, kind, full_name=full_name)
         catalog_type = request_view.catalog_record.type
@@ -129,9 +138,10 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 def target_require(
     request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action
 ) -> SecurableTarget:
-    """Find a securable object for who may do any of the actions to it; the last one speaks in a refusal.
+    """Find a securable object for a caller who may do any of the actions on it; a refusal is worded by the last action.
 
-    Raises NotFound, UnsupportedOperation, PermissionDenied. A missing object is refused in the words that an existing one would be.
+    A missing object is refused in the same words as an existing one. Raises NotFound, UnsupportedOperation,
+    PermissionDenied.
     """
     try:
         target = target_find(request_view, kind, full_name, codec)
@@ -154,7 +164,7 @@ def _require_any(request_view: RequestView, chain: SecurableChain, actions: tupl
 
 
 def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableChain:
-    """Return the chain that a missing object would have: the nearest existing container of its first reading."""
+    """Return the chain that a missing object would have, from the nearest existing container of its first reading."""
     if kind.form is KindGroup.APART:
         return (ChainLink.absent(kind, full_name), *request_view.settled.outer[-1:])
     if kind is Kind.CATALOG:
@@ -183,7 +193,7 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
     node, chain = _find_reading(request_view, reading, kind=kind)
     if node is None or node.kind is not kind:
         missing = f"{kind.word.capitalize()} {full_name} does not exist"
-        if may_have_placeholders(request_view, kind):  # what stands there was of another kind
+        if may_have_placeholders(request_view, kind):  # the object with that name has another kind
             raise MissingPlaceholder(missing, scope=request_view.scope, object_kind=kind, readings=(_levels(reading),))
         raise NotFound(missing, kind="object")
     parent = request_view.catalog if node.parent_id == request_view.catalog.id else request_view.node(node.parent_id)
@@ -191,7 +201,10 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 
 
 def _find_reading(request_view: RequestView, reading: FullName, *, kind: Kind) -> tuple[Node | None, SecurableChain]:
-    """Find what a reading names; in the schema that stands for a Lance catalog itself also what lies directly in that."""
+    """Find the object of a reading.
+
+    In the schema that represents a Lance catalog, objects directly in the catalog count too.
+    """
     node, chain = request_view.find(_levels(reading), kind)
     if node is not None or not reading.name or not is_root_schema_name(request_view, reading.levels):
         return node, chain
@@ -203,7 +216,7 @@ def _levels(reading: FullName) -> tuple[str, ...]:
 
 
 def role_find(request_view: RequestView, name: str) -> RoleEntity | None:
-    """Return a role by name."""
+    """Return a role by name; None if it does not exist."""
     return require_fact(request_view.view, role_key(request_view.metalake.id, name), zone=request_view.metalake.id)
 
 
@@ -216,6 +229,6 @@ def role_require(request_view: RequestView, name: str) -> RoleEntity:
 
 
 def role_look_up(request_view: RequestView, name: str, action: Action) -> AuthorizedObject[RoleEntity]:
-    """Find a role for who may do the action to it. Raises NotFound, PermissionDenied."""
+    """Find a role for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)

@@ -1,6 +1,7 @@
-"""What a caller sees of objects that are known by their ids alone, in whatever catalogs of a metalake they lie.
+"""Visibility: which objects a caller sees, among objects known only by id, in any catalogs of a metalake.
 
-May import the rooms below. An object is seen by whoever may load it; of one that is hidden nothing is told but that it is there.
+May import the rooms below. A caller sees an object that the caller may load. Of a hidden object the caller only learns
+that it exists.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ ATTEMPTS_MAX: Final = 20
 
 
 class UsableCatalogs(NamedTuple):
-    """A metalake, and the catalogs of it that the caller may use, by id."""
+    """A metalake, and those of its catalogs that the caller may use, by id."""
 
     metalake_id: int
     catalogs: dict[int, str]
 
 
 class VisibleObject(NamedTuple):
-    """An object that the caller sees: its kind, its path from the catalog down, and what was read of it."""
+    """An object that the caller sees: its kind, its path from the catalog down, and its document."""
 
     kind: Kind
     path: tuple[str, ...]
     body: bytes | None = None
-    """Its document, where that was asked for."""
+    """Its document, if requested."""
 
 
 VisibleObjects = dict[int, VisibleObject | None]
-"""By id: what the caller sees, None for what is there and hidden. What is not there is not in it."""
+"""Objects by id: None for an existing object that is hidden. A missing object has no entry."""
 
 
 def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
-    """Return the scope's metalake for a user of it. Raises PermissionDenied, NotInUse."""
+    """Return the scope's metalake and its usable catalogs, for a user of it. Raises PermissionDenied, NotInUse."""
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.METALAKE_LOAD, outer)
     request_view.require_in_metalake_use()
@@ -67,14 +68,16 @@ def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
 
 
 def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:
-    """Raise CacheMiss for all nodes of the request's catalog that the view lacks, so that one statement reads them."""
+    """Raise one CacheMiss for all nodes of the request's catalog that the view lacks, so that one statement reads
+    them.
+    """
     missing = [node_id for node_id in ids if request_view.view.get(node_key(node_id)) is ABSENT]
     if missing:
         raise CacheMiss({nodes_key(request_view.zone, tuple(sorted(missing))): request_view.zone})
 
 
 def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
-    """Return the links from a node of the request's catalog up; None when it is not there."""
+    """Return the chain from a node of the request's catalog up; None if it does not exist."""
     links: list[ChainLink] = []
     at = node_id
     while at != request_view.catalog.id:
@@ -89,7 +92,7 @@ def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
 
 
 def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> dict[int, int]:
-    """Return the catalogs of those nodes that are there, all that lies above them too, in a metalake."""
+    """Return the catalogs of the nodes that exist with all of their ancestors, in a metalake."""
     found: dict[int, int] = {}
     for node_id in ids:
         at, node_position = node_id, node_positions.get(node_id)
@@ -104,7 +107,11 @@ def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], 
 async def visible_objects_of(
     ctx: Context, metalake: str, *, ids: Collection[int], with_documents: Callable[[int], bool] = lambda _: False
 ) -> VisibleObjects:
-    """Return what the caller sees of objects, all at one moment after this call."""
+    """Return the objects that the caller sees, all at one moment after this call.
+
+    `with_documents` chooses the tables whose documents are read. Raises NotInUse, PermissionDenied, and
+    ServiceUnavailable if objects move faster than they can be read.
+    """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), usable_catalogs_of)
         node_positions = await ctx.look_up(partial(zones_read, ids))
@@ -119,7 +126,7 @@ async def visible_objects_of(
                 ctx, scopes, partial(_seen, by_catalog=by_catalog, with_documents=with_documents)
             )
         except (NotFound, PermissionDenied, ChangesOutdated):
-            continue  # a catalog was dropped or renamed, or the caller may not use it any longer
+            continue  # a catalog was dropped or renamed, or the caller may no longer use it
         hidden: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
         return hidden | seen
     raise ServiceUnavailable("What was asked for was moved about faster than it could be told: try again")
@@ -152,7 +159,7 @@ def _visible_in_catalog(
 def visible_object_of(
     request_view: RequestView, node_id: int, *, with_document: bool
 ) -> tuple[bool, VisibleObject | None]:
-    """Say whether a node of the request's catalog is there, and what the caller sees of it."""
+    """Return whether a node of the request's catalog exists, and the object as the caller sees it."""
     chain = chain_of(request_view, node_id)
     if chain is None:
         return False, None
@@ -163,6 +170,6 @@ def visible_object_of(
 
 
 def body_of(request_view: RequestView, table_id: int) -> bytes | None:
-    """Return a table's Iceberg metadata, None for a table of another format."""
+    """Return a table's Iceberg metadata; None for a table of another format."""
     found = require_fact(request_view.view, document_key(table_id), zone=request_view.zone)
     return None if found is None else found.body

@@ -1,1 +1,4 @@
-"""Where files of objects lie and who may put them there: the register of places, homes of tables, purges. May import `request`."""
+"""Storage locations: the register of locations, the claims on them, locations of tables, and purges.
+
+May import `request`.
+"""

@@ -1,6 +1,7 @@
-"""The places that a catalog itself has: warehouse, other roots, the directory that it shows, and the directory for restricted reads.
+"""Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
+reads.
 
-May import the rooms below. They follow from its record and the server's warehouse.
+May import the rooms below. They follow from the catalog's record and the server's warehouse.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str) -> dict[str, tuple[LocationKind, str]]:
-    """Return the kind and the spelling of each place that a catalog has, by key; `warehouse` is the server's.
+    """Return the kind and spelling of each location of a catalog, by key. `warehouse` is the server's.
 
-    Where two kinds have one location the one that keeps more out stands for both.
+    If two kinds have the same location, the stricter kind represents both.
     """
     fallback = f"{warehouse}/{catalog_id}"
     found: dict[str, tuple[LocationKind, str]] = {}
@@ -48,7 +49,7 @@ def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str)
 
 
 def _key(location: str) -> str:
-    """Return a location's key; none for one that an older release took, and no reader takes."""
+    """Return a location's key; empty for an invalid one that an older release accepted."""
     try:
         return place_key(location)
     except BadRequest:
@@ -58,10 +59,10 @@ def _key(location: str) -> str:
 def catalog_locations_claim(
     tx: Tx, catalog_id: int, *, record: CatalogRecord, warehouse: str, keeps: bool = False
 ) -> None:
-    """Write the places that a catalog's record brings, and delete those that it has no more.
+    """Register the new locations of a catalog's record, and delete those that it no longer has.
 
-    Only new ones are judged: what was there before the rules were kept does not forbid to alter a catalog. `keeps`: one that breaks a rule
-    is marked as conflicting instead of being refused. Raises BadRequest, ServiceUnavailable.
+    Only new locations are checked: older conflicts do not prevent altering a catalog. With `keeps` a location that
+    breaks a rule is marked as conflicting instead of refused. Raises BadRequest, ServiceUnavailable.
     """
     wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
     before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}

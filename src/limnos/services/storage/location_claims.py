@@ -1,7 +1,9 @@
-"""The register of places inside a transaction: take a place under the rules, give it up, and say what keeps one out.
+"""Location claims: claims and releases storage locations in the register, under the location rules, within a
+transaction.
 
-May import `files` for the spelling of locations, `model`, `store` and the rules (`services.request.place_rules`). Every mutation that brings a
-location calls this. What is refused names no object and no place but the caller's own: the caller may not see the rest.
+May import `files` for the spelling of locations, `model`, `store` and the rules (`services.request.location_rules`).
+Every mutation that sets a location calls this. A refusal names no object and no location but the caller's own, since
+the caller may not see others.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _FIRST_LENGTH: Final = len("file:///")
 
 
 def key_of(location: str) -> str:
-    """Return the key of a location in normal form. Most are a directory of their own in one that was asked for before."""
+    """Return the key of a location in normal form. Most are a new directory of a parent whose key is cached."""
     parent, _, name = location.rpartition("/")
     if name.isalnum() and name.isascii() and len(parent) > _FIRST_LENGTH and not parent.endswith("/"):
         return f"{place_key(parent)}/{name}"
@@ -39,9 +41,10 @@ def key_of(location: str) -> str:
 
 
 def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Write an object's place into the register. Raises BadRequest where a rule keeps it out, ServiceUnavailable where files are being deleted.
+    """Register an object's location.
 
-    The caller holds the locks of the location (`DocumentWrites.create`, `PlaceWrites.lock`).
+    The caller holds the locks of the location (`DocumentWrites.create`, `PlaceWrites.lock`). Raises BadRequest if a
+    rule forbids it, ServiceUnavailable while files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     if not tx.places.insert_free(claim, key):
@@ -50,7 +53,7 @@ def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int
 
 
 def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, locations: Iterable[str]) -> None:
-    """Take the locks of several places in one order, then the places."""
+    """Lock several locations in a fixed order, then register them. Raises as `location_claim`."""
     wanted = list(locations)
     tx.places.lock(map(key_of, wanted))
     for each in wanted:
@@ -58,7 +61,7 @@ def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: in
 
 
 def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Give an object another location. What it wrote at the earlier one is still its own, so that stays taken as well."""
+    """Register an object's new location. The earlier one stays registered, since the object's older files lie there."""
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     location_check(tx, claim, key=key, location=location)
     tx.places.moved(owner_id, kind=kind, location=key)
@@ -66,7 +69,10 @@ def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int,
 
 
 def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
-    """Apply the rules to a new place; the caller's own dropped object at the very place ends. Raises BadRequest, ServiceUnavailable."""
+    """Check a new location under the rules. A dropped object of the caller's at the same location loses its claim.
+
+    Raises BadRequest, ServiceUnavailable.
+    """
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
     for rival in rivals_near(tx, claim, key=key):
         relation = relation_of(key, rival.location)
@@ -87,7 +93,9 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
 
 
 def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[RegisteredLocation]:
-    """Yield what others have at a location, above it (the nearest first), and below it; of a root only what could be in its way."""
+    """Yield the claims of others at a location, above it (the nearest first), and below it; for a root only possible
+    conflicts.
+    """
     upwards = tx.places.upwards(key, but=claim.owner_id)
     yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
     after = ""
@@ -100,7 +108,7 @@ def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[Registere
 
 
 def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
-    """End what was dropped, or staged; its other places stay taken."""
+    """End the claim of a dropped or staged object at one location; its other locations stay registered."""
     owner = rival.claim.owner_id
     if not tx.trash.forget(owner) and rival.claim.kind is not LocationKind.STAGED_TABLE:
         tx.documents.delete(owner)
@@ -135,20 +143,25 @@ def _root_word(rival: RegisteredLocation) -> str:
 
 
 def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:
-    """Note that an object is dropped for good and its files stay: its place is taken still, except for who may take it again.
+    """Record that an object was dropped for good and its files stay: only one claimant may use its location again.
 
-    That is `claimant_id`, else its owner, else who dropped it; so this is called before the owner is forgotten.
+    That is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner is
+    deleted.
     """
     tx.places.end(owner_id, state=LocationState.RELEASED, claimant_id=claimant_id)
 
 
 def locations_mark_deleting(tx: Tx, owner_id: int) -> None:
-    """Note that a task is going to delete an object's files."""
+    """Record that a task will delete an object's files."""
     tx.places.end(owner_id, state=LocationState.DELETING, claimant_id=None)
 
 
 def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
-    """Return the places of objects other than `but` that files at a location could belong to, the first few; those being deleted are no rivals."""
+    """Return the locations of objects other than `but` to which files at a location could belong, at most the first
+    few.
+
+    Objects whose files are being deleted do not count.
+    """
     key = place_key(location)
     near = [*tx.places.upwards(key, but=but), *tx.places.lower(key, but=but)]
     return [

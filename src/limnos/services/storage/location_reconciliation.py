@@ -1,7 +1,9 @@
-"""The register of places at a start: the roots of all catalogs as the settings have them, and what an earlier release left unsaid.
+"""Location reconciliation: brings the register of locations up to date at a start, for changed settings and older
+releases.
 
-May import the rooms below. A store of an earlier release is settled once, before this node serves: keys, data paths, and marks on places
-that break a rule. A settling that is killed is begun again by the next start. What breaks a rule is kept, and told at each start.
+May import the rooms below. A store of an earlier release is reconciled once, before this node serves: keys, data paths,
+and marks on locations that break a rule. If that is interrupted, the next start begins again. Conflicting locations are
+kept, and logged at each start.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ LOGGED_MAX: Final = 20
 DESCRIBED_MAX: Final = 1000
 UNMARK_PAGE: Final = 200
 CONFLICTS_MAX: Final = 10_000
-"""Objects that get no credentials because their places break a rule, at most so many are known to a node."""
+"""The maximum number of conflicting owners that a node knows; they get no credentials."""
 MEND: Final[dict[LocationKind, str]] = {
     LocationKind.LANCE_DIRECTORY: "give the catalog another lance-directory, or drop it",
     LocationKind.WAREHOUSE: "narrow the catalog's warehouse, or that of the other metalake's catalog",
@@ -54,7 +56,7 @@ _EFFECT_OBJECT: Final = "its files are given out to nobody"
 
 
 async def locations_reconcile(services: NodeServices) -> None:
-    """Bring the register up to date, and tell what breaks a rule."""
+    """Bring the register up to date, and log the conflicts."""
     store, warehouse = services.store, services.defaults.warehouse
     permit = upkeep_permit("limnos")
     is_whole = not await store.submit(permit, lambda tx: tx.places.is_unsettled())
@@ -79,7 +81,9 @@ async def _read_conflicts(services: NodeServices) -> None:
 
 
 async def locations_refresh(services: NodeServices) -> None:
-    """Take in what a node of an earlier release made meanwhile, end the marks of what was mended, and read the marks again."""
+    """Register what nodes of an earlier release created meanwhile, end the marks of resolved conflicts, and read the
+    marks again.
+    """
     permit, conflicts = upkeep_permit("limnos"), services.defaults.location_conflicts
     while True:
         last = await services.store.submit(permit, partial(_claim_missed, after=conflicts.seen_id))
@@ -93,7 +97,10 @@ async def locations_refresh(services: NodeServices) -> None:
 
 
 def _claim_missed(tx: Tx, *, after: int) -> int | None:
-    """Write the places of some documents and filesets that have none, marked where they break a rule; returns the last id looked at."""
+    """Register the locations of some documents and filesets that have none, and mark conflicts.
+
+    Returns the last id read.
+    """
     last, missed = tx.places.missed(after=after, limit=PAGE)
     for claim, location in missed:
         key = key_of(location)
@@ -103,7 +110,7 @@ def _claim_missed(tx: Tx, *, after: int) -> int | None:
 
 
 def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
-    """End the marks of some places that break no rule any more; returns the last place looked at."""
+    """End the marks of some locations that no longer break a rule. Returns the last location read; None at the end."""
     last = None
     for each in tx.places.conflicts(after=after, limit=UNMARK_PAGE):
         last = each.claim.owner_id, each.location
@@ -113,7 +120,7 @@ def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
 
 
 def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
-    """Return a place for which a marked one is marked, as it has the lesser claim of the two; None when there is none any more."""
+    """Return a location with which a marked one conflicts and loses; None if there is none any more."""
     claim = place.claim._replace(is_conflicting=False)
     for other in rivals_near(tx, claim, key=place.location):
         relation, rival = relation_of(place.location, other.location), other.claim._replace(is_conflicting=False)
@@ -125,9 +132,10 @@ def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
 
 
 def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, object]]:
-    """Say of the first places that break a rule whose they are, what they meet, what follows from that, and how to mend it.
+    """Describe the first conflicting locations: their owners, the other locations, the effects, and how to resolve
+    them.
 
-    Those of dropped objects are left out, and those that break none any more, whose mark ends with the next round of upkeep.
+    Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of upkeep ends.
     """
     found: list[dict[str, object]] = []
     for each in tx.places.conflicts(limit=limit, only_live=True):
@@ -153,12 +161,15 @@ def _names(tx: Tx, place: RegisteredLocation) -> dict[str, object]:
 
 
 def is_unsettled(tx: Tx) -> bool:
-    """Say whether a store of an earlier release waits for its first start, which looks for places that break a rule."""
+    """Return whether a store of an earlier release still has to be reconciled by its first start."""
     return tx.places.is_unsettled()
 
 
 def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
-    """Write the places of some catalogs as their records and the settings have them; `marks` those new ones that break a rule."""
+    """Register the locations of some catalogs by their records and the settings.
+
+    `marks` marks new ones that break a rule.
+    """
     for catalog_id, record in catalogs_read(tx):
         if catalog_id not in some:
             continue
@@ -176,7 +187,7 @@ def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) 
 
 
 def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
-    """Mark what breaks a rule beside one new place."""
+    """Mark the conflicts of one new location."""
     root_of = claim.metalake_id if claim.kind in ROOTS else None
     own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
     for rival in (
@@ -202,7 +213,7 @@ async def _settle_rest(store: Store) -> None:
 
 
 async def _each_page(store: Store, take: object) -> None:
-    """Hand all places on, by location, page by page."""
+    """Pass all locations to `take`, ordered by location, page by page."""
     permit, after = upkeep_permit("limnos"), ("", -1, -1)
     while True:
         page = await store.submit(permit, lambda tx, after=after: tx.places.page(after, limit=PAGE))  # type: ignore[misc]
@@ -214,7 +225,7 @@ async def _each_page(store: Store, take: object) -> None:
 
 
 def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
-    """Spell the places of a page as the register does; the migration wrote locations as their documents have them."""
+    """Rewrite the locations of a page as keys; the migration wrote them as documents spell them."""
     for each in page:
         try:
             key = key_of(each.location)
@@ -226,7 +237,7 @@ def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
 
 
 def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
-    """Write the data paths of some tables that have any; returns the last one's id."""
+    """Register the data paths of some tables that have any. Returns the last table's id; None at the end."""
     last = None
     for node_id, catalog_id, body in tx.places.documents_with(iceberg_metadata.DATA_PATHS, after=after):
         last = node_id
@@ -243,12 +254,15 @@ def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
 
 
 class ConflictSweep(NamedTuple):
-    """Marks places that break a rule, in one pass over all of them by location: `open_places` are those that may contain the next one."""
+    """Marks conflicting locations in one pass ordered by location.
+
+    `open_places` are those that may contain the next one.
+    """
 
     open_places: list[RegisteredLocation]
 
     def take(self, tx: Tx, page: Iterable[RegisteredLocation]) -> None:
-        """Go on with a page."""
+        """Process a page."""
         for place in page:
             while self.open_places and not place.location.startswith(self.open_places[-1].location):
                 self.open_places.pop()

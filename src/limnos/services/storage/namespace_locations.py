@@ -1,9 +1,10 @@
-"""Where a namespace's tables lie: the property `location`, its own or inherited, else a place below the warehouse.
+"""Namespace locations: where a namespace's tables lie, by its own or inherited property `location`, else below the
+warehouse.
 
-May import `model`, `files` for the spelling of locations, `services.request.places` and the request view. Does no input or output.
-
-What is not given is computed from the namespace's id, and stored nowhere: ids are never used twice and no name is in
-them, so a namespace that is renamed or moved leaves its tables where they are, and a successor meets none of them.
+May import `model`, `files` for the spelling of locations, `services.request.catalog_storage` and the request view. Does
+no input or output. A default is computed from the namespace's id and not stored. Ids are never reused and the location
+contains no name. So a renamed or moved namespace leaves its tables where they are, and a later namespace of the same
+name does not overlap them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ LOCATION: Final = "location"
 
 
 def inherited_location(request_view: RequestView, chain: SecurableChain) -> str | None:
-    """Return the location that the nearest of the chain's namespaces has been given, without a slash at the end."""
+    """Return the location of the nearest namespace of the chain that has one, without a trailing slash; None without
+    one.
+    """
     for link in chain:
         if link.kind is not Kind.NAMESPACE:
             return None
@@ -37,7 +40,7 @@ def inherited_location(request_view: RequestView, chain: SecurableChain) -> str 
 
 
 def namespace_location(namespace: Node, above: str) -> str:
-    """Return the location that a namespace answers, below `above` when it has none of its own.
+    """Return a namespace's location as responses show it: its own, else one below `above`.
 
     Clients that choose a table's location choose it below that.
     """
@@ -46,20 +49,22 @@ def namespace_location(namespace: Node, above: str) -> str:
 
 
 def namespace_base_location(request_view: RequestView, chain: SecurableChain) -> str:
-    """Return what the homes of namespaces below a chain lie in: a location that was given, else the warehouse."""
+    """Return the location that contains the default locations of namespaces below a chain: an inherited one, else the
+    warehouse.
+    """
     location = inherited_location(request_view, chain)
     if location is not None:
         return location
     place = catalog_storage_of(request_view)
     if place.home is not None and is_local(place.home):
-        return place.home  # the warehouse with a scheme, which a plain path lacks
+        return place.home  # the warehouse with a scheme, in case it is stated as a plain path
     return place.warehouse
 
 
 def check_new_location(
     before: NamespaceRecord | None, after: NamespaceRecord, place: CatalogStorage
 ) -> NamespaceRecord:
-    """Check a location that a change brings, and give it a scheme. Raises OutsideRoots, BadRequest."""
+    """Check a location that a change sets, and add a scheme to a plain path. Raises OutsideRoots, BadRequest."""
     location = after.properties.get(LOCATION)
     if location is None or (before is not None and location == before.properties.get(LOCATION)):
         return after

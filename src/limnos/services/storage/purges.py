@@ -1,12 +1,11 @@
-"""Purge: delete the files of a dropped table, as its metadata lists them, and the directories that this empties.
+"""Purges: delete the files of a dropped table, as its metadata lists them, and the directories that become empty.
 
-May import the rooms below. A purge may be killed anywhere and begun again: every file goes before the one
-that lists it, the metadata file last, and what is gone already is fine.
-
-What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below a place that the
-register has for the table: its location, its data paths, its earlier locations. Nothing at all is deleted while another object lies at,
-above or below its location, and nothing at a data path beside which one lies; the rest is kept and told. A place where no file is left is
-free then; another one stays taken (`services.upkeep.released_places`).
+May import the rooms below. A purge may be killed anywhere and begun again. Every file is deleted before the file that
+lists it, the metadata file last, and a missing file is no error. A writer of metadata could list any file. So a purge
+deletes and reads only files below locations that the register has for the table: its location, its data paths, its
+earlier locations. Nothing is deleted while another object lies at, above or below its location, and nothing at a data
+path that another object overlaps; such files are kept and reported. A location without files is free afterwards;
+another one stays registered (`services.upkeep.released_locations`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.purge")
 PURGE = "purge-table"
 READERS_MS = 3_600_000
-"""How long files stay at least after their dataset was dropped for good: statements may be reading them."""
+"""How long files stay after their dataset was dropped for good, in milliseconds: statements may still read them."""
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
 KEPT_REASON = "kept everything, as nothing is known of the catalog"
@@ -50,15 +49,16 @@ MANIFEST_BYTES_MAX = 64 << 20
 
 
 class UnreadableFile(LimnosError):
-    """A file that lists others cannot be read, and will not be at another try either."""
+    """A file that lists other files cannot be read, and a retry would not help."""
 
     code = "unreadable"
 
 
 class PurgePayload(msgspec.Struct, rename="kebab"):
-    """What the drop left: where the metadata and the table are, and the catalog's roots.
+    """The payload of the task: the table's metadata file and location, and the catalog's roots.
 
-    A task of an older release has no location: the metadata says it. Without roots it is the catalog's as they are when it is done.
+    A task of an older release has no location, which then comes from the metadata. Without roots the catalog's present
+    ones apply.
     """
 
     metadata_location: str
@@ -68,29 +68,31 @@ class PurgePayload(msgspec.Struct, rename="kebab"):
 
 
 class PurgeResult(NamedTuple):
-    """What a purge did: files deleted, and those kept because they are not the table's own (the first few by name)."""
+    """The result of a purge: the number of deleted files, and of files kept because they are not the table's own, with
+    some names.
+    """
 
     deleted: int
     kept: int
     kept_first: tuple[str, ...]
     is_reached: bool
-    """Whether something was there before, so that the storage is surely the right one, and not a disk that is away."""
+    """Whether the location existed, so that the storage is the right one, and not a disk that is not mounted."""
 
 
 def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
-    """Leave the task to purge a table that was dropped, when nobody can be at reading it any more."""
+    """Create the task that purges a dropped table, delayed until no statement can still read it."""
     payload = PurgePayload(metadata_location, catalog, location=location)
     tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
 
 
 async def catalog_storage_find(work: TaskContext, catalog: int) -> CatalogStorage | None:
-    """Where a catalog's tables may lie, and how they are reached; None for one of which nothing is known."""
+    """Return a catalog's storage; None if the catalog's record is no longer known."""
     record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
     return None if record is None else work.place(record, catalog)
 
 
 async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
-    """Purge a dropped table; returns which files were kept, None when none was."""
+    """Purge a dropped table. Returns which files were kept; None if none were."""
     at = payload.location
     place = await catalog_storage_find(work, payload.catalog)
     if not payload.roots:
@@ -133,19 +135,20 @@ async def location_mark_purged(
     is_reached: bool,
     roots: Sequence[str] = (),
 ) -> None:
-    """Note that a task has deleted what it may at a place: that is free if no file is left, else its last owner's alone.
+    """Record the end of a purge at a location: free if no file is left, else reserved for its last owner.
 
-    `is_reached`: as in `PurgeResult`. `roots`: those of the catalog when the object was dropped, else it is those of now.
+    `is_reached` is as in `PurgeResult`. `roots` are the catalog's when the object was dropped; empty for the present
+    ones.
     """
     is_free = place is not None and await work.apart(lambda _: is_empty(key, place, is_reached=is_reached, roots=roots))
     await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
 
 
 def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
-    """Say whether surely no file is at or below a location; blocks.
+    """Return whether certainly no file is at or below a location. Blocks.
 
-    `False` for one that its catalog does not cover any more, and on a disk where the root that covers it is away or empty: it
-    may be that it is not mounted. Raises StorageFailed, ServiceUnavailable.
+    False for one that its catalog no longer covers. Also False on a local disk if the covering root is missing or
+    empty, since the disk may not be mounted. Raises StorageFailed, ServiceUnavailable.
     """
     covering = [root for root in (roots or place.roots) if is_within(location, [root])]
     if not covering or not place.allowed.covers(location):
@@ -153,7 +156,7 @@ def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, 
     if is_local(location) and not is_reached and not any(map(_is_mounted, covering)):
         return False
     place.allowed.check_use(place.catalog.properties)
-    # The register spells percent signs out, and files may lie under either spelling.
+    # The register decodes percent escapes, and files may lie under either spelling.
     scheme, mark, path = location.partition("://")
     spellings = {location, f"{scheme}{mark}{quote(path, safe=_UNQUOTED)}"}
     return all(store_for(each, place.catalog.properties).is_empty(each) for each in spellings)
@@ -168,7 +171,7 @@ def _is_mounted(root: str) -> bool:
 
 
 class TablePurge:
-    """One purge under way: where it may delete, and what it has done."""
+    """One running purge: where it may delete, and what it has deleted."""
 
     def __init__(
         self,
@@ -186,14 +189,14 @@ class TablePurge:
         self.rivals = rivals
         self.location = payload.location
         self.data_paths = data_paths
-        """Other places of the table, in which it alone has files."""
+        """Other locations of the table, in which only this table has files."""
         self.deleted = 0
         self.kept: dict[str, None] = {}
         self.kept_count = 0
         self._directories: dict[str, bool] = {}
 
     def run(self, beat: Callable[[int], None]) -> PurgeResult:
-        """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
+        """Delete the table's files. Blocks; calls `beat` regularly with the number of deleted files."""
         self.allowed.check_use(self.properties)
         at = self.location
         is_there = at is not None and is_local(at) and Path(path_of(at)).is_dir()
@@ -224,7 +227,7 @@ class TablePurge:
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
 
     def _leads_nowhere_else(self, directory: str, own: str) -> bool:
-        """Say whether a local directory is still the table's own when links are followed."""
+        """Return whether a local directory belongs to the table also when links are followed."""
         known = self._directories.get(directory)
         if known is None:
             home = real_path(own)
@@ -238,7 +241,7 @@ class TablePurge:
             self.kept[location[:1000]] = None
 
     def _read(self, location: str, bytes_max: int) -> bytes | None:
-        """Read one of the table's own files; None when it is gone."""
+        """Read one of the table's own files; None if it does not exist."""
         try:
             return store_for(location, self.properties).read(location, bytes_max=bytes_max)
         except MissingFile:
@@ -263,7 +266,7 @@ class TablePurge:
         yield place
 
     def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
-        """List a snapshot's files; a manifest that several snapshots share is read once."""
+        """List a snapshot's files; a manifest shared by several snapshots is read once."""
         listed = snapshot.get("manifest-list")
         if isinstance(listed, str):
             manifests = self._avro(listed, "manifest_path")
@@ -282,9 +285,10 @@ class TablePurge:
             yield listed
 
     def _avro(self, location: str, *path: str) -> Iterator[str]:
-        """Read a text of each row of one of the table's own Avro files; one that is gone has none, nor has one that is not ours.
+        """Read one text of each row of one of the table's own Avro files; a missing file, or one that is not its own,
+        has no rows.
 
-        Raises Unreadable when it is none, or takes more than it may: then nobody can tell which files it lists.
+        Raises UnreadableFile if it is no Avro file or exceeds the limits: then its list of files is unknown.
         """
         data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
         if data is None:
@@ -305,5 +309,5 @@ def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
 
 
 def is_table_file(location: str, own: str, roots: Sequence[str]) -> bool:
-    """Say whether a file is below a table's own location (not the location itself), and within the roots."""
+    """Return whether a file is below a table's own location, not the location itself, and within the roots."""
     return is_within(location, [own]) and is_within(location, roots) and not is_within(own, [location])

@@ -1,7 +1,8 @@
-"""Files that a table names, looked at within bounds: manifest lists and manifests read, the length of each file asked for.
+"""Table files: reads a table's manifest lists and manifests, and the sizes of its files, within bounds.
 
-May import the rooms below and `formats.iceberg`. Knows no wire format. Nothing is opened or looked for but what lies in the table's own
-places (its location, earlier locations, and data paths): whoever may write a manifest must not learn from it what lies elsewhere.
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Only files in the table's own locations
+(its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not learn about
+files elsewhere.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MANIFEST_BYTES_MAX: Final = 64 << 20
-"""Of a manifest list or manifest that a check of a table reads."""
+"""The largest manifest list or manifest that a check of a table reads."""
 
 
 class TableFiles:
-    """Files of one table."""
+    """The files of one table."""
 
     def __init__(
         self, ctx: Context, place: CatalogStorage, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
@@ -40,27 +41,27 @@ class TableFiles:
         self._keys = tuple([f"{place_key(each)}/" for each in self._places])
 
     def covers(self, location: str) -> bool:
-        """Say whether a file lies in the table's places, and where the server may look."""
+        """Return whether a file lies in the table's locations, and where the server may look."""
         try:
             return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
         except BadRequest:
             return False
 
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
-        """Read a manifest list; returns its length as well. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
+        """Read a manifest list, and return its length too. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
         data = await self._read(location)
         (found,) = await self._chores.do("iceberg-manifests", data)
         return msgspec.json.decode(found, type=tuple[ListedManifest, ...]), len(data)
 
     async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
-        """Read some files of a manifest; returns the manifest's length as well. Raises as `manifests` does."""
+        """Read some files of a manifest, and return the manifest's length too. Raises as `manifests` does."""
         data = await self._read(location)
         asked = page_request(only_added=only_added, skip=skip, limit=limit)
         (found,) = await self._chores.do("iceberg-files", data, asked)
         return msgspec.json.decode(found, type=FilePage), len(data)
 
     async def size(self, location: str) -> int | None:
-        """Return the length of a file; None when it is not there. Raises OutsideRoots."""
+        """Return the length of a file in bytes; None if it does not exist. Raises OutsideRoots."""
         if not self.covers(location):
             raise _outside_error(location)
         return await self._files.size(location, self._place.catalog.properties, roots=self._places)
@@ -83,6 +84,6 @@ def _outside_error(location: str) -> OutsideRoots:
 
 
 async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, ...]:
-    """Return the places of a table: its location, and what the register of places has of it."""
+    """Return a table's locations: its own, and those that the register has for it without conflicts."""
     found = await ctx.look_up(partial(own_locations_read, document.node_id))
     return (document.location, *[each.location for each in found if not each.claim.is_conflicting])

@@ -1,6 +1,7 @@
-"""What a task gets to work with: the store under the server's own permit, what is allowed, and threads with a heartbeat.
+"""Task context: gives a task the store under the server's own permit, the allowed storage, and threads with a
+heartbeat.
 
-May import `files`, `store` and the rooms below. Knows no kind of task.
+May import `files`, `store` and the rooms below. Must not know the kinds of tasks.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Heartbeat = Callable[[int], None]
-"""Called now and then by work in a thread, with how far it is. Raises InterruptedError when it is to stop."""
+"""Work in a thread calls this regularly, with its progress. Raises InterruptedError if it must stop."""
 
 
 class TaskContext:
-    """One task under way on this node."""
+    """One task that runs on this node."""
 
     def __init__(
         self, task_id: int, *, store: Store, permit: Permit[None], allowed: AllowedStorage, warehouse: str, lease_ms: int,
@@ -40,22 +41,22 @@ class TaskContext:
         self.allowed = allowed
         self.warehouse = warehouse
         self.keep_runs_ms = keep_runs_ms
-        """How long runs are kept that ended; 0: for ever."""
+        """How long ended runs are kept, in milliseconds; 0 keeps them forever."""
         self.debris_ms = debris_ms
-        """How old files of Lance tables are that go when no version knows them; 0: none goes."""
+        """The age at which files of Lance tables that no version knows are deleted, in milliseconds; 0 keeps them."""
         self.services = services
-        """What requests share, for tasks that do what a request could; None where no node is built."""
+        """The node's services, for tasks that do what a request could; None if no node is built."""
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms
 
     @property
     def storages(self) -> NamedStorages:
-        """How catalogs' files are reached."""
+        """The named storages of the settings."""
         return NamedStorages() if self.services is None else self.services.defaults.storages
 
     def place(self, record: CatalogRecord, catalog: int) -> CatalogStorage:
-        """Return the place of a catalog."""
+        """Return the storage of a catalog."""
         return catalog_storage_within(record, f"{self.warehouse}/{catalog}", self.allowed, storages=self.storages)
 
     async def submit(self, mutation: Callable[[Tx], T]) -> T:
@@ -63,10 +64,10 @@ class TaskContext:
         return await self._store.submit(self._permit, mutation)
 
     async def apart(self, call: Callable[[Heartbeat], T]) -> T:
-        """Run a call in a thread of its own, and keep the task's lease as long as it gets on.
+        """Run a call in a thread of its own, and renew the task's lease while the call makes progress.
 
-        One that gets on no more for the time of a lease is left to itself: ServiceUnavailable. Whoever cancels this stops it at its
-        next beat.
+        Raises ServiceUnavailable if it makes no progress for the time of a lease; the thread is then abandoned. A
+        cancellation stops the call at its next beat.
         """
         far, stopped = 0, threading.Event()
 
@@ -90,7 +91,10 @@ class TaskContext:
             work.cancel()
 
     async def kept(self, call: Coroutine[None, None, T]) -> T:
-        """Await what may take longer than the task's lease, and keep that meanwhile: it is short, so that after a dead node others soon go on."""
+        """Await work that may take longer than the task's lease, and renew the lease meanwhile.
+
+        Leases are short, so that other nodes soon take over from a dead node.
+        """
         work = asyncio.create_task(call)
         try:
             while True:

@@ -1,1 +1,1 @@
-"""Several operations at once: all of them or none. May import `runs` and what that may import."""
+"""Transactions: several operations, all of them or none. May import `runs` and the packages that `runs` may import."""

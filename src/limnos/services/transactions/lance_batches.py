@@ -1,8 +1,8 @@
-"""Commits of several Lance tables at once: all of them or none, in one transaction of the store.
+"""Lance batches: commits to several Lance tables, all of them or none, in one transaction of the store.
 
-May import the rooms below. Knows no wire format. Each operation is decided as if the earlier ones were done, with its own privilege; staged
-manifests are looked at before, and get their final names after the commit: until then nobody sees any of them. The mutations are those of
-single requests (`services.transactions.transaction_mutations`).
+May import the rooms below. Must not know any wire format. Each operation is decided as if the earlier ones were done,
+with its own privilege. Staged manifests are checked before the commit and get their final names after it, so that no
+reader sees them earlier. The mutations are those of single requests (`services.transactions.mutations`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OPERATIONS_MAX = 1000
 
 
 class DeclareOperation(NamedTuple):
-    """Make a table without data."""
+    """Create a table without data."""
 
     levels: Levels
     location: str | None
@@ -56,14 +56,14 @@ class DeclareOperation(NamedTuple):
 
 
 class CreateVersionOperation(NamedTuple):
-    """Commit a version of a managed table."""
+    """Commit a version of a table with managed versions."""
 
     levels: Levels
     asked: NewVersion
 
 
 class DeleteVersionsOperation(NamedTuple):
-    """Delete versions of a managed table."""
+    """Delete versions of a table with managed versions."""
 
     levels: Levels
     branch: str
@@ -71,7 +71,7 @@ class DeleteVersionsOperation(NamedTuple):
 
 
 class DeregisterOperation(NamedTuple):
-    """Forget a table; its files stay."""
+    """Remove a table from the catalog; its files stay."""
 
     levels: Levels
 
@@ -81,7 +81,9 @@ LanceBatchResult = LanceTable | VersionView | int
 
 
 class PreparedOperation(NamedTuple):
-    """What was found out about an operation before the commit: where a new table goes, a version's draft, or what is deleted."""
+    """Prepared data of an operation: the document of a new table with its versions, a version's draft, or a
+    deletion.
+    """
 
     document: MetadataDocument | None = None
     versions: tuple[LanceVersion, ...] = ()
@@ -90,19 +92,19 @@ class PreparedOperation(NamedTuple):
 
 
 class LanceBatchStep(NamedTuple):
-    """What an operation comes to: the table as it is or will be, and the permission for its mutation."""
+    """A decided operation: the table as it is or will be, and the permit for its mutation."""
 
     table: LanceTable
     permit: Permit[object]
     mutation: OperationMutation
     made: MetadataDocument | None = None
-    """Where a new table goes."""
+    """The document of a new table."""
 
 
 async def tables_commit(
     ctx: Context, scope: RequestScope, *, operations: Sequence[LanceBatchOperation]
 ) -> list[LanceBatchResult]:
-    """Do all operations or none; returns what single requests would. Raises what they would, with the table's name."""
+    """Do all operations or none; returns the results of single requests. Raises their errors, with the table's name."""
     if not operations:
         return []
     if len(operations) > OPERATIONS_MAX:
@@ -143,7 +145,7 @@ async def tables_commit(
 
 
 def _name_table_in_error(error: LimnosError, operations: Sequence[LanceBatchOperation]) -> LimnosError:
-    """Say which table a refusal inside the transaction is about."""
+    """Add the table's name to an error inside the transaction."""
     place = error.context.get("operation")
     return name_object_in_error(error, operations[place].levels) if isinstance(place, int) else error
 
@@ -221,7 +223,7 @@ def _decide_declare(
 async def _prepare_all(
     ctx: Context, *, operations: Sequence[LanceBatchOperation], steps: Sequence[LanceBatchStep]
 ) -> list[PreparedOperation]:
-    """Look at the files that the operations are about. Raises what single requests would, with the table's name."""
+    """Check the files that the operations need. Raises the errors of single requests, with the table's name."""
     found: list[PreparedOperation] = []
     for operation, step in zip(operations, steps, strict=True):
         try:
@@ -246,7 +248,7 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
 
 
 async def _finish_operation(table: LanceTable, *, ready: PreparedOperation, result: object) -> LanceBatchResult:
-    """Do what may follow only now that the commit is certain; returns the operation's result."""
+    """Do the work that must follow a certain commit. Returns the operation's result."""
     if ready.draft is not None:
         row = ready.draft.row if result is None else cast("LanceVersion", result)
         return await publish_manifest(ready.draft._replace(row=row))

@@ -1,6 +1,7 @@
-"""Assembly: the metadata of a transaction's tables and views, built from what each change makes of the one before, and written.
+"""Metadata assembly: builds and writes the metadata of a transaction's tables and views, change by change.
 
-May import the rooms below and the services of tables and views. Decides nothing; the files are `services.request.files`' to take back.
+May import the rooms below and the services of tables and views. Decides nothing; `services.request.files` deletes the
+files if the transaction fails.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
 
 _HEAVY_AT_A_TIME = 4
 _LIGHT_AT_A_TIME = 8
-"""Tables whose metadata is built before others have their turn."""
+"""How many tables' metadata is built before other requests get a turn."""
 
 
 class BuiltMetadata(NamedTuple):
-    """What the steps of a table come to; `old` is None for a new one. Without a document nothing is changed."""
+    """The built metadata of a table or view. `old` is None for a new one; `document` is None if nothing changes."""
 
     work: TablePlan
     document: MetadataDocument | None
@@ -62,9 +63,9 @@ class BuiltMetadata(NamedTuple):
     old: Json | None = None
     new: Json | None = None
     record: ViewRecord | None = None
-    """What a view's record becomes, if it changes."""
+    """A view's new record, if it changes."""
     removed: frozenset[int] = frozenset()
-    """The snapshots of the table that go."""
+    """The ids of the snapshots that the table loses."""
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which a table sends writers from now on."""
 
@@ -72,7 +73,10 @@ class BuiltMetadata(NamedTuple):
 async def build_all(
     ctx: Context, plan: TransactionPlan, *, before: list[BuiltMetadata], file_batch: FileBatch
 ) -> list[BuiltMetadata]:
-    """Build every table's metadata, then write the files. What an earlier attempt built on the same documents stays."""
+    """Build every table's metadata, then write the files.
+
+    Results of an earlier attempt on the same documents are reused.
+    """
     works = {work.steps: work for work in plan.works}
     known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
     for each in before:
@@ -93,7 +97,7 @@ async def build_all(
 
 
 async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
-    """Write files: those that the loop writes one after the other, the rest several at a time."""
+    """Write the files: small local ones one after the other on the event loop, others several at a time."""
 
     async def lay(each: BuiltMetadata) -> None:
         document = cast("MetadataDocument", each.document)
@@ -112,7 +116,7 @@ async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
 
 
 def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
-    """Say whether chores build it, who may do so for several tables at a time."""
+    """Return whether offloaded work builds the metadata, which may run for several tables at a time."""
     if work.document is not None and is_heavy(work.document):
         return True
     sources = [plan.steps[number].source for number in work.steps]
@@ -120,7 +124,7 @@ def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
 
 
 async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> BuiltMetadata:
-    """Apply a table's changes one after the other, each to what the earlier ones left."""
+    """Apply a table's changes one after the other, each to the result of the one before."""
     if plan.steps[work.steps[0]].kind is Kind.VIEW:
         return await _build_view(ctx, plan.steps[work.steps[0]], work=work)
     old: Json | None = None
@@ -157,7 +161,7 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
 
 
 async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:
-    """Make a view's metadata, or apply a change to it."""
+    """Build a new view's metadata, or apply a change to a view."""
     old: Json | None = None
     record: ViewRecord | None = None
     try:
@@ -186,12 +190,12 @@ async def _build_new(ctx: Context, step: OperationStep) -> NewMetadata:
 
 
 def _first_state(ctx: Context, work: TablePlan, *, change: CommitChange) -> CommitState:
-    """Return what the first change of a table is applied to."""
+    """Return the state to which the first change of a table applies."""
     return commit_state_of(RECENT_METADATA.of(ctx.services), cast("MetadataDocument", work.document), change)
 
 
 def _next_state(whole: NewMetadata) -> CommitState:
-    """Return what a later change of the same table is applied to."""
+    """Return the state to which a later change of the same table applies."""
     uuid = cast("str", whole.metadata["table-uuid"])
     if whole.body is not None:
         return CommitState(uuid, None, None, whole.body)

@@ -1,7 +1,7 @@
-"""Deeds: the mutations of a transaction, those of single requests, run one after the other under its one permit.
+"""Transaction mutations: runs the mutations of single requests one after the other, under the transaction's one permit.
 
-May import `store`, `model` and the services whose mutations they are. Knows no wire format. What refuses one undoes all (decision
-record 0030).
+May import `store`, `model` and the services that own the mutations. Must not know any wire format. An error in one
+rolls back all (decision record 0030).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class DocumentHold(msgspec.Struct, frozen=True):
-    """A table that must still have the document that was looked at, though nothing of it changes."""
+    """Require that a table still has the document that the decision saw, although it does not change."""
 
     table: Node
     expected: int
 
 
 class TransactionMutation(msgspec.Struct, frozen=True):
-    """One mutation of a transaction; `made` is the number under which later ones know what it makes."""
+    """One mutation of a transaction; `made` is the temporary id of the object that it creates, for later mutations."""
 
     command: object
     mutation: OperationMutation
@@ -48,20 +48,22 @@ class TransactionMutation(msgspec.Struct, frozen=True):
 
 
 class TransactionCommand(msgspec.Struct, frozen=True):
-    """Everything that a transaction does, in order."""
+    """All mutations of a transaction, in order."""
 
     transaction_mutations: tuple[TransactionMutation, ...]
 
 
 class TransactionEffects(NamedTuple):
-    """The revision that a transaction left its zone at, and what its mutations returned, by the number of the operation."""
+    """The zone's revision after a transaction, and the results of its mutations, by the number of the operation."""
 
     revision: int
     results: dict[int, object]
 
 
 def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[TransactionCommand]:
-    """Put the mutations together, in the order of the operations: a table's metadata where it is first spoken of."""
+    """Assemble the mutations in the order of the operations; a table's metadata comes at the table's first
+    operation.
+    """
     of_step = {each.work.steps[0]: each for each in built}
     transaction_mutations: list[TransactionMutation] = []
     for number, step in enumerate(plan.steps):
@@ -112,7 +114,7 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
 
 
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
-    """Run the mutations of single requests one after the other. What refuses one undoes all."""
+    """Run the mutations of single requests one after the other. An error in one rolls back all."""
     transaction_mutations = permit.command.transaction_mutations
     tx.documents.meet([place for deed in transaction_mutations if (place := _new_place(deed.command)) is not None])
     made: dict[int, int] = {}
@@ -132,21 +134,21 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
 
 
 def _id_of(made: object) -> int:
-    """Return the id of what a mutation made."""
+    """Return the id of a created object."""
     if isinstance(made, MetadataDocument):
         return made.node_id
     return made.node.id if isinstance(made, ViewState) else cast("Node", made).id
 
 
 def _new_place(command: object) -> MetadataDocument | None:
-    """Return the document of a command that brings a location."""
+    """Return the document of a command that sets a location."""
     if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
         return command.document
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
 
 
 def _with_new_ids(command: object, made: dict[int, int]) -> object:
-    """Give what the transaction has made meanwhile its id."""
+    """Replace the temporary ids of objects that the transaction has created by their ids."""
     if not isinstance(command, msgspec.Struct):
         return command
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
@@ -161,7 +163,7 @@ def _with_new_ids(command: object, made: dict[int, int]) -> object:
 
 
 def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
-    """Make sure that a table's document is the one that was looked at. Raises StalePermit."""
+    """Check that a table's document is the one that the decision saw. Raises StalePermit."""
     command = permit.command
     tx.nodes.require(command.table)
     if tx.documents.version(command.table.id) != command.expected:

@@ -1,7 +1,8 @@
-"""Operations of one transaction: what each does, decided on the request view as the earlier ones left it.
+"""Transaction operations: decides on each operation in the request view that the earlier ones would leave.
 
-May import the rooms below and the services of what an operation is about. Knows no wire format and writes nothing: a
-step names the mutation that a single request of the kind would submit, and `services.transactions.transactions` runs them together.
+May import the rooms below and the services of the operations' objects. Must not know any wire format, and writes
+nothing. A step names the mutation that a single request of the kind would submit; `services.transactions.transactions`
+runs them together.
 """
 
 from __future__ import annotations
@@ -61,45 +62,46 @@ OperationMutation = Callable[["Tx", "Permit[object]"], object]
 
 
 class OperationStep(NamedTuple):
-    """What one operation comes to.
+    """One decided operation.
 
-    `mutation` takes the permit; None when it is the table's metadata that is made or changed, which is built from `source` first.
+    `mutation` takes the permit. It is None for an operation on a table's or view's metadata, which is first built from
+    `source`.
     """
 
     permit: Permit[object]
     path: Levels
     mutation: OperationMutation | None = None
     made: Node | None = None
-    """What it makes, under its own number."""
+    """The node that it creates, under a temporary id."""
     table: Node | None = None
     document: MetadataDocument | None = None
-    """What a commit's table has now; None when the transaction makes the table."""
+    """The present document of the changed table or view; None if the transaction creates it."""
     draft: NewTable | None = None
     source: CommitChange | TableRequest | ViewRequest | ViewAsked | None = None
     kind: Kind = Kind.TABLE
     writer_id: int = 0
-    """Whom a view's text is by when the step writes it."""
+    """The writer of a view's text, if the step writes it."""
     guard: DatasetGuard | None = None
-    """What is to be looked after when it changes a table that is a dataset's."""
+    """The guard of a dataset's table that it changes."""
     wakes: bool = False
-    """Whether it leaves a task to whoever works on those."""
+    """Whether it creates a task, so that the worker must be woken."""
 
 
 class TransactionOperation(Protocol):
-    """One operation."""
+    """One operation of a transaction."""
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """What it is about, to be read in advance."""
+        """The names that it needs, to be read in advance."""
         ...
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide, and note what it would do. Raises what the single request would."""
+        """Decide, and note the effects. Raises what a single request would raise."""
         ...
 
 
 class TableCommitOperation(NamedTuple):
-    """Commit to a table; one that the commit makes when it asserts that there is none."""
+    """Commit to a table; the commit creates the table if it asserts that none exists."""
 
     path: Levels
     change: CommitChange
@@ -110,7 +112,7 @@ class TableCommitOperation(NamedTuple):
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the table, or the place for it."""
+        """Find the table, or decide on creating it."""
         if iceberg_requirements.is_create(self.change.requirements):
             try:
                 return _decide_table_create(request_view, self.path, self.change)
@@ -127,18 +129,18 @@ class TableCommitOperation(NamedTuple):
 
 
 class TableCreateOperation(NamedTuple):
-    """Make a table."""
+    """Create a table."""
 
     path: Levels
     request: TableRequest
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The place, which is free."""
+        """The new table's name."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the place."""
+        """Decide on creating the table."""
         return _decide_table_create(request_view, self.path, self.request)
 
 
@@ -153,7 +155,7 @@ def _decide_table_create(
 
 
 class TableDropOperation(NamedTuple):
-    """Drop a table; with `purge` its files, too."""
+    """Drop a table; with `purge` also its files."""
 
     path: Levels
     purge: bool = False
@@ -164,43 +166,43 @@ class TableDropOperation(NamedTuple):
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the table."""
+        """Decide on dropping the table."""
         permit = table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
         _note_drop(request_view, permit.command.table, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", table_delete), wakes=self.purge)
 
 
 class TableMoveOperation(NamedTuple):
-    """Give a table another name, or another namespace."""
+    """Rename a table, or move it to another namespace."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The table, and where it goes."""
+        """The table, and its new name."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the table, and where it goes."""
+        """Decide on moving the table."""
         permit = table_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", table_reparent))
 
 
 class ViewCreateOperation(NamedTuple):
-    """Make a view."""
+    """Create a view."""
 
     path: Levels
     request: ViewRequest
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The place, which is free."""
+        """The new view's name."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the place."""
+        """Decide on creating the view."""
         if len(self.path) < 2:
             raise BadRequest("A view lies in a namespace: name at least two levels")
         draft = new_view_of(request_view, self.path[:-1], self.path[-1])
@@ -212,7 +214,7 @@ class ViewCreateOperation(NamedTuple):
 
 
 class ViewCommitOperation(NamedTuple):
-    """Apply updates to a view, once in a transaction."""
+    """Apply updates to a view, at most once in a transaction."""
 
     path: Levels
     asked: ViewAsked
@@ -223,7 +225,7 @@ class ViewCommitOperation(NamedTuple):
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the view."""
+        """Decide on changing the view."""
         node, _, decision = view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
         if request_view.is_touched(node):
             raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
@@ -245,43 +247,43 @@ class ViewDropOperation(NamedTuple):
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the view."""
+        """Decide on dropping the view."""
         permit = view_drop_of(request_view, self.path[:-1], self.path[-1])
         _note_drop(request_view, permit.command.view, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", view_delete), kind=Kind.VIEW)
 
 
 class ViewMoveOperation(NamedTuple):
-    """Give a view another name, or another namespace."""
+    """Rename a view, or move it to another namespace."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The view, and where it goes."""
+        """The view, and its new name."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the view, and where it goes."""
+        """Decide on moving the view."""
         permit = view_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", view_reparent), kind=Kind.VIEW)
 
 
 class NamespaceCreateOperation(NamedTuple):
-    """Make a namespace, in one that is there."""
+    """Create a namespace in an existing parent."""
 
     path: Levels
     record: NamespaceRecord
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The place, which is free."""
+        """The new namespace's name."""
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the place."""
+        """Decide on creating the namespace."""
         permit, _ = namespace_create_of(request_view, self.path, self.record, parents=False)
         command = permit.command
         made = request_view.note_made(
@@ -291,7 +293,7 @@ class NamespaceCreateOperation(NamedTuple):
 
 
 class NamespaceDropOperation(NamedTuple):
-    """Drop a namespace that is empty then."""
+    """Drop a namespace, which must be empty by then."""
 
     path: Levels
 
@@ -301,32 +303,32 @@ class NamespaceDropOperation(NamedTuple):
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the namespace."""
+        """Decide on dropping the namespace."""
         permit = namespace_drop_of(request_view, self.path)
         _note_drop(request_view, permit.command.namespace, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", namespace_delete), kind=Kind.NAMESPACE)
 
 
 class NamespaceMoveOperation(NamedTuple):
-    """Give a namespace another name or place, with whatever is in it."""
+    """Rename or move a namespace, with everything in it."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The namespace, and where it goes."""
+        """The namespace, and its new name."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the namespace, and where it goes."""
+        """Decide on moving the namespace."""
         permit = namespace_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", namespace_reparent), kind=Kind.NAMESPACE)
 
 
 def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:
-    """Note that something goes. What the same transaction makes or changes does not: it would be done for nothing."""
+    """Note a drop. Raises BadRequest for an object that the same transaction creates or changes."""
     if request_view.is_touched(node):
         raise BadRequest(
             f"An earlier operation of this transaction makes or changes {render(path)}: leave that one out, or this one"

@@ -1,8 +1,9 @@
-"""Publishing a run: an operation of the transaction that moves its tables, so that a run is published with them or not at all.
+"""Run publishing: an operation that publishes a run in the transaction that moves its tables, so that both happen or
+neither.
 
-May import the rooms below. Knows no wire format and nothing of branches: which commits the transaction makes is its sender's. The run's row
-is changed by one statement that names the attempt and the states it may come from, so of two attempts, or of a publish and a cancel,
-one comes first and the other is refused with everything in its transaction.
+May import the rooms below. Must not know any wire format or branches: the client chooses the transaction's commits. One
+statement updates the run's row and requires its attempt and its present state. So of two attempts, or of a publish and
+a cancel, one comes first, and the other is refused with its whole transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class RunPublish(msgspec.Struct, frozen=True):
-    """Set a run published under an attempt."""
+    """Publish a run under an attempt."""
 
     run_id: int
     pipeline: Node
@@ -50,7 +51,7 @@ class RunPublish(msgspec.Struct, frozen=True):
 
 
 class RunPublishOperation(NamedTuple):
-    """Set a run published, if it is running or held under that attempt. `found` is the run as it was read before."""
+    """Publish a run that is running or held under that attempt. `found` is the run as it was read before."""
 
     uuid: str
     attempt: int
@@ -58,11 +59,11 @@ class RunPublishOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Nothing of the catalog."""
+        """Empty: the operation needs no names of the catalog."""
         return ()
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the run, for who may run its pipeline. Whose it must be is told by its state when it is published."""
+        """Find the run, for a caller who may run its pipeline. The mutation checks whose run it is."""
         run, pipeline, decision = run_authorize(request_view, self.found, uuid=self.uuid, action=Action.JOB_LOAD)
         runs = request_view.require(Action.JOB_RUN, chain_of(request_view, run, pipeline=pipeline)[1:])
         permit = request_view.permit(
@@ -74,7 +75,7 @@ class RunPublishOperation(NamedTuple):
 async def with_runs(
     ctx: Context, scope: RequestScope, *, operations: Sequence[TransactionOperation]
 ) -> Sequence[TransactionOperation]:
-    """Give the operations that are about runs what these are now."""
+    """Add the present runs to the operations that publish runs."""
     if not any(isinstance(each, RunPublishOperation) for each in operations):
         return operations
     ready: list[TransactionOperation] = []
@@ -88,7 +89,10 @@ async def with_runs(
 
 
 def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
-    """Set the run published with the revision of this transaction. One that is held may be published by whoever may see and run it."""
+    """Publish the run with this transaction's revision. Any caller who may see and run it may publish a held run.
+
+    Raises StalePermit, and RunConflict for a run in another state, of another user, or under another attempt.
+    """
     command = permit.command
     tx.nodes.require(command.pipeline)
     run = tx.runs.by_id(command.run_id)

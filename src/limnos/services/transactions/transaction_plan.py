@@ -1,7 +1,9 @@
-"""Plans: what the operations of a transaction come to, each decided on the request view as the earlier ones left it.
+"""Transaction plan: the steps of a transaction's operations, each decided in the request view that the earlier ones
+would leave.
 
-May import the rooms below and the services of what an operation is about. Knows no wire format, builds nothing and writes nothing:
-metadata is `services.transactions.assembly`, the transaction's mutations are `services.transactions.transaction_mutations`.
+May import the rooms below and the services of the operations' objects. Must not know any wire format; builds and writes
+nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
+mutations.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class TablePlan(NamedTuple):
-    """One table whose metadata is made or changed: by which steps, and on what."""
+    """One table or view whose metadata is created or changed: the numbers of its steps, and its present document."""
 
     steps: tuple[int, ...]
     document: MetadataDocument | None
     place: CatalogStorage
     view: tuple[Node, int] | None = None
-    """Of a view that is changed: its node, and whom its text is by if it is written anew."""
+    """For a changed view: its node, and the writer of its text if the text is written anew."""
     guard: DatasetGuard | None = None
 
 
@@ -48,7 +50,7 @@ class TransactionPlan(NamedTuple):
 
     @property
     def lines(self) -> list[int]:
-        """The tables that are changed, by the numbers of their lines."""
+        """The ids of the changed tables, which are the numbers of their queues."""
         return [work.document.node_id for work in self.works if work.document is not None]
 
 
@@ -84,7 +86,7 @@ def _decide_operation(operation: TransactionOperation, pending: TransactionView)
 
 
 def _require_cached(operations: Sequence[TransactionOperation], request_view: RequestView) -> None:
-    """Ask for everything at once that is not cached. Raises CacheMiss."""
+    """Raise one CacheMiss for all missing facts of the operations."""
     targets = [target for each in operations for target in each.targets]
     found = for_each(targets, lambda target: request_view.find(target[1], target[0]))
     view = request_view.view

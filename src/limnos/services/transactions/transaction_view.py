@@ -1,8 +1,8 @@
-"""A request view as the earlier operations of one transaction leave it: names resolved and decisions made as if those were done.
+"""Transaction view: a request view as the earlier operations of a transaction would leave it.
 
-May import `model`, the request view and the rooms below. Writes nothing: what an operation would do is noted here, so that the next one is
-looked at as it would be if they were sent one after the other. What is made here has a number of its own until the
-store gives it an id.
+May import `model`, the request view and the rooms below. Writes nothing: it notes what an operation would do, so that
+the next one is decided as if they were sent one after the other. A created object has a temporary id until the store
+gives it an id.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
 
 NEW_ID = 1 << 62
-"""Numbers from here on are of what is made in the transaction: no store ever draws such an id."""
+"""The first temporary id of objects that a transaction creates; stores never assign ids this large."""
 
 
 def is_new(node_id: int) -> bool:
-    """Say whether the object is made by the transaction itself."""
+    """Return whether the transaction itself creates the object."""
     return node_id >= NEW_ID
 
 
 class TransactionView(RequestView):
-    """The same moment for the same caller, with what was noted since."""
+    """The same moment for the same caller, plus the effects noted since."""
 
     __slots__ = ("_changed", "_made", "_names", "_nodes")
 
-    def __init__(self, request_view: RequestView) -> None:  # no super: the moment is the other scene's, whole
+    def __init__(self, request_view: RequestView) -> None:  # no super: copies the whole state of the other request view
         for slot in RequestView.__slots__:
             setattr(self, slot, getattr(request_view, slot))
         self._names: dict[tuple[int, str, str], int | None] = {}
@@ -49,7 +49,7 @@ class TransactionView(RequestView):
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
-        """Resolve an object of the catalog; as the request view does while nothing was noted."""
+        """Resolve an object of the catalog, with the noted effects."""
         if not self._names or self._missing is not None:
             return super().find(levels, kind)
         namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
@@ -74,11 +74,11 @@ class TransactionView(RequestView):
         return None if is_new(parent) else self.view.get(name_key(parent, space, name))
 
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
-        """Say whether a name is known to be taken."""
+        """Return whether a name is known to be taken."""
         return isinstance(self._id_of(parent_id, self.space(kind), name), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return what has a name now, as far as it is known."""
+        """Return the kind of the object that has a name now, as far as it is known."""
         node_id = self._id_of(parent_id, self.space(kind), name)
         if not isinstance(node_id, int):
             return None
@@ -86,16 +86,16 @@ class TransactionView(RequestView):
         return node.kind if isinstance(node, Node) else None
 
     def node(self, node_id: int) -> Node:
-        """Return a node as it would be now."""
+        """Return a node with the noted effects."""
         found = self._nodes.get(node_id)
         return super().node(node_id) if found is None else found
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return an owner: the caller's, of what the transaction makes."""
+        """Return an object's owner; the caller owns what the transaction creates."""
         return self.maker_id if is_new(link.id) else super().owner_of(link)
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide afresh once anything was noted: what is remembered is about chains as they are in the store."""
+        """Decide without the cache once an effect was noted, since cached decisions are about stored chains."""
         if not self._names:
             return super().decide(action, chain)
         return self.decide_for(self.user, action, chain)
@@ -103,7 +103,7 @@ class TransactionView(RequestView):
     def note_made(
         self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
     ) -> Node:  # fmt: skip
-        """Note that something is made, and return it under its own number."""
+        """Note that an object is created, and return its node under a temporary id."""
         node_id = NEW_ID + self._made
         self._made += 1
         space = self.space(kind)
@@ -117,19 +117,19 @@ class TransactionView(RequestView):
         return node
 
     def note_changed(self, node: Node) -> None:
-        """Note that a table gets other metadata."""
+        """Note that a table or view gets other metadata."""
         self._changed.add(node.id)
 
     def is_touched(self, node: Node) -> bool:
-        """Say whether the transaction makes it, or gives it other metadata."""
+        """Return whether the transaction creates the object, or changes its metadata."""
         return is_new(node.id) or node.id in self._changed
 
     def note_dropped(self, node: Node) -> None:
-        """Note that something is dropped: its name is free."""
+        """Note that an object is dropped, which frees its name."""
         self._names[node.parent_id, node.name_space, node.name] = None
 
     def note_moved(self, node: Node, *, parent_id: int, name: str) -> None:
-        """Note that something goes elsewhere, with whatever is in it."""
+        """Note that an object moves, with everything in it."""
         self.note_dropped(node)
         self._nodes[node.id] = msgspec.structs.replace(node, parent_id=parent_id, name=name)
         self._names[parent_id, node.name_space, name] = node.id

@@ -1,8 +1,9 @@
 """Transactions: several operations in one catalog, all of them or none, in one transaction of the store.
 
-May import the rooms below. Knows no wire format. Every operation is decided as if the earlier ones were done, with its own privilege
-(`plans`); metadata files are written before (`assembly`), and deleted when it is certain that they are not wanted; then the mutations
-of single requests run one after the other under one permit (`transaction_mutations`; decision record 0030).
+May import the rooms below. Must not know any wire format. Every operation is decided as if the earlier ones were done,
+with its own privilege (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted if they
+are certainly not needed. Then the mutations of single requests run one after the other under one permit (`mutations`;
+decision record 0030).
 """
 
 from __future__ import annotations
@@ -54,18 +55,17 @@ if TYPE_CHECKING:
 
 AnswerBuilder = Callable[[int, "Sequence[MetadataDocument | None]"], bytes]
 OPERATIONS_MAX = 1000
-"""Operations of one transaction: a thousand commits take the store's loop some fifty milliseconds at once."""
+"""The maximum number of operations: a thousand commits block the store's loop for about fifty milliseconds."""
 
 
 async def transaction_execute(
     ctx: Context, scope: RequestScope, operations: Sequence[TransactionOperation], *, told: AnswerBuilder | None = None
 ) -> tuple[int, list[MetadataDocument | None]]:
-    """Do all operations or none. Returns the revision after it, and the metadata that each left.
+    """Do all operations or none. Returns the zone's revision after it, and the document that each operation left.
 
-    `told` makes an answer of these, to be kept with the transaction of a request that has a key.
-
-    Raises what the single requests would: the first one's that is refused, in their order; CommitConflict for a requirement that does
-    not hold, with the table's name.
+    `told` makes the response body from these, which is stored with the transaction if the request has an idempotency
+    key. Raises the error of the first operation that a single request would refuse. Raises CommitConflict, with the
+    table's name, for a requirement that fails.
     """
     if len(operations) > OPERATIONS_MAX:
         raise BadRequest(
@@ -91,7 +91,10 @@ async def transaction_execute(
 
 
 async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
-    """Look for the files that the transaction's commits add, if the setting asks for it. Raises BadRequest with the table's name."""
+    """Check the files that the transaction's commits add, if the setting asks for it.
+
+    Raises BadRequest with the table's name.
+    """
     commits: list[CommitFiles] = []
     for work in plan.works:
         made = plan.steps[work.steps[0]].source
@@ -121,7 +124,7 @@ async def _carry_out(
     *,
     told: AnswerBuilder | None,
 ) -> tuple[TransactionPlan, list[BuiltMetadata], TransactionEffects]:
-    """Build and submit until no other node comes first, or the request's deadline ends it."""
+    """Build and submit, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     built: list[BuiltMetadata] = []
@@ -153,7 +156,7 @@ async def _carry_out(
 async def _finish_commit(
     ctx: Context, plan: TransactionPlan, built: list[BuiltMetadata], *, revision: int, epoch: int
 ) -> None:
-    """Do what may follow only now that the commit is certain."""
+    """Do the work that must follow a certain commit."""
     view, zone = ctx.services.view, plan.permit.zone
     if True in [step.wakes for step in plan.steps]:
         ctx.services.wake_worker()
@@ -166,13 +169,13 @@ async def _finish_commit(
             RECENT_METADATA.of(ctx.services).put(document, each.new)
         if len(document.body) <= OFFERED_BYTES_MAX:
             view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
-    for each in built:  # nothing was awaited until here
+    for each in built:  # without any await before this
         if each.document is not None and each.old is not None and each.new is not None:
             await delete_old_metadata_files(ctx, each.document, built=(each.old, each.new), place=each.work.place)
 
 
 def _name_operation_in_error(error: LimnosError, plan: TransactionPlan) -> LimnosError:
-    """Say what a refusal inside the transaction is about."""
+    """Add the object's name to an error inside the transaction."""
     place = error.context.get("operation")
     if not isinstance(place, int):
         return error

@@ -1,1 +1,4 @@
-"""Credentials and signatures for files of objects. May import `governance` and what that may import."""
+"""Credential vending and request signing for the files of objects.
+
+May import `governance` and the packages it may import.
+"""

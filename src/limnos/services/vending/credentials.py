@@ -1,8 +1,10 @@
-"""Credentials for the files of one table, given out to whom the table is open: asked of STS, kept while they last.
+"""Vended credentials: short-lived credentials for the files of one table, requested from STS and cached.
 
-May import the rooms below, and `sources` for who asks STS. Knows no wire format. Whether the caller may read or write decides what is asked for, and
-is looked at once more when an answer has been waited for. Who may alter the catalog sets which role is taken on; without one nothing is given
-out. Decision record 0059.
+Decision record 0059.
+
+May import the rooms below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
+read and write decide the request, and are checked again after waiting for its answer. A caller who may alter the
+catalog sets the role to assume; without a role no credentials are vended.
 """
 
 from __future__ import annotations
@@ -44,27 +46,27 @@ if TYPE_CHECKING:
 log = get_logger("limnos.credentials")
 KEPT_MAX: Final = 10_000
 USABLE_MS: Final = 60_000
-"""Credentials that end sooner are given to nobody."""
+"""Credentials that expire sooner are not vended, in milliseconds."""
 BOTH: Final = FileRights(reads=True, writes=True)
 OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
     ICEBERG: ("metadata",),
     LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
 }
-"""What of a table its writers must read, and which holds no rows."""
+"""The directories of a table that its writers must read and that hold no rows."""
 CREDENTIALS_GIVEN = Counter(
     "limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",)
 )
 
 
 class CredentialRequest(NamedTuple):
-    """Who gives out credentials, narrowed to what opens one place; equal ones get the same credentials."""
+    """A credential issuer, and the policy that limits it to one location. Equal requests share the same credentials."""
 
     giver: CredentialIssuer
     policy: str
 
 
 class VendedCredentials(NamedTuple):
-    """Credentials for a table's place, and the properties of its catalog, which say how its store is reached."""
+    """Credentials for a table's location, and the properties of its catalog, which say how its store is reached."""
 
     credentials: IssuedCredentials
     location: str
@@ -73,13 +75,13 @@ class VendedCredentials(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What tells these credentials from others for the same table."""
+        """A short text that distinguishes these credentials from others for the same table."""
         rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
         return f"{rights}{self.credentials.expires_ms}"
 
 
 class CredentialVendor:
-    """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
+    """Requests credentials from STS, equal requests only once at a time, and reuses them for half of their lifetime."""
 
     def __init__(
         self, *, timeout_s: float, time: StoreClock, ask: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda giver, policy: giver.ask(policy)
@@ -92,7 +94,10 @@ class CredentialVendor:
         self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
     def wanted(self, opened: TableFileAccess) -> CredentialRequest | None:
-        """Return what is asked for a table's files: worked out once for as long as its catalog's place is the same. Raises as `credential_request_of` does."""
+        """Return the request for a table's files, cached while the catalog's storage is unchanged.
+
+        Raises as `credential_request_of` does.
+        """
         key = (opened.location, opened.rights, opened.table_format)
         found = self._wanted.get(key)
         if found is None or found[0] is not opened.place:
@@ -102,7 +107,9 @@ class CredentialVendor:
         return found[1]
 
     def kept(self, wanted: CredentialRequest, *, at_least_ms: int | None = None) -> IssuedCredentials | None:
-        """Return credentials that have at least half of their life before them, or so much time."""
+        """Return cached credentials with at least half of their lifetime left, or with `at_least_ms` milliseconds left;
+        else None.
+        """
         found = self._kept.get(wanted)
         least = wanted.giver.life_s * 500 if at_least_ms is None else at_least_ms
         if found is None or found.expires_ms - self._time.now_ms() < least:
@@ -110,7 +117,9 @@ class CredentialVendor:
         return found
 
     async def given(self, wanted: CredentialRequest) -> IssuedCredentials:
-        """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
+        """Return cached or new credentials.
+
+        If STS does not answer, older ones are returned while they are still usable.
 
         Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
         """
@@ -130,7 +139,7 @@ class CredentialVendor:
 
     async def _new(self, wanted: CredentialRequest) -> IssuedCredentials:
         if asyncio.current_task() is None:
-            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
+            await asyncio.sleep(0)  # a request that runs outside of a task continues in one
         task = self._asked.get(wanted)
         if task is None:
             task = self._asked[wanted] = asyncio.create_task(self._fetched(wanted))
@@ -144,7 +153,7 @@ class CredentialVendor:
         except ServiceUnavailable as error:
             if error.context:
                 raise
-            raise ServiceUnavailable(  # the threads are stuck, or it took too long
+            raise ServiceUnavailable(  # the threads are stuck, or the call took too long
                 "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
                 "ask for the table without credentials", retry_after_s=5,
             ) from error  # fmt: skip
@@ -168,16 +177,16 @@ class CredentialVendor:
     def _done(self, wanted: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
         self._asked.pop(wanted, None)
         if not task.cancelled():
-            task.exception()  # whoever waited has it; if nobody did, nobody needs it
+            task.exception()  # the waiting callers have it; without callers nobody needs it
 
     def close(self) -> None:
-        """Ask no more."""
+        """Cancel all running requests to STS."""
         for task in tuple(self._asked.values()):
             task.cancel()
 
 
 class TableFileAccess(NamedTuple):
-    """A table as far as its files are open to the caller."""
+    """A table's files, and the caller's rights on them."""
 
     location: str
     rights: FileRights
@@ -186,7 +195,7 @@ class TableFileAccess(NamedTuple):
 
 
 def is_vending(properties: Mapping[str, str]) -> bool:
-    """Say whether a catalog gives out credentials at all. Properties that can't be right give out none."""
+    """Return whether a catalog vends credentials at all; False for invalid properties."""
     try:
         return any(credential_issuer_of(properties, scheme) is not None for scheme in SWITCHES)
     except BadRequest:
@@ -194,9 +203,9 @@ def is_vending(properties: Mapping[str, str]) -> bool:
 
 
 async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
-    """Return credentials for a table's files, as far as the caller may read or write them by a right of their own; None where none are given out.
+    """Return credentials for a table's files, by the caller's own rights to read and write; None if none are vended.
 
-    Raises ServiceUnavailable, StorageFailed where STS does not answer or refuses.
+    Raises ServiceUnavailable, StorageFailed if STS does not answer or refuses.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:
@@ -207,9 +216,9 @@ async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels
 
 
 async def object_credentials(ctx: Context, on: AttachmentTarget, *, location: str | None) -> VendedCredentials | None:
-    """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
+    """Return credentials for a table's or fileset's files, by the caller's rights; None for other objects.
 
-    `location` names one of a fileset's. Raises NotFound, PermissionDenied, and as `table_credentials` does.
+    `location` names one of a fileset's locations. Raises NotFound, PermissionDenied, and as `table_credentials` does.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:
@@ -240,13 +249,15 @@ async def _vend(
             found = waited[1]
         if found is not None:
             return VendedCredentials(found, seen.location, seen.rights, seen.place.catalog.properties)
-        waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the rights are looked at again
+        waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the loop checks the rights again
 
 
 def _fileset_access(
     request_view: RequestView, node: Node, *, chain: SecurableChain, location: str | None
 ) -> TableFileAccess | None:
-    """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
+    """Return a location of a fileset and the caller's rights there; None if none are vended, or it has no such
+    location.
+    """
     record = cast("FilesetRecord", node.record)
     found = record.locations.get(location_name(record, location))
     if found is None or not is_vending(catalog_storage_of(request_view).catalog.properties):
@@ -265,7 +276,9 @@ def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChai
 def table_file_access(
     request_view: RequestView, node: Node, *, chain: SecurableChain, gives: Callable[[Mapping[str, str]], bool]
 ) -> TableFileAccess | None:
-    """Return a table's place and what the caller may do there; None where its catalog's properties give nothing out."""
+    """Return a table's location and the caller's rights there; None if `gives` is false for its catalog's
+    properties.
+    """
     if (
         node.kind is not Kind.TABLE
         or is_sourced(request_view)
@@ -290,7 +303,9 @@ def _credential_request(seen: TableFileAccess) -> CredentialRequest | None:
 def credential_request_of(
     place: CatalogStorage, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]
 ) -> CredentialRequest | None:
-    """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
+    """Return the request to STS; None for a location that the catalog may no longer use, or that no policy can
+    express.
+    """
     properties = place.catalog.properties
     giver = credential_issuer_of(properties, parse(location).scheme)
     if giver is None or not is_within(location, place.roots):
@@ -303,10 +318,11 @@ def credential_request_of(
 async def new_table_credentials(
     ctx: Context, location: str, *, place: CatalogStorage, table_format: str, unless_claimed: bool = False
 ) -> VendedCredentials | None:
-    """Return credentials for the place of a table that is about to be made by the caller, who will own it.
+    """Return credentials for the location of a table that the caller is about to create and will own.
 
-    Asked for before the table is made, so that nothing is made when STS does not answer. `unless_claimed`: they are handed out before it is there, so
-    no other table may lie there, above or below. Raises as `table_credentials` does.
+    Call it before creating the table, so that no table is created if STS does not answer. With `unless_claimed` the
+    credentials are handed out before the table exists, so no other object may lie at, above or below the location.
+    Raises as `table_credentials` does.
     """
     wanted = (
         None

@@ -1,8 +1,9 @@
-"""Remote signing: a request to the object store is signed for whom the table is open, if it touches that table's files alone.
+"""Request signing: signs a client's request to the object store if it touches only files of a table that the caller may
+use.
 
-May import the rooms below, and `sources` for what a request touches and its signature. Knows no wire format. Rights are decided at every request; nothing is kept. A
-catalog with a role has its requests signed by credentials of that table's place, so that the store would refuse what was misread here. Decision
-record 0059.
+May import the rooms below, and `sources` for what a request touches and for its signature. Must not know any wire
+format. Every request is decided anew; nothing is cached. A catalog with a role signs with credentials for that table's
+location only. So the store itself would refuse a request that this module misread. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -46,30 +47,30 @@ if TYPE_CHECKING:
     from limnos.sources.s3_signing import StoreAccess, StoreRequest
 
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
-"""The property of a catalog that lets clients have requests signed."""
+"""The catalog property that lets clients have requests signed."""
 SIGNED = Counter(
     "limnos_signed_requests_total", "Requests to object stores that clients had signed, by outcome.", ("outcome",)
 )
 
 
 class RequestSigning(NamedTuple):
-    """That a table's requests are signed, and the properties of its catalog, which say how its store is reached."""
+    """Signing is on for a table; `properties` are its catalog's, which say how its store is reached."""
 
     properties: Mapping[str, str]
 
 
 def is_signing(properties: Mapping[str, str]) -> bool:
-    """Say whether a catalog lets clients have requests signed at all."""
+    """Return whether a catalog lets clients have requests signed at all."""
     return (find_property(properties, SIGNS) or "").lower() == "true"
 
 
 def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
-    """Say the same of a catalog as it is stored."""
+    """Return the same for a stored catalog, with its named storage."""
     return is_signing(ctx.services.defaults.storages.stated(catalog.properties))
 
 
 async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
-    """Say whether requests to a table's files are signed for the caller; None where they are not."""
+    """Return how requests to a table's files are signed for the caller; None if they are not."""
 
     def look(request_view: RequestView) -> RequestSigning | None:
         node, chain = request_view.find(levels, Kind.TABLE)
@@ -90,8 +91,11 @@ async def request_sign(
 ) -> dict[str, list[str]]:
     """Return the headers of a request with its signature.
 
-    Raises NotFound and PermissionDenied as loading the table does; PermissionDenied for what lies elsewhere, or may not be done; BadRequest for a catalog that
-    signs nothing, or a request that is none; ServiceUnavailable, StorageFailed as `table_credentials` does.
+    Raises:
+        NotFound: The table is missing, and the caller may know that.
+        PermissionDenied: The caller may not load the table or do the request, or it touches other files.
+        BadRequest: The catalog signs nothing, or the request is invalid.
+        ServiceUnavailable, StorageFailed: As `table_credentials`.
     """
 
     def look(request_view: RequestView) -> TableFileAccess:
@@ -113,7 +117,7 @@ async def request_sign(
         opened = await ctx.read(scope, look)
         keys = await _keys_for(ctx, opened)
         if is_vending(opened.place.catalog.properties):
-            await ctx.read(scope, look)  # asking STS may have taken a while
+            await ctx.read(scope, look)  # the rights may have changed while STS was asked
     except LimnosError:
         SIGNED["refused",] += 1
         raise
@@ -124,7 +128,7 @@ async def request_sign(
 
 
 def _check(opened: TableFileAccess, found: list[StoreAccess]) -> None:
-    """Refuse what lies elsewhere, or may not be done. Raises PermissionDenied."""
+    """Refuse accesses outside of the table's files or beyond the caller's rights. Raises PermissionDenied."""
     below = f"{normalise(opened.location)}/"
     for each in found:
         if each.how == BUCKET:
@@ -162,7 +166,7 @@ async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
         )
         if wanted is not None:
             given = await VENDOR.of(ctx.services).given(wanted)
-            if isinstance(given, AwsCredentials):  # always: nothing but requests to S3 is signed
+            if isinstance(given, AwsCredentials):  # always true: only requests to S3 are signed
                 return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
     key, secret = find_property(properties, KEY_ID), find_property(properties, SECRET)
     if key is not None and secret is not None:

@@ -1,7 +1,9 @@
-"""Whether a catalog's storage does what tables need: write, list, read, delete, and credentials that open one place alone.
+"""Storage checks: tries whether a catalog's storage can write, list, read and delete, and vends credentials for one
+location only.
 
-May import the rooms below. Knows no wire format. It tries in a directory of its own in the catalog's warehouse, and takes away what it made. What is
-lacking is told with the statement of a policy that gives it; what a store said itself is for the log alone. Decision record 0100.
+May import the rooms below. Must not know any wire format. A check works in a directory of its own in the catalog's
+warehouse, and deletes its files. A missing right is reported with the policy statement that grants it; the store's own
+words go only to the log. Decision record 0100.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _ACTIONS: Final = {
 
 
 class StorageCheckStep(NamedTuple):
-    """One thing that was tried, what came of it, and the statement that lacks in a policy, if one does."""
+    """One step of a check: its outcome, an explanation, and the missing policy statement, if one would help."""
 
     name: str
     outcome: str
@@ -44,19 +46,23 @@ class StorageCheckStep(NamedTuple):
 
 
 class StorageCheck(NamedTuple):
-    """Where was tried, and the steps in order."""
+    """The result of a check: its location, and its steps in order."""
 
     location: str
     steps: tuple[StorageCheckStep, ...]
 
     @property
     def passed(self) -> bool:
-        """Say whether nothing that was tried failed."""
+        """Whether no step failed."""
         return all(each.outcome != FAILED for each in self.steps)
 
 
 async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
-    """Try what tables of a catalog need of its storage. Raises BadRequest for a catalog without files, OutsideRoots for a warehouse that is not allowed."""
+    """Check that a catalog's storage can do what tables need.
+
+    Raises BadRequest for a catalog without files, OutsideRoots for a warehouse that is not allowed, NotFound, NotInUse,
+    PermissionDenied.
+    """
 
     def look(request_view: RequestView) -> CatalogStorage:
         request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
@@ -74,14 +80,14 @@ async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
 
 
 class _StorageCheckRun:
-    """One check under way."""
+    """One running check."""
 
     def __init__(self, ctx: Context, place: CatalogStorage, *, at: str) -> None:
         self.ctx = ctx
         self.place = place
         self.at = at
         self.own = f"{at}/own/probe"
-        self.beside = f"{at}/own-beside/probe"  # its name begins as the other's does
+        self.beside = f"{at}/own-beside/probe"  # its name has the other's name as a prefix
         self.steps: list[StorageCheckStep] = []
         self.is_over = False
 
@@ -99,7 +105,7 @@ class _StorageCheckRun:
         return StorageCheck(self.at, tuple(self.steps))
 
     def _usable(self, properties: Mapping[str, str]) -> None:
-        """See that the properties say how the store is reached, before it is."""
+        """Check that the properties can reach the store, before trying."""
         if is_local(self.at):
             return
         try:
@@ -113,7 +119,7 @@ class _StorageCheckRun:
     async def _try(
         self, name: str, call: Callable[[], Awaitable[object]], *, by: str = "the catalog's own keys"
     ) -> bool:
-        """Do one thing and keep what came of it; after a store that does not answer nothing more is tried."""
+        """Run one step and record its outcome. After a store that does not answer, later steps are not tried."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return False
@@ -142,7 +148,7 @@ class _StorageCheckRun:
         )
 
     async def _vending(self) -> None:
-        """Try credentials for one place: they open it, and not the one beside."""
+        """Try vended credentials: they must open their own location, and not the one beside it."""
         name = "vend"
         wanted = (
             None
@@ -159,7 +165,7 @@ class _StorageCheckRun:
             return
         if not await self._vend(wanted):
             return
-        found = await VENDOR.of(self.ctx.services).given(wanted)  # kept from just now
+        found = await VENDOR.of(self.ctx.services).given(wanted)  # cached by the step before
         properties = found.given_as(self.place.catalog.properties)
         by = "credentials for one place"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
@@ -191,7 +197,7 @@ class _StorageCheckRun:
         return True
 
     async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
-        """See that credentials for one place do not do a thing in the one beside."""
+        """Check that credentials for one location are refused at the location beside it."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return
@@ -242,7 +248,7 @@ class _StorageCheckRun:
         )
 
     async def _clean(self) -> None:
-        """Take away what was made, as far as the store lets us."""
+        """Delete the files of the check, as far as the store allows."""
         if is_local(self.at):
             with suppress(LimnosError):
                 LOCAL_FILES.take_back(self.own)
@@ -253,12 +259,12 @@ class _StorageCheckRun:
 
 
 def _is_refused(error: LimnosError) -> bool:
-    """Say whether a store, or a disk, said that this may not be done."""
+    """Return whether the store or the disk refused for lack of rights."""
     return isinstance(error, StorageFailed) and is_refused(error.__cause__)
 
 
 def statement_of(location: str, actions: tuple[str, ...]) -> str | None:
-    """Spell the statement of a policy that allows actions below a location; None where policies are written otherwise."""
+    """Return the policy statement that allows actions below a location; None for stores without such policies."""
     place = parse(location)
     if place.scheme != "s3" or not actions:
         return None
