@@ -17,13 +17,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import records_pb2, schema_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from google.protobuf.descriptor import FieldDescriptor
 
@@ -79,10 +80,17 @@ def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
 
 
 @cache
-def _readers(message: str) -> Mapping[str, _Reader]:
-    """Return the reader of each field of a message, given by its name. The version is not a field of a record."""
-    shape = records_pb2.DESCRIPTOR.message_types_by_name[message]
-    return {known.name: _reader_of(known) for known in shape.fields if known.name != "version"}
+def _readers_of(message: Hashable) -> Mapping[str, _Reader]:
+    """Return the reader of each field of a message. The version is not a field of a record."""
+    return {
+        known.name: _reader_of(known)
+        for known in cast("type[_Message]", message).DESCRIPTOR.fields
+        if known.name != "version"
+    }
+
+
+def _readers(message: type[_Message]) -> Mapping[str, _Reader]:
+    return _readers_of(cast("Hashable", message))  # a message has no hash, but its class has
 
 
 def _reader_of(known: FieldDescriptor) -> _Reader:
@@ -105,8 +113,12 @@ class StoredRecord:
 
     def message(self) -> _Message:
         """Build the message: first the fields that were unknown when it was read, then every known field."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _readers(self.MESSAGE)}
+        if not self.unknown:
+            if "type" in values:
+                values["type"] = type_number(values["type"])
+            return self.MESSAGE(**values)
         message: Any = self.MESSAGE.FromString(self.unknown)
-        values = {name: getattr(self, name) for name in _readers(self.MESSAGE.DESCRIPTOR.name)}
         if "type" in values:
             known = values["type"] == _type_word(message.type)
             values["type"] = None if known else type_number(values["type"])
@@ -117,7 +129,7 @@ class StoredRecord:
     def read(cls, data: bytes) -> Self:
         """Decode stored bytes. Raises UnreadableRecord."""
         message = _parse(cls.MESSAGE, data)
-        values: dict[str, Any] = {name: read(message, name) for name, read in _readers(message.DESCRIPTOR.name).items()}
+        values: dict[str, Any] = {name: read(message, name) for name, read in _readers(cls.MESSAGE).items()}
         return cls(**values, unknown=_unknown(message))
 
 
@@ -350,24 +362,30 @@ def _type_word(number: int) -> str:
 
 def _parse(shape: type[_Message], data: bytes) -> _Message:
     """Parse a message of this major version. Raises UnreadableRecord."""
-    kind = " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
     try:
         message = shape.FromString(data)
     except DecodeError as error:
+        kind = _kind_word(shape)
         raise UnreadableRecord(
             f"The stored record of a {kind} is damaged: it is not a Protobuf message of kind {kind}. "
             "Restore it from a backup or an export.",
             kind=kind,
             found=None,
         ) from error
-    _check_version(message.version, kind=kind)
+    _check_version(message)
     return message
 
 
-def _check_version(version: schema_pb2.SchemaVersion, *, kind: str) -> None:
-    found = (version.major_version, version.minor_version)
-    if found[0] == MAJOR_VERSION:
+def _kind_word(shape: type[_Message]) -> str:
+    """Return the words of a kind: those of its message's name but the last, `Record`."""
+    return " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
+
+
+def _check_version(message: _Message) -> None:
+    version = message.version
+    if version.major_version == MAJOR_VERSION:
         return
+    found, kind = (version.major_version, version.minor_version), _kind_word(type(message))
     if found[0] == 0:
         raise UnreadableRecord(
             f"The stored record of a {kind} carries no version, so it was not written by Limnos or is damaged. "
@@ -386,13 +404,16 @@ def _check_version(version: schema_pb2.SchemaVersion, *, kind: str) -> None:
 def _unknown(message: _Message) -> bytes:
     """Return the fields of a parsed message that this version does not know, as bytes for the next write.
 
-    They include the version if a newer minor version wrote it, and a catalog type of such a version.
+    They include the version if a newer minor version wrote it, and a catalog type of such a version. Nearly every record
+    has none: that is seen without a copy of the message.
     """
     keep = set()
     if message.version.minor_version > MINOR_VERSION:
         keep.add("version")
     if isinstance(message, records_pb2.CatalogRecord) and message.type not in _TYPE_WORDS:
         keep.add("type")
+    if not keep and not UnknownFieldSet(message):
+        return b""
     for known in message.DESCRIPTOR.fields:
         if known.name not in keep:
             message.ClearField(known.name)
