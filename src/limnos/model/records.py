@@ -83,7 +83,7 @@ def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
 def _readers_of(message: Hashable) -> Mapping[str, _Reader]:
     """Return the reader of each field of a message. The version is not a field of a record."""
     return {
-        known.name: _reader_of(known)
+        known.name: _reader_of(cast("FieldDescriptor", known))
         for known in cast("type[_Message]", message).DESCRIPTOR.fields
         if known.name != "version"
     }
