@@ -1,6 +1,7 @@
-"""Where objects lie: the names from some nodes up to their metalake, in one statement.
+"""Ancestry: the names from given nodes up to their metalake, read in one statement.
 
-May import `model` and the room's `sql`. For answers that name objects by their ids, such as what a role grants on.
+May import `model` and the room's `sql`. Knows no rights. Used for answers that name objects by their ids, such as the
+objects of a role's grants.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Row, Sql
 
 Ancestry = dict[int, tuple[int, Kind, str]]
-"""By id: parent, kind and name of the nodes that were asked for and of everything above them."""
+"""By id: parent, kind and name of the requested nodes and of all their ancestors."""
 
 
 def with_ancestors(chosen: str) -> Sql:
-    """Build the statement for the live nodes whose ids a subselect chooses."""
+    """Build the statement for the live nodes whose ids the subselect `chosen` returns, and their ancestors."""
     return Sql(
         "WITH RECURSIVE up (id, parent_id, kind, name) AS ("
         f"SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.deleted = 0 AND n.id IN ({chosen})"
@@ -25,14 +26,14 @@ def with_ancestors(chosen: str) -> Sql:
 
 
 def ancestry_of(rows: Sequence[Row]) -> Ancestry:
-    """Read the statement's rows."""
+    """Build the mapping from the statement's rows."""
     return {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows}
 
 
 def path_of(object_id: int, nodes: Ancestry) -> tuple[str, ...] | None:
-    """Follow the parents up to the metalake: the path below it, for a metalake its own name.
+    """Return the path of an object below its metalake; for a metalake, its own name.
 
-    None when something on the way was dropped.
+    None if the object or an ancestor was dropped.
     """
     names: list[str] = []
     while object_id in nodes:

@@ -1,8 +1,9 @@
-"""What tags and policies are on: rows between one of them and an object, or a column of a table; and values of tags there.
+"""Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. They themselves are nodes of the metalake, and an attachment is on the metalake's
-clock, whatever the object is; it decides nothing, so it moves no access revision. A column is a table's id and the id that the table's format gives
-it, so a rename of either changes no row; field 0 stands for the object itself.
+May import `model` and the room's `sql`, `changes`, `ancestry`. Knows no right: an attachment decides nothing, so it
+moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the metalake's clock,
+whatever the object is. A column is identified by its table's id and the field id of the table's format, so that renames
+change no row. Field 0 is the object itself.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 OWN: Final = 0
-"""The field of what is attached to an object itself."""
+"""The field id of an attachment to the object itself."""
 
 
 class _AttachmentStatements(NamedTuple):
-    """What is asked of one kind's attachments."""
+    """The statements for attachments of one kind."""
 
     on: Sql
     named_on: Sql
@@ -38,7 +39,7 @@ class _AttachmentStatements(NamedTuple):
 
 
 def _sweep_of(table: str, column: str) -> Sql:
-    """Build the sweep of a table: rows whose object, or what is attached there, is gone for good."""
+    """Build the sweep of a table: it deletes rows whose object or attached node is gone for good."""
     return Sql(
         f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
         f" AND NOT {KEPT.format(f'{table}.object_id')})"
@@ -73,7 +74,7 @@ def _of(kind: Kind) -> _AttachmentStatements:
 
 
 _OF: Final[Mapping[Kind, _AttachmentStatements]] = {kind: _of(kind) for kind in kinds_with(lambda row: row.attached_as)}
-"""The kinds that are attached to objects."""
+"""The statements of each kind that can be attached."""
 ATTACH_COLUMN = Sql(
     "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:object, :field, :attached, :kind)"
     " ON CONFLICT DO NOTHING"
@@ -104,7 +105,7 @@ SWEEPS = (
 
 
 def attached_read(kind: Kind, object_id: int) -> Load[tuple[Attachment, ...]]:
-    """Read what is attached to an object itself and to its columns; some of it may have been dropped since."""
+    """Read the attachments of an object and of its columns. Their tags or policies may have been dropped since."""
     rows = yield _OF[kind].on, {"id": object_id}
     values: dict[tuple[int, int], tuple[str, ...]] = {}
     if kind is Kind.TAG and rows:
@@ -116,7 +117,10 @@ def attached_read(kind: Kind, object_id: int) -> Load[tuple[Attachment, ...]]:
 def attached_objects_read(
     kind: Kind, attached_id: int, *, value: str | None = None
 ) -> Load[tuple[tuple[tuple[int, int], ...], Ancestry]]:
-    """Read what something is attached to, as ids of objects and fields, and where the live ones lie; with a value: that has it there."""
+    """Read the (object id, field id) pairs that a tag or policy is attached to, and the ancestry of the live objects.
+
+    With `value`, only the pairs where the tag has that value.
+    """
     if value is None:
         pairs = yield _OF[kind].pairs, {"id": attached_id}
     else:
@@ -126,19 +130,19 @@ def attached_objects_read(
 
 
 class AttachmentWrites:
-    """What mutations do to attachments of one kind."""
+    """Writes of attachments of one kind, for mutations."""
 
     def __init__(self, tx: StoreTransaction, kind: Kind) -> None:
         self.tx = tx
         self.kind = kind
 
     def on(self, object_id: int, *, field_id: int = OWN) -> list[tuple[int, str]]:
-        """Read ids and names of what is live and attached to an object or a column itself, by name, inside the transaction."""
+        """Read ids and names of the live tags or policies attached to an object or column, sorted by name."""
         found = self.tx.rows(_OF[self.kind].named_on, {"object": object_id, "field": field_id})
         return [(row[0], row[1]) for row in found]
 
     def attach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
-        """Attach something; says whether it was not there before."""
+        """Attach a tag or policy. Returns False if it was attached already."""
         place = {"object": object_id, "attached": attached_id}
         if field_id == OWN:
             done = self.tx.count(_OF[self.kind].attach, place)
@@ -147,7 +151,7 @@ class AttachmentWrites:
         return self._told("attach", attached_id, object_id=object_id, done=bool(done))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
-        """Take something off, with its values; says whether it was there."""
+        """Remove an attachment and its values. Returns whether it existed."""
         place = {"object": object_id, "attached": attached_id}
         if self.kind is Kind.TAG:
             self.tx.count(CLEAR_VALUES, {**place, "field": field_id})
@@ -158,7 +162,7 @@ class AttachmentWrites:
         return self._told("detach", attached_id, object_id=object_id, done=bool(done))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
-        """Read the values that a tag has at an object or column; None where it is not attached."""
+        """Read the values of a tag on an object or column; None if it is not attached."""
         place = {"object": object_id, "field": field_id, "attached": tag_id}
         if not self.tx.rows(IS_ON, place):
             return None
@@ -167,7 +171,10 @@ class AttachmentWrites:
     def set_values(
         self, tag_id: int, object_id: int, *, values: Sequence[str], field_id: int = OWN, told: bool = False
     ) -> None:
-        """Give a tag that is attached other values, in an order; `told`: the transaction has told of the attachment already."""
+        """Replace the values of an attached tag, in the given order.
+
+        `told` means that this transaction has written the change row of the attachment already.
+        """
         place = {"object": object_id, "field": field_id, "attached": tag_id}
         self.tx.count(CLEAR_VALUES, place)
         for position, value in enumerate(values):
@@ -175,7 +182,7 @@ class AttachmentWrites:
         self._told("attach", tag_id, object_id=object_id, done=not told)
 
     def _told(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
-        """Tell what was done; what it touched is the object: `Change.object_id`."""
+        """Write the change row if something was done. `ChangeRow.object_id` is the object."""
         if done:
             self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))
         return done

@@ -1,9 +1,9 @@
-"""Lines of the audit: made of the change feed and of notes, in the order of their numbers, read by filters, deleted when old.
+"""Audit records: made from change rows and notes, numbered in order, read by filters, deleted when old.
 
-May import `model`, `names` and this room. A change is written down once, in the transaction that makes it (`store.tx`): the row of the feed
-has the rights in it. Here those rows become lines, beside requests, and the position moves in the same transaction; so a line is
-missing for no change and comes twice for none, wherever a node is killed. Whoever writes lines holds the clock of zone 0, so
-lines are committed in the order of their numbers, and a reader who has seen one has seen all before it.
+May import `model`, `names` and this room. Knows no request. A change is recorded once, in the transaction that makes it
+(`store.tx`): its change row holds the rights. Here those rows become audit records, beside requests, and the position
+moves in the same transaction. So every change has exactly one record, wherever a node is killed. The writer holds the
+clock of zone 0, so records are committed in the order of their numbers: a reader who has seen one has seen all before.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 CHANGES_AT_ONCE: Final = 200
-"""About so many changes become lines in one transaction: a few milliseconds."""
+"""About how many changes become records in one transaction: a few milliseconds of work."""
 EXPIRED_AT_ONCE: Final = 500
 RIGHTS_MAX: Final = 3
-"""Of a change that none of its mutation's decisions names, so many of them are told."""
+"""How many rights are recorded of a change whose objects no decision of its mutation names."""
 _COLUMNS: Final = {
     "id": "id", "metalake_id": "metalake_id", "at": "at", "user": "user_name", "user_id": "user_id", "outcome": "outcome",
     "change": "change", "action": "action", "kind": "kind", "object_id": "object_id", "path": "path", "new_path": "new_path",
@@ -42,7 +42,7 @@ _COLUMNS: Final = {
     "request_id": "request_id", "client": "client", "peer": "peer", "credential": "credential", "zone": "zone",
     "revision": "revision", "ordinal": "ordinal",
 }  # fmt: skip
-"""The fields of `AuditRecord`, in their order, with their columns."""
+"""The fields of `AuditRecord`, in order, with their columns."""
 _NAMES: Final = ", ".join(_COLUMNS.values())
 PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
 BEHIND = Sql(
@@ -77,9 +77,10 @@ _FILTERS: Final = {
 
 
 class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which lines are wanted: those that meet all that is set. With `after` the oldest come first, else the newest.
+    """A filter of audit records: those that meet all fields that are set.
 
-    `path` is that of an object below the metalake, and takes in what lay below it; `since` and `until` are milliseconds since 1970.
+    With `after` the oldest come first, else the newest. `path` is an object's path below the metalake and includes
+    everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
     """
 
     metalake_id: int | None = None
@@ -98,32 +99,35 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @cache
 def _page(names: tuple[str, ...]) -> Sql:
-    """Spell a page by the filters that are set, so that each has its index."""
+    """Build the statement for the set of filters in use, so that each can use its index."""
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
     order = "" if "after" in names else " DESC"
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
 
 
 def lines_read(wanted: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
-    """Read lines in the order of their numbers: the newest first, or from `after` on the oldest first."""
+    """Read records in the order of their numbers: the newest first, or with `after` the oldest first."""
     params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
     rows = yield _page(tuple(params)), {**params, **_around(wanted.path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 
 
 def _around(path: str | None) -> dict[str, Value]:
-    """Between which texts what lies below a path is: a part that holds a point is quoted, so no other path begins so."""
+    """Return the bounds between which all paths below a path lie.
+
+    A part with a dot is quoted, so no other path begins so.
+    """
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
 
 def first_at(tx: StoreTransaction) -> int | None:
-    """Return the time of the oldest line; None where there is none."""
+    """Return the time of the oldest record, or None."""
     found: int | None = tx.rows(FIRST_AT, {})[0][0]
     return found
 
 
 def lines_put(tx: StoreTransaction, lines: Sequence[AuditRecord]) -> None:
-    """Write lines, in their order. The permit's zone is 0."""
+    """Write records, in their order. The permit's zone is 0."""
     ids = tx.session.next_ids(len(lines))
     tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
 
@@ -133,15 +137,18 @@ def _params(line: AuditRecord, number: int) -> Params:
 
 
 def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
-    """Delete some of what was kept long enough; returns how many."""
+    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns how many."""
     return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
 
 
-# -- changes become lines --------------------------------------------------------------------------------------
+# -- making records from change rows ---------------------------------------------------------------------------
 
 
 class _AuditedEvent(NamedTuple):
-    """A change or a note, and what its mutation kept of the request: told with the first of its changes, and meant for all."""
+    """A change row or a note, with the context of its request.
+
+    The context is stored with the first change row of a mutation and applies to all of them.
+    """
 
     zone: int
     actor: str
@@ -153,7 +160,7 @@ class _AuditedEvent(NamedTuple):
 
 
 def lines_due() -> Load[bool]:
-    """Say whether there are changes or notes that have no lines yet."""
+    """Return whether there are changes or notes without audit records."""
     rows = yield BEHIND, {"zones": 1}
     if not rows:
         rows = yield NOTES, {"limit": 1}
@@ -161,7 +168,7 @@ def lines_due() -> Load[bool]:
 
 
 def lines_collect(tx: StoreTransaction) -> bool:
-    """Make lines of the next changes and notes; says whether there may be more. The permit's zone is 0."""
+    """Make records of the next changes and notes. Returns whether there may be more. The permit's zone is 0."""
     told, reached = _changes(tx)
     more = max(len(told), len(reached)) >= CHANGES_AT_ONCE
     notes = [
@@ -178,7 +185,7 @@ def lines_collect(tx: StoreTransaction) -> bool:
 
 
 def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
-    """Read the next changes of the zones that are ahead of the audit, and how far that reaches in each."""
+    """Read the next changes of the zones that are ahead of the audit, and the position reached in each zone."""
     told: list[_AuditedEvent] = []
     reached: dict[int, int] = {}
     for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
@@ -205,7 +212,7 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
 
 
 def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
-    """Read where the zones lie, and whatever no right names."""
+    """Read the positions of the zones, and of the nodes that no right names."""
     about: set[int] = set()
     for each in told:
         about.add(each.zone)
@@ -218,7 +225,7 @@ def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict
 
 
 def _lines_of(told: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
-    """Spell a change as a line, and a note as one for each object that its request was about."""
+    """Make the record of a change, or one record for each object of a note's request."""
     if told.change is not None:
         return [_line(told, told.change, node_positions=node_positions)]
     return [
@@ -243,7 +250,7 @@ def _line(told: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int
 
 
 def _subject_of(change: ChangeRow) -> set[int]:
-    """Return what the rights that a change took may be on: the object, and where it was and is."""
+    """Return the objects whose rights apply to a change: the object, its old parent and its new parent."""
     return {each for each in (change.node_id, change.old_parent, change.new_parent) if each is not None}
 
 
@@ -255,7 +262,7 @@ def _build_line(
     change: str,
     rights: tuple[AuditedDecision, ...],
 ) -> AuditRecord:
-    """Spell a line about an object, whose action is that of the first right."""
+    """Build a record about an object. Its action is that of the first right."""
     origin = told.account.origin
     return AuditRecord(
         0, _metalake_of(told, about, node_positions=node_positions), told.at, told.actor, told.account.user_id, "done", change,
@@ -265,7 +272,7 @@ def _build_line(
 
 
 def _metalake_of(told: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
-    """Return whose metalake's affair a change is; ROOT_ID for the server's own."""
+    """Return the metalake of a change; ROOT_ID for changes of the server itself."""
     if about.kind == Kind.METALAKE.word and about.object_id > 0:
         return about.object_id
     node_position = node_positions.get(told.zone)
@@ -275,13 +282,15 @@ def _metalake_of(told: _AuditedEvent, about: AuditedDecision, *, node_positions:
 
 
 class _PathSpeller(NamedTuple):
-    """Spells where something was: by the names that the decision saw, else by where the nodes lie now."""
+    """Builds the path of an object: from the names that the decision saw, else from the current positions of the
+    nodes.
+    """
 
     names: Mapping[int, tuple[str, str]]
     node_positions: Mapping[int, NodePosition]
 
     def of(self, parent_id: int | None, name: str | None) -> str:
-        """Return the path of a name below a parent; nothing where a change tells none."""
+        """Return the path of a name below a parent; "" if the change row has none."""
         if parent_id is None or name is None:
             return ""
         kind, above = self.names.get(parent_id, ("", ""))
@@ -294,7 +303,7 @@ class _PathSpeller(NamedTuple):
         return own if kind == Kind.METALAKE.word else f"{above}.{own}"
 
     def name(self, node_id: int) -> str:
-        """Return the path of a node as it lies now, or lay when it was dropped."""
+        """Return the path of a node at its current position, or at its last one if it was dropped."""
         parts: list[str] = []
         while (node_position := self.node_positions.get(node_id)) is not None and (
             node_position.kind is not Kind.METALAKE or not parts

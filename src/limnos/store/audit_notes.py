@@ -1,7 +1,7 @@
-"""What a mutation leaves for the audit that leaves no change in the feed: a note, in its own transaction.
+"""Audit notes: what the audit needs of a mutation that writes no change row, stored in the mutation's own transaction.
 
-May import the room's `sql`. Kept apart from the lines, which are written in the order in which they are read: notes are written under the
-clocks of many zones at once, and become lines under one.
+May import the room's `sql`. Knows no audit record. Notes are written under the clocks of many zones at once. Records
+are written under one clock, in the order in which they are read; notes become records there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTES_DROP = Sql("DELETE FROM audit_note WHERE id = :id")
 
 
 def note_params(tx: StoreTransaction, zone: int, *, account: str) -> Params:
-    """Return what a note holds."""
+    """Return the parameters of `NOTE_NEW`."""
     return {
         "id": tx.next_id(), "zone": zone, "actor": tx.actor, "request": tx.request_id, "at": tx.now_ms, "payload": account,
     }  # fmt: skip

@@ -1,8 +1,8 @@
-"""Copies of an SQLite store: made while a server runs, and put back only when they are whole.
+"""Backups of an SQLite store: made while a server runs, restored only when they are complete.
 
-May import `model` and this room. What was committed last stands in the `-wal` file beside the database until it is copied
-back, so a plain copy of the database alone is sound to look at and lacks the newest changes: nothing in it tells. That
-is why a copy made here carries a mark, and one without it is refused unless somebody vouches for it.
+May import `model` and this room. Knows no server. The newest commits are in the `-wal` file beside the database until
+they are copied back. A plain copy of the database alone looks sound but lacks them, and nothing in it shows that. So a
+copy made here carries a mark, and a copy without it is refused unless the caller vouches for it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARK = 0x4C494D42
-"""SQLite's `user_version` of a copy that was made by `server backup`; a store in use has 0."""
+"""SQLite's `user_version` of a copy made by `server backup`. A store in use has 0."""
 _MAGIC = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
 class BadBackup(LimnosError):
-    """A backup that can't be made or put back: the message says why, and what to do."""
+    """A backup cannot be made or restored; the message says why, and what to do."""
 
     code = "bad-backup"
 
 
 def backup_write(database: Path, target: Path) -> int:
-    """Copy a store to a file that is not there yet, mode 600, whole or not at all; returns its size in bytes."""
+    """Copy a store to a new file of mode 600, completely or not at all. Returns its size in bytes. Raises BadBackup."""
     if not database.exists():
         raise BadBackup(f"There is no store at {database}: name the server's directory with --data")
     if target.exists():
@@ -44,11 +44,11 @@ def backup_write(database: Path, target: Path) -> int:
         with _draft(target) as draft:
             with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
                 source.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+                copy.execute("PRAGMA journal_mode = DELETE")  # a single file without a -wal file
                 copy.execute(f"PRAGMA user_version = {MARK}")
                 _check_whole(copy, target)
             _sync(draft)
-            os.link(draft, target)  # fails where somebody was faster, as replacing would not
+            os.link(draft, target)  # unlike a rename, it fails if the target was created meanwhile
     except (OSError, sqlite3.Error) as error:
         raise BadBackup(f"The backup {target} was not made: {error}") from error
     _sync(target.parent)
@@ -56,10 +56,17 @@ def backup_write(database: Path, target: Path) -> int:
 
 
 def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
-    """Put a copy in the place of a store that nobody uses; returns where that went, and how many tokens were revoked.
+    """Replace a store that no server uses by a copy.
 
-    The copy gets a new epoch and ids that were never given. Tokens of it stay valid if they are so in the store that
-    is replaced; where that can't be read, none does, unless `keeps_tokens`. Raises BadBackup, with nothing changed.
+    Returns the path of the old store, if any, and how many tokens were revoked. The copy gets a new epoch and ids that
+    were never used. A token of the copy stays valid if it is valid in the replaced store. If that store cannot be read,
+    all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
+
+    Args:
+        database: The store to replace.
+        source: The copy.
+        keeps_tokens: Keep the copy's tokens if nobody can tell which are still valid.
+        vouched: Accept a copy that was not made by `server backup`.
     """
     backup_check(source, vouched=vouched)
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +89,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
 
 
 def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) -> int:
-    """Revoke the tokens of a copy that are not among the valid ones; None: nobody knows which are."""
+    """Revoke the tokens of a copy that are not in `valid`. None means unknown: all of them, unless `keeps_unknown`."""
     if valid is None and keeps_unknown:
         return 0
     with closing(sqlite3.connect(path)) as copy, copy:
@@ -93,7 +100,7 @@ def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) ->
 
 
 def backup_check(source: Path, *, vouched: bool) -> None:
-    """Refuse a file that is no whole copy of a store. Raises BadBackup."""
+    """Check that a file is a complete copy of a store. Raises BadBackup."""
     try:
         with source.open("rb") as file:
             magic = file.read(len(_MAGIC))
@@ -125,7 +132,10 @@ def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
-    """Keep servers from starting on a store, and refuse if one runs; gives its valid tokens, None if it can't tell."""
+    """Keep servers from starting on a store. Raises BadBackup if one runs.
+
+    Yields the ids of its valid tokens, or None if they cannot be read.
+    """
     lock_file = Path(f"{database}.migrate")  # what a starting server takes first
     with lock_file.open("w") as lock:
         try:
@@ -136,7 +146,7 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
 
 
 def _valid_tokens(database: Path) -> set[int] | None:
-    """Read the tokens that are valid, and leave write-ahead mode, which works only if nobody else has the file open."""
+    """Read the valid tokens, and leave write-ahead mode, which works only if nobody else has the file open."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as connection:
         try:
             found = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}
@@ -151,7 +161,7 @@ def _valid_tokens(database: Path) -> set[int] | None:
 
 
 def _move_away(database: Path) -> Path | None:
-    """Keep the store that is replaced, with whatever stands beside it."""
+    """Rename the replaced store, with the files beside it. Returns its new path, or None if there was no store."""
     if not database.exists():
         return None
     away = database.with_name(f"{database.name}.replaced-{time.time_ns() // 1_000_000}")
@@ -164,7 +174,7 @@ def _move_away(database: Path) -> Path | None:
 
 @contextmanager
 def _draft(target: Path) -> Iterator[Path]:
-    """Give an empty file of mode 600 beside the target, which is gone afterwards unless it was renamed."""
+    """Yield an empty file of mode 600 beside the target. It is deleted afterwards unless it was renamed."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)
     draft = Path(name)

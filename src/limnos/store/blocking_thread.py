@@ -1,7 +1,7 @@
-"""One thread for calls that wait: for the disk, or for another process's lock.
+"""One thread for blocking calls: waiting for the disk, or for another process's lock.
 
-May import the standard library. An executor does the same for any thread and any number of waiters, at half as much CPU
-again for each call; here the loop is the only caller, and a commit is what every mutation waits for.
+May import the standard library. Knows no store. An executor would do the same for any number of waiters, with half as
+much CPU again for each call. Here the event loop is the only caller, and every mutation waits for a commit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BlockingThread:
-    """Runs calls one after the other, in the order in which they were handed over."""
+    """A thread that runs calls one after the other, in the order in which they were submitted."""
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
@@ -26,7 +26,7 @@ class BlockingThread:
         self._thread.start()
 
     def run(self, call: Callable[[], object]) -> asyncio.Future[None]:
-        """Run a call in the thread; the future is done, or raises what the call raised, when it is over."""
+        """Run a call in the thread. The future completes when it ends, with the call's error if it raised one."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._calls.put((call, loop, future))
@@ -37,20 +37,20 @@ class BlockingThread:
             call, loop, future = given
             try:
                 call()
-            except BaseException as error:  # noqa: BLE001 - whoever waits is told
+            except BaseException as error:  # noqa: BLE001 - the waiter gets the error
                 loop.call_soon_threadsafe(_settle, future, error)
             else:
                 loop.call_soon_threadsafe(_settle, future, None)
 
     def close(self) -> None:
-        """Wait for what was handed over, and end the thread."""
+        """Wait for the submitted calls, then end the thread."""
         self._calls.put(None)
         self._thread.join()
 
 
 def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:
     if future.done():
-        return  # nobody waits any more
+        return  # the waiter has gone
     if error is None:
         future.set_result(None)
     else:

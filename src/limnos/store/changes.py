@@ -1,4 +1,4 @@
-"""The change feed and its clock: what the gate reads, what a mutation writes, how old rows are pruned.
+"""The change feed and its clocks: the gate's statement, the writes of a mutation, and the pruning of old rows.
 
 May import `model` and the room's `sql`. Knows nothing of what a change means to a cache.
 """
@@ -16,12 +16,12 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Query, Row, Sql
 
 UNKNOWN = -1
-"""The known revision of a zone never asked for: its clock is read, its history is not."""
+"""The known revision of a zone that was never read. The gate then reads its clock, not its history."""
 _NO_HISTORY = 2**62
 
 
 class GateResult(NamedTuple):
-    """What a gate read found; `NO_CHANGES` when nothing moved in any zone asked for."""
+    """The result of a gate read; `NO_CHANGES` if nothing changed in any of its zones."""
 
     epoch: int
     clocks: tuple[ClockRow, ...]
@@ -38,10 +38,11 @@ _GATE_COLUMNS = (
 
 @cache
 def gate_text(zones: int) -> str:
-    """The gate on SQLite for that many zones: each clock that differs, and the changes after what is known.
+    """Return the gate's statement on SQLite for `zones` zones: each clock that differs, and the changes after the known
+    revision.
 
-    Its parameters are the epoch, then for each zone its id, its known revision, and since when changes are wanted. One
-    probe for each zone costs a third less than a join over them. A row of another epoch has no zone.
+    Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are
+    wanted. One probe per zone costs a third less than a join. A row of another epoch has no zone.
     """
     probes = [
         f"SELECT (SELECT epoch FROM store), {_GATE_COLUMNS} FROM clock c LEFT JOIN change h"
@@ -53,7 +54,7 @@ def gate_text(zones: int) -> str:
 
 
 def gate_params(epoch: int, known: tuple[tuple[int, int], ...]) -> list[int]:
-    """The parameters of `gate_text`; `UNKNOWN` asks for the clock alone."""
+    """Return the parameters of `gate_text`. `UNKNOWN` reads only the clock."""
     params = [epoch]
     for zone, revision in known:
         params += (zone, revision, revision if revision >= 0 else _NO_HISTORY)
@@ -71,7 +72,7 @@ GATE_POSTGRES = Sql(
 
 
 def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query:
-    """The gate on PostgreSQL: one prepared statement for any number of zones."""
+    """Return the gate's query on PostgreSQL: one prepared statement for any number of zones."""
     return GATE_POSTGRES, {
         "epoch": epoch,
         "zones": [zone for zone, _ in known],
@@ -81,7 +82,10 @@ def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query
 
 
 def gate_result_of(rows: list[Row]) -> GateResult:
-    """Read the gate's rows, in the order of each zone's revisions: a clock repeats for each of its changes."""
+    """Build the result from the gate's rows, in the order of each zone's revisions.
+
+    A clock repeats for each of its changes.
+    """
     if not rows:
         return NO_CHANGES
     clocks = {row[1]: row for row in rows if row[1] is not None}
@@ -98,7 +102,7 @@ def gate_result_of(rows: list[Row]) -> GateResult:
 
 
 class ChangeDraft(msgspec.Struct, frozen=True):
-    """A change that a running mutation has made; it gets zone, revision, time and actor when the mutation ends."""
+    """A change made by a running mutation. It gets zone, revision, time and actor when the mutation ends."""
 
     operation: str
     kind: Kind
@@ -111,7 +115,7 @@ class ChangeDraft(msgspec.Struct, frozen=True):
     moves_access: bool = False
     owner_id: int | None = None
     detail: str | None = None
-    """What the audit tells beside the columns, such as which privileges on what."""
+    """A detail for the audit that the columns lack, such as the privileges of a grant."""
 
 
 EPOCH = Sql("SELECT epoch FROM store")
@@ -119,7 +123,7 @@ CLOCK_HOLD = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone =
 
 
 def clock_params(zones: Sequence[int]) -> dict[str, int]:
-    """The parameters of `CLOCKS_READ` for one to three zones."""
+    """Return the parameters of `CLOCKS_READ` for one to three zones."""
     return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
 
 
@@ -135,7 +139,7 @@ _TOLD = (
     " AND (:unaudited OR h.revision <="
     " (SELECT coalesce(max(p.revision), 0) FROM audit_position p WHERE p.zone = h.zone))"
 )
-"""Where an audit is kept, nothing goes that it has not read."""
+"""With an audit, only changes that it has read are pruned."""
 PRUNE_CLOCKS = Sql(
     "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
     f" h.at < :before{_TOLD}), pruned_to) WHERE EXISTS"
@@ -149,6 +153,6 @@ FEED = Sql(
 
 
 def changes_read(zone: int, since: int) -> Load[list[ChangeRow]]:
-    """Read a zone's feed after a revision, in order."""
+    """Read the changes of a zone after a revision, in order."""
     rows = yield FEED, {"zone": zone, "since": since}
     return [ChangeRow(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:]) for row in rows]

@@ -1,10 +1,9 @@
-"""Conversations with a database that went silent: found by asking somebody else, and cut.
+"""Dead-peer detection: finds connections on which the database no longer answers, and closes them.
 
-May import `telemetry` and the standard library. Knows no driver and no SQL: whoever owns a connection says since when a
-statement is out on it and how to cut it, and hands over how to ask the database what its own side is doing.
-
-A socket can stay open for ever with nothing behind it: a cable, a firewall, a proxy. Time alone can't tell that from a
-statement that takes long, so the database is asked on a fresh connection whether it is at work on it.
+May import `telemetry` and the standard library. Knows no driver and no SQL: callers say since when a statement runs on
+a connection and how to close it, and pass functions that query and end the database's backends. A socket can stay open
+forever with nothing behind it: a cable, a firewall, a proxy. Time alone cannot tell that from a long statement, so the
+database is asked on a new connection whether it still works on the statement.
 """
 
 from __future__ import annotations
@@ -22,11 +21,14 @@ if TYPE_CHECKING:
 log = get_logger("limnos.store")
 SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())
 UNKNOWN_STATE_S = 10.0
-"""So long a statement may be out when the database can't be asked what became of it."""
+"""How long a statement may run if the database cannot be asked about it, in seconds."""
 
 
 class MonitoredConnection:
-    """One connection as the watch sees it. `backend` names the database's side of it; None behind a pooler, which hides it."""
+    """A connection under watch.
+
+    `backend` identifies the database's side of it; None behind a pooler, which hides it.
+    """
 
     __slots__ = ("backend", "cut", "heard_at", "since")
 
@@ -34,17 +36,17 @@ class MonitoredConnection:
         self.cut = cut
         self.backend = backend
         self.since: float | None = None
-        """When the statement that is out was sent, by the monotonic clock; None when none is."""
+        """When the running statement was sent, by the monotonic clock; None if none is running."""
         self.heard_at = 0.0
 
     def silent_s(self, now: float) -> float:
-        """Say for how long nothing has been heard of the statement that is out."""
+        """Return for how many seconds nothing has been heard about the running statement."""
         since = self.since
         return 0.0 if since is None else now - max(since, self.heard_at)
 
 
 class DeadPeerDetector:
-    """Looks at every line a few times in each span of silence, while there are any. Lines may come from any thread."""
+    """Checks all monitored connections a few times per `silence_s`. Connections may be added from any thread."""
 
     def __init__(
         self,
@@ -63,20 +65,20 @@ class DeadPeerDetector:
         self._asking: asyncio.Task[None] | None = None
 
     def add(self, line: MonitoredConnection) -> None:
-        """Watch a line from now on."""
+        """Monitor a connection from now on."""
         self._lines.add(line)
 
     def remove(self, line: MonitoredConnection) -> None:
-        """Forget a line that was closed."""
+        """Stop monitoring a connection that was closed."""
         self._lines.discard(line)
 
     def start(self) -> None:
-        """Begin to look, on the running loop; again is fine."""
+        """Start the checks on the running loop. Does nothing if they run already."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._silence_s / 3, self._look)
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop the checks."""
         if self._timer is not None:
             self._timer.cancel()
         if self._asking is not None:
@@ -84,7 +86,7 @@ class DeadPeerDetector:
             await asyncio.wait({self._asking})
 
     def cut_all(self) -> None:
-        """Cut every line on which a statement is out: nobody waits for it any more."""
+        """Close every connection with a running statement; nobody waits for them any more."""
         for line in tuple(self._lines):
             if line.since is not None:
                 line.cut()
@@ -98,11 +100,11 @@ class DeadPeerDetector:
         self.start()
 
     async def _ask_about(self, silent: Iterable[MonitoredConnection]) -> None:
-        """Leave alone what the database is at work on, and cut the others."""
+        """Close the silent connections except those whose statement the database still works on."""
         sent = {line: line.since for line in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
-        except Exception as error:  # noqa: BLE001 - it can't be asked: then only time tells
+        except Exception as error:  # noqa: BLE001 - it cannot be asked: `UNKNOWN_STATE_S` decides
             log.warning("the database can't be asked about a silent connection", error=str(error) or repr(error))
             at_work = None
         now = time.monotonic()
@@ -129,8 +131,8 @@ class DeadPeerDetector:
         line.cut()
 
     async def _end_abandoned_backends(self, ghosts: list[int]) -> None:
-        """End the database's side of lines that were cut: it may hold locks for a caller whom it can't reach."""
+        """End the database's side of closed connections: it may hold locks for a client that it can no longer reach."""
         try:
             await self._end(ghosts)
-        except Exception as error:  # noqa: BLE001 - it ends them itself, later
+        except Exception as error:  # noqa: BLE001 - the database ends them itself, later
             log.warning("the other side of a silent connection could not be ended", error=str(error) or repr(error))

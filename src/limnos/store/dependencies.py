@@ -1,7 +1,8 @@
-"""What needs what: an object of SQL++ that was made by naming another, by the ids of both.
+"""Dependencies: which SQL++ objects were created with a reference to which others, by the ids of both.
 
-May import `model` and the room's `sql`, `nodes`. A row stands as long as its user does, dropped or not; what is needed by nothing that is
-live may be dropped. Ids survive renames and moves, so nothing has to be written then. No decision rests on a row.
+May import `model` and the room's `sql`, `nodes`. Knows no rights: no decision depends on a row. A row lives as long as
+the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive renames and
+moves, so those write nothing here.
 """
 
 from __future__ import annotations
@@ -34,34 +35,36 @@ SWEEP = Sql(
 
 
 class ObjectDependency(NamedTuple):
-    """One live object that needs another: kind and name of what is needed, kind and path below its catalog of what needs it."""
+    """A live object that depends on another: kind and name of the used object, kind and path below its catalog of
+    the dependent.
+    """
 
     used: tuple[Kind, str]
     user: tuple[Kind, tuple[str, ...]]
 
 
 class DependencyWrites:
-    """What mutations do to dependencies."""
+    """Writes of dependencies, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def replace(self, user_id: int, used: Iterable[int]) -> None:
-        """Say what an object needs, in place of what it needed."""
+        """Replace the objects that an object depends on."""
         self.tx.count(DELETE, {"user": user_id})
         self.add(user_id, used)
 
     def add(self, user_id: int, used: Iterable[int]) -> None:
-        """Say what an object needs beside what it needed."""
+        """Add objects that an object depends on."""
         for used_id in sorted(set(used) - {user_id}):
             self.tx.count(INSERT, {"user": user_id, "used": used_id})
 
     def user_of(self, used_id: int) -> ObjectDependency | None:
-        """Something live that needs an object, if there is such."""
+        """Return a live object that depends on an object, or None."""
         return self._use(self.tx.rows(OF_ONE, {"used": used_id}))
 
     def user_outside(self, parent_id: int) -> ObjectDependency | None:
-        """Something live that lies elsewhere and needs what lies directly in a namespace, if there is such."""
+        """Return a live object outside a namespace that depends on an object directly in it, or None."""
         return self._use(self.tx.rows(FROM_OUTSIDE, {"parent": parent_id}))
 
     def _use(self, rows: list[Row]) -> ObjectDependency | None:

@@ -1,11 +1,10 @@
-"""Metadata documents of tables: JSON bytes beside the place of their file, replaced by compare-and-swap.
+"""Metadata documents of tables and views: JSON bytes and the location of their file, replaced by compare-and-swap.
 
-May import `model` and the room's `sql`, `nodes`. Knows nothing of what the bytes say.
-
-A table's files are those below its location, so no location lies inside another's. Whoever brings a new one first takes
-locks that rivals in other catalogs meet (its own exclusively, those above it shared; on SQLite the file's write lock is all
-of them), and then looks above by key and below by one probe of the index: the cost is that of the path's depth, however
-many tables there are.
+May import `model` and the room's `sql`, `nodes`. Knows nothing of the content of the bytes. A table's files are those
+below its location, so no location may lie inside another's. A writer of a new location first takes locks that conflict
+with rivals in other catalogs: its own exclusively, those above it shared. On SQLite the file's write lock is all of
+them. Then it looks above by key and below by one index probe: the cost grows with the path's depth, not with the
+tables.
 """
 
 from __future__ import annotations
@@ -39,18 +38,21 @@ _ABOVE = (
     "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
 )
 _ABOVE_SQLITE = "SELECT 1 FROM json_each(:above) AS place CROSS JOIN document d ON d.location = place.value"
-"""A join in this order: IN would first make an index of the places, which costs as much as the whole insert."""
+"""A join in this order: IN would first build an index of the locations, which costs as much as the whole insert."""
 _BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :high"
 _INTO = f"INTO document ({_COLUMNS})"
 _REST = ":uuid, :location, :metadata_location, :body"
 INSERT = Sql(
     f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO NOTHING",
-    # As for nodes: where the location is not free the version is null, and the row is ignored.
+    # As for nodes: if the location is not free, the version is null and the row is ignored.
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES"
     f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
 INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT DO NOTHING")
-"""Where the register of places has been asked: only the location itself may be another table's, which a node of an earlier release made."""
+"""For locations that the register allowed.
+
+Only the location itself may conflict, with a table of an older release's node.
+"""
 SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
     " body = :body WHERE node_id = :id AND version = :expected"
@@ -64,7 +66,7 @@ CLAIMS = Sql(
     f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
     f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
 )
-"""Who lies at a location, above it, or (the first few) below it."""
+"""Tables at a location, above it, or (at most `:limit`) below it."""
 CLAIMS_MAX = 1000
 _CHOOSE = "choose a location of its own, or leave it out to get one (what was dropped keeps its place for a while)"
 PAGE = Sql(
@@ -74,18 +76,18 @@ DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
 def document_of(row: Row) -> MetadataDocument:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a document from a row whose columns are `_COLUMNS`."""
     return MetadataDocument(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
 
 
 def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
-    """Read the bodies of documents by their node's id, by one statement."""
+    """Read the bodies of documents by node id, in one statement."""
     rows = yield BODIES, {"nodes": dumps(node_ids)}
     return {row[0]: bytes(row[1]) for row in rows}
 
 
 def document_read(node_id: int) -> Load[MetadataDocument | None]:
-    """Read a table's document."""
+    """Read the document of a table or view; None if there is none."""
     rows = yield BY_ID, {"id": node_id}
     return document_of(rows[0]) if rows else None
 
@@ -97,26 +99,32 @@ def claims_read(location: str) -> Load[list[tuple[int, str]]]:
 
 
 class DocumentWrites:
-    """What mutations do to documents."""
+    """Writes of documents, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(self, document: MetadataDocument) -> None:
-        """Insert a document. Raises BadRequest when another table lies at its location, above it or below it."""
+        """Insert a document.
+
+        Raises BadRequest if another table lies at its location, above it or below it; StalePermit.
+        """
         self._lock(document)
         params = self._params(document) | overlap_params(document.location) | {"version": document.version}
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
-                self.tx.stale()  # whoever was in the way has gone meanwhile
+                self.tx.stale()  # the conflicting table has gone meanwhile
 
     def lock(self, document: MetadataDocument) -> None:
-        """Take the locks of a new location, before the register of places is asked."""
+        """Take the locks of a new location, before the register of locations is checked."""
         self._lock(document)
 
     def insert(self, document: MetadataDocument) -> None:
-        """Insert a document whose place the register has. Raises BadRequest when another table lies there all the same."""
+        """Insert a document whose location the register allowed.
+
+        Raises BadRequest if another table lies there nevertheless.
+        """
         if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document)
             self.tx.stale()
@@ -124,10 +132,13 @@ class DocumentWrites:
     def swap(
         self, document: MetadataDocument, *, expected: int, relocates: bool = True, table: Node | None = None
     ) -> bool:
-        """Replace the document if its version is still the expected one; says whether it was.
+        """Replace the document if its version is still `expected`. Returns whether it was.
 
-        `relocates`: the table's location is another one than before, and must be free. `table`: its node as it was decided
-        on, which must be that still; without it the caller has looked.
+        Args:
+            document: The new document.
+            expected: The version that the caller read.
+            relocates: The table's location changes, so the new one must be free. Raises BadRequest if it is not.
+            table: The table's node as decided on; it must be unchanged. None if the caller has checked that.
         """
         if relocates:
             self._lock(document)
@@ -141,45 +152,49 @@ class DocumentWrites:
         return wrote > 0
 
     def meet(self, documents: Sequence[MetadataDocument]) -> None:
-        """Take the locks of several new locations in one order, so that two such sets do not wait for each other."""
+        """Take the locks of several new locations in a fixed order, so that two such sets do not deadlock."""
         if len(documents) > 1:
             for document in sorted(documents, key=lambda each: each.location):
                 self._lock(document)
 
     def version(self, node_id: int) -> int | None:
-        """Read which version of a document there is, to be relied on until the commit."""
+        """Read the version of a document, or None. It cannot change until the commit."""
         rows = self.tx.rows(HEAD, {"id": node_id})
         return rows[0][0] if rows else None
 
     def read(self, node_id: int) -> MetadataDocument | None:
-        """Read a document inside the transaction."""
+        """Read a document inside the transaction, or None."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return document_of(rows[0]) if rows else None
 
     def page(self, after: str, *, limit: int) -> list[tuple[int, str, str]]:
-        """Read the tables (id, location, metadata file) whose locations come after one, in their order."""
+        """Read the next tables (id, location, metadata file) whose locations sort after `after`."""
         rows = self.tx.rows(PAGE, {"after": after, "limit": limit})
         return [(row[0], row[1], row[2]) for row in rows]
 
     def delete(self, node_id: int) -> None:
-        """Forget a document; its files stay."""
+        """Delete a document; its files stay."""
         self.tx.count(DELETE, {"id": node_id})
 
     def claims(self, location: str) -> list[tuple[int, str]]:
-        """As `claims_read`, inside the transaction."""
+        """Like `claims_read`, inside the transaction."""
         rows = self.tx.rows(CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX})
         return [(row[0], row[1]) for row in rows]
 
     def _lock(self, document: MetadataDocument) -> None:
-        """Meet rivals of other catalogs. A directory named after the table's own uuid nobody else lies in."""
+        """Take locks that conflict with rivals of other catalogs.
+
+        A directory named after the table's own uuid has no rivals.
+        """
         location = document.location
         own = location.rpartition("/")[2] == document.uuid.replace("-", "")
         self.tx.session.lock_locations(parent_locations(location), None if own else location)
 
     def _refuse_location(self, document: MetadataDocument) -> None:
-        """Raise BadRequest when another table is in the way.
+        """Raise BadRequest if another table conflicts.
 
-        A dropped one of the caller's own, at this very place, makes way: it cannot be brought back after that.
+        A table in the trash that the caller dropped, at this same location, gives way: it cannot be restored after
+        that.
         """
         location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]

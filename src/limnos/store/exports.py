@@ -1,7 +1,7 @@
-"""What an export reads of a metalake, as queries for one snapshot: ids first, in the order of the tree, then rows by their ids.
+"""The queries of an export, for one snapshot of a metalake: first ids in the order of the tree, then rows by their ids.
 
-May import `model` and the room's `sql`, `nodes`, `principals`, `roles`. Only what is live is read, and what hangs between two live things: the
-trash, rows that await a sweep and what lay in a catalog that was dropped are left out.
+May import `model` and the room's `sql`, `nodes`, `principals`, `roles`. Knows no file format. Only live objects and
+relations between them are read. The trash, rows that await a sweep, and objects of a dropped catalog are left out.
 """
 
 from __future__ import annotations
@@ -119,28 +119,28 @@ class ExportNode(NamedTuple):
 
 
 def node_query(node_id: int) -> Query:
-    """Ask for one node, without its owner."""
+    """Return the query for one node, without its owner."""
     return BY_ID, {"id": node_id}
 
 
 def nodes_query(ids: Sequence[int]) -> Query:
-    """Ask for nodes by their ids; they come in any order."""
+    """Return the query for nodes by id. The rows come in any order."""
     return NODES, {"ids": json.dumps(ids)}
 
 
 def export_node_of(row: Row) -> ExportNode:
-    """Build what a row of `nodes_query` says."""
+    """Build a node from a row of `nodes_query`."""
     document = None if row[_WIDTH + 1] is None else document_of(row[_WIDTH + 1 :])
     return ExportNode(node_of(row[:_WIDTH]), row[_WIDTH], document)
 
 
 def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
-    """Build what a row of `LANCE_VERSIONS` says, with the table's id."""
+    """Build the table's id and the version from a row of `LANCE_VERSIONS`."""
     return row[0], LanceVersion(row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], bool(row[9]))
 
 
 async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
-    """Read the values of tags at the objects of rows of `TAGGED`, by object, tag and field, in order."""
+    """Read the values of tags for rows of `TAGGED`, by (object, tag, field), in order."""
     found: dict[tuple[int, int, int], list[str]] = {}
     objects = sorted({row[0] for row in rows})
     for object_id, tag_id, field_id, value in await moment.rows((VALUES, {"ids": json.dumps(objects)})):
@@ -149,7 +149,7 @@ async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tupl
 
 
 async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:
-    """Build what rows of `MODEL_VERSIONS` say, with the models' ids and the aliases that lead to each."""
+    """Build (model id, version) pairs from rows of `MODEL_VERSIONS`, with the aliases of each version."""
     aliases: dict[tuple[int, int], list[str]] = {}
     for model_id, version, alias in await moment.rows((ALIASES, {"ids": json.dumps([row[0] for row in rows])})):
         aliases.setdefault((model_id, version), []).append(alias)

@@ -1,9 +1,8 @@
-"""Places where a test can kill or stop the process: the boundaries of a mutation, and of a purge.
+"""Fault injection for tests: points of a mutation, and of a purge, at which a test can kill or stop the process.
 
-May import only the standard library. Armed by `LIMNOS_FAULT=<point>:<count>` in the environment: the process kills
-itself the count-th time it reaches the point; with `:stop` behind it, it stops there until it gets SIGCONT. Armed late,
-after start-up, by the same words in the file that `LIMNOS_FAULT_FILE` names, once that file is there. Unarmed, a point
-costs one comparison.
+May import only the standard library. Knows no test. `LIMNOS_FAULT=<point>:<count>` in the environment kills the process
+the count-th time it reaches the point; with `:stop` appended, it stops there until it gets SIGCONT. After start-up, the
+same text in the file that `LIMNOS_FAULT_FILE` names has this effect. Without a fault, a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import threading
 from pathlib import Path
 
 POINTS = ("file-written", "begin", "locked", "permitted", "written", "drafted", "before-commit", "after-commit")
-"""In the order a mutation passes them; `file-written` is Iceberg's, before the transaction."""
+"""In the order in which a mutation passes them. `file-written` is passed by Iceberg commits before the transaction."""
 DEED_POINT = "deed-done"
-"""Passed by a transaction of several operations after each of them, between `permitted` and `written`."""
+"""Passed after each operation of a transaction of several operations, between `permitted` and `written`."""
 PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""
 
 
 class _InjectedFault:
-    """What is armed: one point, how many passes are left, and what happens then."""
+    """The fault that is set: one point, the remaining passes, and the signal."""
 
     def __init__(self, words: str) -> None:
         self.point, _, rest = words.strip().partition(":")
@@ -36,17 +35,17 @@ _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 
 
 def fault_point(point: str) -> None:
-    """Die or stop here if the environment says so."""
+    """Kill or stop the process here if the environment says so."""
     if _file:
         _look()
     if _fault.point == point:
         _fault.left -= 1
         if _fault.left == 0:
-            signal.pthread_kill(threading.get_ident(), _fault.signal)  # this very thread goes no further
+            signal.pthread_kill(threading.get_ident(), _fault.signal)  # this thread does not continue
 
 
 def _look() -> None:
-    """Arm what the file says, once: it is taken away so that each arming counts from its own start."""
+    """Read the fault from the file, once. The file is deleted, so that each new file starts its own count."""
     global _fault  # noqa: PLW0603 - one fault for the process is the point
     path = Path(_file)
     if path.exists():

@@ -1,6 +1,6 @@
-"""Reads of the change feed for those who follow it: what several zones committed after a position, all of one snapshot.
+"""Reads of the change feed: the commits of several zones after a position, all from one snapshot.
 
-May import `model` and this room. Knows nothing of who may see what: whoever follows is shown less than is read here.
+May import `model` and this room. Knows nothing of rights: callers show less than is read here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OLDEST: Final = -1
-"""The position before everything that is still kept of a zone."""
+"""The position before the oldest change that a zone still has."""
 NEWEST: Final = -2
-"""The position after everything that was committed so far."""
+"""The position after the newest committed change."""
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
-    """A change with who made it, when (milliseconds since 1970), and in which request."""
+    """A change row with its actor, its time (milliseconds since 1970) and its request id."""
 
     change: ChangeRow
     actor: str
@@ -33,14 +33,14 @@ class FeedEntry(msgspec.Struct, frozen=True):
 
 
 class ZoneClock(NamedTuple):
-    """How far a zone is, and how far its changes were deleted."""
+    """The newest revision of a zone, and the revision up to which its changes were pruned."""
 
     revision: int
     pruned_to: int
 
 
 class NodePosition(NamedTuple):
-    """Where a node is, or lay when it was dropped."""
+    """The position of a node in the tree; for a dropped node, its last one."""
 
     zone: int
     parent_id: int
@@ -50,10 +50,10 @@ class NodePosition(NamedTuple):
 
 
 class FeedSlice(NamedTuple):
-    """The next part of several zones' changes. A revision is in it whole or not at all.
+    """The next part of the changes of several zones. It has each revision completely or not at all.
 
-    `reached` has the position after the part for each zone that exists; `node_positions` has the nodes that its changes are about,
-    and all that lie above them.
+    `reached` is the position after the part for each existing zone. `node_positions` has the nodes of its changes and
+    all their ancestors.
     """
 
     epoch: int
@@ -64,12 +64,12 @@ class FeedSlice(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """How many revisions come after the part."""
+        """The number of revisions after this part."""
         return sum(self.clocks[zone].revision - at for zone, at in self.reached.items())
 
 
 def _ids(name: str) -> tuple[str, str]:
-    """Spell a list of ids that comes as JSON text: on PostgreSQL, on SQLite."""
+    """Return the subselect over a JSON list of ids: for PostgreSQL, for SQLite."""
     return f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v", (
         f"SELECT value FROM json_each({name})"
     )
@@ -97,16 +97,16 @@ NODE_POSITIONS = Sql(_LOTS.format(nodes=_NODES), on_sqlite=_LOTS.format(nodes=_N
 
 
 def clocks_read(zones: Iterable[int]) -> Load[tuple[int, dict[int, ZoneClock]]]:
-    """Read the store's epoch and the clocks of the zones that there are."""
+    """Read the store's epoch and the clocks of the zones that exist."""
     rows = yield CLOCKS, {"zones": json.dumps(list(zones))}
     return rows[0][0], {row[1]: ZoneClock(row[2], row[3]) for row in rows if row[1] is not None}
 
 
 def feed_slice_read(positions: Mapping[int, int], *, limit: int) -> Load[FeedSlice]:
-    """Read what comes after a position in each zone, about `limit` revisions in all.
+    """Read the changes after a position in each zone, about `limit` revisions in all.
 
-    Every zone that is ahead gives the same number of revisions, so that none waits for a busy one. A zone whose position
-    is before what is kept, or after what was committed, gives nothing.
+    Every zone that is ahead contributes the same number of revisions, so that none waits for a busy one. A zone whose
+    position has been pruned, or is after its newest revision, contributes nothing.
     """
     epoch, clocks = yield from clocks_read(positions)
     reached = {zone: _resolve_position(positions[zone], clock) for zone, clock in clocks.items()}
@@ -127,9 +127,10 @@ def _resolve_position(position: int, clock: ZoneClock) -> int:
 
 
 def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_max: int) -> Load[tuple[list[Row], int]]:
-    """Read the rows of whole revisions, those that fit; of one that never fits, all. Also says how far they go.
+    """Read rows of whole revisions, and return them with the last revision read.
 
-    The statement has the parameters of `FEED_SLICE`, and the revision in its second column.
+    Revisions that do not fit into `rows_max` rows are left for the next read; a single revision is always read
+    completely. The statement has the parameters of `FEED_SLICE`, and the revision as its second column.
     """
     params = {"zone": zone, "since": since, "until": until, "rows": rows_max + 1}
     rows = yield statement, params
@@ -143,24 +144,24 @@ def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_ma
 
 
 def entry_of(row: Row) -> FeedEntry:
-    """Build a change with its circumstances from a row whose columns are those of `FEED_SLICE`."""
+    """Build an entry from a row with the columns of `FEED_SLICE`."""
     change = ChangeRow(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:12])
     return FeedEntry(change, row[12], row[13], row[14])
 
 
 def zones_read(zones: Iterable[int]) -> Load[dict[int, NodePosition]]:
-    """Read which zones there are or were, and where they lie; also what lies above them."""
+    """Read the positions of zones and their ancestors, including dropped ones."""
     rows = yield NODE_POSITIONS, {"nodes": json.dumps(sorted(zones))}
     return {row[0]: node_position_of(row) for row in rows}
 
 
 def node_position_of(row: Row) -> NodePosition:
-    """Build a node's place from a row of `NODE_POSITIONS`."""
+    """Build a position from a row of `NODE_POSITIONS`."""
     return NodePosition(row[1], row[2], KINDS[row[3]], row[4], row[5] == 0)
 
 
 def node_positions_read(entries: Mapping[int, list[FeedEntry]]) -> Load[dict[int, NodePosition]]:
-    """Read where the nodes of changes are, or lay; the zones themselves are asked for, too: a catalog may be gone."""
+    """Read the positions of the nodes of changes and of their zones; a catalog may have been dropped."""
     about: set[int] = set(entries)
     for part in entries.values():
         for entry in part:

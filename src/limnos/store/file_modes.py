@@ -1,7 +1,6 @@
-"""Modes of what the server keeps for itself: its directory 700, the database's files 600. Decision record 0018.
+"""File modes of the server's own files: 700 for its directory, 600 for the database. Decision record 0018.
 
-May import `telemetry`. What engines read (table files) is not its business: those have the modes that the process's umask
-gives them.
+May import `telemetry`. Knows no table files: those are read by engines and get their mode from the process's umask.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ log = get_logger("limnos.store")
 DIRECTORY = 0o700
 FILE = 0o600
 _BESIDE = ("", "-wal", "-shm", "-journal", ".migrate")
-"""What SQLite and we put beside a database file."""
+"""Endings of the files that SQLite and the server create beside a database file."""
 
 
 def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
-    """Make a directory for this user alone, or make an existing one so, if it is the server's own.
+    """Create a directory for this user alone, or restrict an existing one if it belongs to the server.
 
-    It is when it holds one of the files by which the server's own is known, or nothing. One that somebody keeps other things
-    in (a home, /tmp) stays as it is: the database's files are closed by themselves.
+    It belongs to the server if it is empty or has one of the files `marks`. A directory with other content (a home,
+    /tmp) stays as it is: the database's files are restricted by themselves.
     """
     path.mkdir(mode=DIRECTORY, parents=True, exist_ok=True)
     if any((path / mark).exists() for mark in marks) or not any(path.iterdir()):
@@ -36,9 +35,10 @@ def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
 
 
 def private_database(path: Path) -> None:
-    """Make a database file for this user alone, empty if it is not there; SQLite gives its companions the same mode.
+    """Restrict a database file to this user; create it empty if it does not exist.
 
-    An existing file is not opened: to close any descriptor of it would drop the locks that this process has on it.
+    SQLite gives its companions the same mode. An existing file is not opened: closing any descriptor of it would
+    release the locks that this process holds on it.
     """
     with suppress(FileExistsError, FileNotFoundError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
@@ -51,7 +51,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _tighten(path: Path, mode: int) -> None:
-    """Take away what other users may do with a file or directory of ours."""
+    """Remove the permissions of other users from a file or directory of the server."""
     try:
         found = path.stat()
         if not found.st_mode & 0o077 or found.st_mode & stat.S_ISVTX:

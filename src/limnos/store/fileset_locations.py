@@ -1,6 +1,7 @@
-"""Where filesets have their files: a row for each of their locations, so that who lies at, above or below a place is found by an index.
+"""Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
-May import `model` and the room's `sql`, `documents`, `trash`. A row stays while its fileset is in the trash, and while its files are going: nobody may lie there then.
+May import `model` and the room's `sql`, `documents`, `trash`. Knows no files. A row stays while its fileset is in the
+trash, and while its files are being deleted: no other object may use the location then.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SWEEP = Sql(
 
 
 class FilesetLocation(NamedTuple):
-    """A location of a fileset: whether its files go with it, are going now, or wait in the trash."""
+    """A location of a fileset: whether the server manages its files, is deleting them, or keeps them in the trash."""
 
     node_id: int
     location: str
@@ -53,36 +54,39 @@ class FilesetLocation(NamedTuple):
 
 
 def fileset_location_rows(node_id: int, locations: Iterable[str], *, managed: bool) -> list[Params]:
-    """Build the rows of a fileset."""
+    """Build the rows of a fileset, each location once."""
     return [{"id": node_id, "location": each, "managed": managed} for each in dict.fromkeys(locations)]
 
 
 class FilesetLocationWrites:
-    """What mutations do to places of filesets."""
+    """Writes of fileset locations, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:
-        """Meet rivals of other catalogs, always in the same order."""
+        """Take locks that conflict with rivals of other catalogs, always in the same order."""
         for each in sorted(set(locations)):
             self.tx.session.lock_locations(parent_locations(each), each)
 
     def create(self, node_id: int, locations: Iterable[str], *, managed: bool) -> None:
-        """Write where a fileset lies."""
+        """Insert the locations of a fileset."""
         for row in fileset_location_rows(node_id, locations, managed=managed):
             self.tx.count(PUT, row)
 
     def rivals(self, location: str, *, but: int) -> list[FilesetLocation]:
-        """Read what other filesets lie at a location, above it, or (the first few) below it."""
+        """Read other filesets at a location, above it, or (at most `CLAIMS_MAX`) below it.
+
+        `but` is the caller's own fileset.
+        """
         params: Params = {**overlap_params(location), "location": location, "id": but, "limit": CLAIMS_MAX}
         rows = self.tx.rows(RIVALS, params)
         return [FilesetLocation(row[0], row[1], bool(row[2]), bool(row[3]), bool(row[4])) for row in rows]
 
     def begin(self, node_id: int) -> list[str]:
-        """Note that a fileset's files are going; returns its locations."""
+        """Record that a fileset's files are being deleted. Returns its locations."""
         return [row[0] for row in self.tx.rows(BEGIN, {"id": node_id})]
 
     def clear(self, node_id: int) -> None:
-        """Forget where a fileset lay."""
+        """Delete the locations of a fileset."""
         self.tx.count(CLEAR, {"id": node_id})

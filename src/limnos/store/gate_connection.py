@@ -1,8 +1,8 @@
-"""The gate's own connection on PostgreSQL: one question at a time, asked and answered in as few steps as libpq allows.
+"""The freshness gate's own connection on PostgreSQL: one query at a time, with as few steps as libpq allows.
 
-May import `model` and this room. Every request waits for a question of the gate, and both drivers spend more on one in their
-layers than the database does: here it is a prepared statement that psycopg's libpq sends, and one callback when the answer
-is there. Knows no statement; whoever asks again on another connection is `readers`.
+May import `model` and this room. Knows no statement; `read_connections` repeats a failed query on another connection.
+Every request waits for the gate, and both drivers spend more time in their layers than the database does. So this sends
+a prepared statement by psycopg's libpq, with one callback for the answer.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from limnos.store.sql import Params, Row, Sql, Value
 
 CONNECT_S = 2.0
-"""How long a new connection may take to come about."""
+"""The time limit for opening a connection, in seconds."""
 KEPT_ALIVE: Final = {
     "connect_timeout": round(CONNECT_S), "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }  # fmt: skip
-"""What libpq opens a connection with where the store's URL does not say otherwise."""
+"""libpq's parameters for a connection, unless the store's URL sets them."""
 _WHOLE: Final = frozenset({20, 21, 23})
-"""The types of whole numbers, as the catalog of PostgreSQL numbers them for good; all else is read as text."""
+"""PostgreSQL's fixed type numbers of integers. Other types are read as text."""
 _FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
 class GateConnection:
-    """A connection that answers one question at a time."""
+    """A connection that runs one query at a time."""
 
     def __init__(self, connection: psycopg.AsyncConnection) -> None:
         self._connection = connection
@@ -53,22 +53,25 @@ class GateConnection:
 
     @property
     def backend_pid(self) -> int:
-        """The process id that the database's side told when it was opened."""
+        """The process id of the database's side, reported when the connection was opened."""
         return self._pg.backend_pid
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float) -> list[Row]:
-        """Ask. Raises psycopg.Error, and TimeoutError when no answer comes; then this connection is of no more use."""
+        """Run a query.
+
+        Raises psycopg.Error, and TimeoutError after `timeout_s`; after that the connection is closed.
+        """
         name = self._names.get(statement)
         if name is None:
             name = b"limnos_%d" % len(self._names)
-            text = statement.asyncpg.encode()  # libpq, too, has its parameters numbered
+            text = statement.asyncpg.encode()  # libpq numbers its parameters, as asyncpg does
             await self._ask(lambda: self._pg.send_prepare(name, text), timeout_s)
             self._names[statement] = name
         values = [_encode_param(value) for value in statement.values(params)]
         return _rows(await self._ask(lambda: self._pg.send_query_prepared(name, values), timeout_s))
 
     async def _ask(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
-        """Send something, and wait for what the database says to it."""
+        """Send a message and wait for the database's answer."""
         if self.is_closed or self._answer is not None:
             raise psycopg.OperationalError("the connection is closed" if self.is_closed else "it is still being asked")
         self._answer = self._loop.create_future()
@@ -85,7 +88,7 @@ class GateConnection:
         return found
 
     def _flush(self) -> None:
-        """Send what is left to be sent; what the socket does not take now, when it does."""
+        """Send the output buffer; the rest when the socket is writable again."""
         left = self._pg.flush()
         if left:
             self._loop.add_writer(self._socket, self._go_on)
@@ -98,7 +101,7 @@ class GateConnection:
             self._end(error)
 
     def _hear(self) -> None:
-        """Take what has come. Something comes also while nobody asks: that the database is going away."""
+        """Read what has arrived. Data also arrives without a query, for example when the database shuts down."""
         try:
             self._pg.consume_input()
             while not self._pg.is_busy():
@@ -118,7 +121,7 @@ class GateConnection:
             self._answer.set_result(found)
 
     def _give_it(self, timeout_s: float) -> None:
-        """Let a question be out for so long. One timer runs on from question to question: to make one is felt."""
+        """Set the deadline of a query. One timer is reused from query to query: creating one costs measurable time."""
         self._until = self._loop.time() + timeout_s
         if self._timer is not None and self._timer.when() > self._until:
             self._timer.cancel()
@@ -136,7 +139,7 @@ class GateConnection:
             self._end(TimeoutError("the database did not answer in time"))
 
     def close(self) -> None:
-        """Disconnect, whoever waits."""
+        """Disconnect. A waiting query gets an error."""
         self._end(psycopg.OperationalError("the connection was cut"))
 
     def _end(self, error: Exception) -> None:
@@ -159,7 +162,7 @@ async def open_asker(url: str) -> GateConnection:
 
 
 def _encode_param(value: Value) -> bytes:
-    """Spell a parameter as PostgreSQL reads it: the gate has whole numbers, and lists of them."""
+    """Encode a parameter for PostgreSQL. The gate's parameters are integers and lists of integers."""
     if isinstance(value, int):
         return b"%d" % value
     if isinstance(value, list):

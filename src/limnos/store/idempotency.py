@@ -1,7 +1,8 @@
-"""What became of requests that have a key: a row in the mutation's own transaction, kept for a time.
+"""Outcomes of requests with an idempotency key: a row in the mutation's own transaction, kept for a limited time.
 
-May import the room's `sql`. A row is no object: nothing is decided by it, and it is not in the feed. Under the lock of its
-zone nobody else writes one, so of two transactions with one key the second finds what the first has left.
+May import the room's `sql`. Knows no protocol. A row is no object: no decision depends on it, and it is not in the
+change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds the
+outcome of the first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEEP = Sql(
     " status = excluded.status, object_id = excluded.object_id, body = excluded.body, expires_at = excluded.expires_at"
     " WHERE idempotency.expires_at <= :now"
 )
-"""In place of a row, if there is one, that has expired; else nothing is written."""
+"""Replaces an expired row. With a valid row, nothing is written."""
 PRUNE = Sql(
     "DELETE FROM idempotency WHERE (zone, caller, key) IN"
     " (SELECT zone, caller, key FROM idempotency WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)"
@@ -34,7 +35,7 @@ PRUNE = Sql(
 
 
 class IdempotencyKey(NamedTuple):
-    """A key as it is looked for: on whose clock, by whom it was sent, and its text."""
+    """A key to look up: its zone, the caller who sent it, and its text."""
 
     zone: int
     caller: str
@@ -42,9 +43,9 @@ class IdempotencyKey(NamedTuple):
 
 
 class RequestOutcome(NamedTuple):
-    """What became of a request: its fingerprint and operation, the status, what it made or changed, and what it was told.
+    """The outcome of a request: fingerprint, operation, status, and the object that it created or changed.
 
-    `body` is kept only where the answer can't be made again from what is there.
+    `body` is stored only if the answer cannot be rebuilt from the current state.
     """
 
     fingerprint: bytes
@@ -55,23 +56,23 @@ class RequestOutcome(NamedTuple):
 
 
 def outcome_query(key: IdempotencyKey, *, now_ms: int) -> Query:
-    """Ask what became of the request with a key."""
+    """Return the query for the outcome of a key."""
     return FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
 
 
 def outcome_of(rows: list[Row]) -> RequestOutcome | None:
-    """Read the answer to that; None when it is not known, or no more."""
+    """Build the outcome from the query's rows; None if there is none or it has expired."""
     return RequestOutcome(*rows[0]) if rows else None
 
 
 class RequestOutcomeWrites:
-    """What mutations do to outcomes."""
+    """Writes of outcomes, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
-        """Keep an outcome for a time; returns the one that is kept already, if there is one, and leaves it as it is."""
+        """Store an outcome for `lifetime_ms`. Returns None, or the valid outcome that exists already and stays."""
         now_ms = self.tx.now_ms
         written = self.tx.count(
             KEEP,
@@ -88,5 +89,5 @@ class RequestOutcomeWrites:
         return RequestOutcome(*rows[0])
 
     def prune(self) -> int:
-        """Delete outcomes whose time is over, the oldest first and not too many at once; returns how many."""
+        """Delete up to `PRUNED_AT_ONCE` expired outcomes, the oldest first. Returns how many."""
         return self.tx.count(PRUNE, {"now": self.tx.now_ms, "limit": PRUNED_AT_ONCE})

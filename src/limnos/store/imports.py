@@ -1,7 +1,8 @@
-"""Imports under way: rows of a metalake that nobody can reach before it is whole, and which object of the file became which.
+"""Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the room's `sql`, `changes`. What is imported hangs below a metalake whose node lies in a name space of its own, where no
-path leads; giving that node its name is one row, and shows everything at once. Rows written here leave no changes: no view can know their zones.
+May import `model` and the room's `sql`, `changes`. Knows no file format. Imported objects lie below a metalake in a
+name space of its own, which no path reaches. Giving that node its name updates one row and makes everything visible at
+once. Rows written here leave no change rows: no view can know their zones.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
-"""How an import is: being fed; read to its end; shown; to be wiped."""
+"""State of an import: receiving records; read to its end; visible; being deleted."""
 STAGE: Final = "import"
-"""The name space in which an imported metalake lies until it is whole."""
+"""The name space of an imported metalake until it is complete."""
 _COLUMNS = (
     "id, name, form, keeps, state, record_count, source, metalake_id, owner_id, masked, begun_by, begun_at, fed_at"
 )
@@ -133,16 +134,16 @@ _HANGING = (
     ("principal", "id"), ("role", "id"), ("node", "id"),
 )  # fmt: skip
 WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
-"""For each table with rows of an import that was given up, the statement that deletes them."""
+"""For each table with rows of an abandoned import, the statement that deletes them."""
 
 
 def lock_of(import_id: int) -> int:
-    """Return the zone of an import, which no catalog and no metalake has: whoever writes to the import holds its clock."""
+    """Return the zone of an import, a negative number. Writers to the import hold the clock of this zone."""
     return -import_id
 
 
 class MetalakeImport(NamedTuple):
-    """An import: under which name, how far it is, and what the file said of itself."""
+    """An import: its name, its progress, and the header of its file."""
 
     id: int
     name: str
@@ -153,16 +154,18 @@ class MetalakeImport(NamedTuple):
     source: str
     metalake_id: int
     owner_id: int
-    """The metalake's owner, as the file numbers it."""
+    """The metalake's owner, by its id in the file."""
     masked: tuple[str, ...]
-    """Properties that the file left out because they hold secrets."""
+    """Secret properties that the file left out."""
     begun_by: str
     begun_at: int
     fed_at: int
 
 
 class ImportedObject(NamedTuple):
-    """What an object of the file became: its new id, what it is, the catalog it is or lies in (0: none) and how deep."""
+    """The imported form of an object of the file: new id, kind, the catalog that it is or lies in (0: none), and its
+    depth.
+    """
 
     new_id: int
     kind: Kind
@@ -180,19 +183,19 @@ def _import_of(row: Row) -> MetalakeImport:
 
 
 def import_read(import_id: int) -> Load[MetalakeImport | None]:
-    """Read an import."""
+    """Read an import, or None."""
     rows = yield ONE, {"id": import_id}
     return _import_of(rows[0]) if rows else None
 
 
 def imports_read(limit: int) -> Load[list[MetalakeImport]]:
-    """Read the imports that are open."""
+    """Read the open imports."""
     rows = yield ALL, {"limit": limit}
     return [_import_of(row) for row in rows]
 
 
 def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, ImportedObject]]:
-    """Read what objects of the file became, those that are known by now."""
+    """Read the imported objects for ids of the file; ids not imported yet are left out."""
     rows = yield REFS, {"import": import_id, "ids": json.dumps(old_ids)}
     return dict(map(_ref_of, rows))
 
@@ -202,15 +205,15 @@ def _ref_of(row: Row) -> tuple[int, ImportedObject]:
 
 
 class ImportWrites:
-    """What mutations do to imports."""
+    """Writes of imports, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
-        """Begin an import; its clock is what those who feed it wait for one another at."""
+        """Begin an import. Its clock serializes the requests that send its records."""
         last: int | None = self.tx.rows(LAST, {})[0][0]
-        import_id = max(self.tx.now_ms, (last or 0) + 1)  # no id of the store's: those may be the file's
+        import_id = max(self.tx.now_ms, (last or 0) + 1)  # not from the store's ids: the file may use those
         self.tx.new_zone(lock_of(import_id))
         params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
         self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})
@@ -218,22 +221,22 @@ class ImportWrites:
         return MetalakeImport(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
 
     def read(self, import_id: int) -> MetalakeImport | None:
-        """Read an import inside the transaction."""
+        """Read an import inside the transaction, or None."""
         rows = self.tx.rows(ONE, {"id": import_id})
         return _import_of(rows[0]) if rows else None
 
     def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, ImportedObject]:
-        """As `refs_read`, inside the transaction."""
+        """Like `refs_read`, inside the transaction."""
         rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
         return dict(map(_ref_of, rows))
 
     def taken(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids that something in the store has, or had."""
+        """Return the first of these ids that an object of the store has or had, or None."""
         rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
         return rows[0][0] if rows else None
 
     def put(self, import_id: int, refs: Mapping[int, ImportedObject]) -> None:
-        """Keep what objects of the file became."""
+        """Store the imported forms of objects."""
         self.many(PUT, [
             {
                 "import": import_id, "old": old, "new": ref.new_id, "kind": int(ref.kind), "catalog": ref.catalog_id, "depth": ref.depth,
@@ -243,33 +246,33 @@ class ImportWrites:
         ])  # fmt: skip
 
     def many(self, statement: Sql, rows: Sequence[Params]) -> None:
-        """Insert rows; those whose place is taken are left out, and `missing` finds them."""
+        """Insert rows. Rows that conflict with existing ones are skipped; `missing` finds them."""
         if rows:
             self.tx.session.many(statement, rows)
 
     def missing(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids that no node, principal or role has: its name was taken."""
+        """Return the first of these ids that no node, principal or role has, because its name was taken; or None."""
         there = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in there), None)
 
     def document(self, document: MetadataDocument, node_id: int) -> None:
-        """Keep a table's or view's metadata. Raises BadRequest when another one lies there."""
+        """Insert the metadata document of a table or view. Raises BadRequest if another table lies at its location."""
         DocumentWrites(self.tx).create(
             MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
         )
 
     def advance(self, found: MetalakeImport) -> None:
-        """Write how far an import is."""
+        """Store the progress of an import."""
         params: dict[str, Value] = {"id": found.id, "records": found.records, "source": found.source}
         params |= {"metalake": found.metalake_id, "owner": found.owner_id, "masked": json.dumps(found.masked)}
         self.tx.count(ADVANCE, params | {"now": self.tx.now_ms})
 
     def end(self, import_id: int) -> None:
-        """Note that the file was read to its end."""
+        """Record that the file was read to its end."""
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
     def show(self, found: MetalakeImport, *, owner_id: int) -> None:
-        """Give the metalake its name: from now on there it is, with everything in it. The name must be free."""
+        """Give the metalake its name, which makes it visible with everything in it. The name must be free."""
         self.tx.count(NAME, {"id": found.metalake_id, "name": found.name})
         self.tx.changed(
             ChangeDraft("create", Kind.METALAKE, found.metalake_id, "metalake", None, None, ROOT_ID, found.name, owner_id=owner_id)
@@ -277,15 +280,15 @@ class ImportWrites:
         self.tx.count(STATE, {"id": found.id, "state": DONE, "now": self.tx.now_ms})
 
     def give_up(self, import_id: int) -> None:
-        """Take nothing more; what was taken goes bit by bit."""
+        """Abandon an import. `prune` deletes its rows step by step."""
         self.tx.count(STATE, {"id": import_id, "state": GIVEN_UP, "now": self.tx.now_ms})
 
     def idle(self, *, before: int) -> list[int]:
-        """Return open imports that nobody has fed since a time."""
+        """Return the open imports that received no records since `before`."""
         return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
 
     def prune(self, import_id: int, *, limit: int) -> bool:
-        """Forget some of what an ended import left, and its objects if it was given up; says whether more is left."""
+        """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more are left."""
         found = self.read(import_id)
         if found is None or found.state in (OPEN, WHOLE):
             return False

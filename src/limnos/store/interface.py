@@ -1,7 +1,7 @@
-"""What a backend offers the rooms above: the gate, loads, and mutations.
+"""The interface of a store backend: gate reads, loads, and mutations.
 
-May import `model` and this room. A backend is whatever passes `tests/store`; `inline` says whether reads answer at
-once (SQLite) or must be awaited (PostgreSQL).
+May import `model` and this room. Knows no SQL. A backend is whatever passes `tests/store`. `inline` says whether reads
+return at once (SQLite) or must be awaited (PostgreSQL).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KnownRevisions = tuple[tuple[int, int], ...]
 
 
 CLOSE_S = 2.0
-"""So long a store that is closed waits for what is under way."""
+"""How many seconds `close` waits for running work."""
 
 
 class StoreClock(Protocol):
@@ -35,7 +35,7 @@ class StoreClock(Protocol):
 
     @property
     def offset_ms(self) -> int:
-        """How far this node's own clock was ahead when the store's was last looked at."""
+        """How many milliseconds this node's own clock was ahead when the store's was last read."""
         ...
 
     def now_ms(self) -> int:
@@ -44,7 +44,7 @@ class StoreClock(Protocol):
 
 
 class StoreWriter(Protocol):
-    """The half that mutations go to."""
+    """The writing half of a store, to which mutations are submitted."""
 
     @property
     def time(self) -> StoreClock:
@@ -52,26 +52,35 @@ class StoreWriter(Protocol):
         ...
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Run a mutation in its transaction and return after the commit. `begun` is told right before it first runs.
+        """Run a mutation in its transaction and return its result after the commit.
 
-        Raises StalePermit (decide again), StateUnknown (the answer to the commit was lost), Unavailable (certain that
-        nothing was committed), and whatever the mutation raises, with nothing written.
+        Args:
+            permit: The permit of the mutation.
+            mutation: A plain function over the transaction.
+            begun: Called right before the mutation first runs. Until then it has certainly done nothing.
+
+        Raises:
+            StalePermit: Decide again.
+            StateUnknown: The answer to the commit was lost.
+            ServiceUnavailable: Nothing was committed, for certain.
+            Exception: Whatever the mutation raises, with nothing written.
         """
         ...
 
     async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Take the locks of a permit's zones, decide by `again`, run the mutation that comes of it, and commit.
+        """Take the locks of a permit's zones, decide by `again`, run the mutation it returns, and commit.
 
-        While `again` decides nobody can move access or names in those zones. Raises what it raises, and what `submit` does.
+        While `again` decides, nobody can move access or names in those zones. Raises the errors of `again` and of
+        `submit`.
         """
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a read of one moment that lasts a while, on a connection of its own."""
+        """Open a long read of one snapshot, on a connection of its own."""
         ...
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
-        """Finish what is under way and disconnect. What is not done within the time is given up, whatever hangs."""
+        """Finish running work and disconnect. Work that takes longer than `within_s` seconds is abandoned."""
         ...
 
 
@@ -81,19 +90,19 @@ class InlineStore(StoreWriter, Protocol):
     inline: bool
 
     def moment(self) -> bytes | None:
-        """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
+        """Return a value that stays equal while nobody commits anything; None if that cannot be known."""
         ...
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read what has changed since the known revisions, in one statement."""
+        """Read the changes after the known revisions, in one statement."""
         ...
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read changes first and then facts, in one snapshot."""
+        """Read first the changes, then facts, in one snapshot."""
         ...
 
     def find(self, query: Query) -> list[Row]:
-        """Read by one statement, whose snapshot begins after this call."""
+        """Run one query, whose snapshot begins after this call."""
         ...
 
 
@@ -103,15 +112,15 @@ class AwaitedStore(StoreWriter, Protocol):
     inline: bool
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read what has changed since the known revisions, in one statement."""
+        """Read the changes after the known revisions, in one statement."""
         ...
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read changes first and then facts, in one snapshot. `load` begins the read: once more when it must be repeated."""
+        """Read first the changes, then facts, in one snapshot. `load` starts the read, again for each retry."""
         ...
 
     async def find_async(self, query: Query) -> list[Row]:
-        """Read by one statement, whose snapshot begins after this call."""
+        """Run one query, whose snapshot begins after this call."""
         ...
 
 

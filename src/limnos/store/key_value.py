@@ -1,7 +1,7 @@
-"""Pairs of keys and values in the order of the keys' bytes: all that a database has to offer so that records can be kept on it.
+"""The interface of a key-value database, ordered by the bytes of the keys, on which records can be stored.
 
-May import `model`. Knows nothing of what keys and values mean. A backend is whatever passes `tests/store/test_key_value.py`; there is one on LMDB, a key-value
-database, and one on a table of SQLite or PostgreSQL.
+May import `model`. Knows no meaning of keys and values. A backend is whatever passes `tests/store/test_key_value.py`:
+there is one on LMDB, a key-value database, and one on a table of SQLite or PostgreSQL.
 """
 
 from __future__ import annotations
@@ -13,54 +13,64 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 KEY_BYTES_MAX: Final = 511
-"""No backend needs to take longer keys: the shortest limit among key-value databases, which is LMDB's."""
+"""The longest key that a backend must accept: LMDB's limit, the shortest among key-value databases."""
 
 
 class KeyValueReader(Protocol):
-    """What was committed at one moment."""
+    """A read snapshot."""
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key."""
+        """Return the value of a key, or None."""
         ...
 
     def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Give the pairs whose keys begin with a prefix and come behind `after`, in order. Nothing is written meanwhile."""
+        """Yield the pairs whose keys begin with `prefix` and sort after `after`, in order.
+
+        Nothing may be written meanwhile.
+        """
         ...
 
 
 class KeyValueTransaction(KeyValueReader, Protocol):
-    """A transaction: it reads what it wrote, and nobody else does before its end."""
+    """A write transaction. It reads its own writes; nobody else sees them before its end."""
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Write a pair, over the one that has the key."""
+        """Write a pair, replacing the value of an existing key."""
         ...
 
     def delete(self, key: bytes) -> bool:
-        """Take a pair out; says whether there was one."""
+        """Delete a pair. Returns whether there was one."""
         ...
 
     def clear(self) -> None:
-        """Take everything out."""
+        """Delete all pairs."""
         ...
 
 
 class KeyValueStore(Protocol):
-    """A database of pairs. Threads and processes may share it; one of them writes at a time, and nobody waits to read."""
+    """A database of key-value pairs.
+
+    Threads and processes may share it; one writes at a time, and readers never wait.
+    """
 
     def reading(self) -> AbstractContextManager[KeyValueReader]:
-        """Read one moment for the time of the body. Raises Unavailable."""
+        """Open a read snapshot for the `with` block. Raises ServiceUnavailable."""
         ...
 
     def writing(self) -> AbstractContextManager[KeyValueTransaction]:
-        """Write in one transaction, committed durably when the body ends, and undone when it raises. Waits for whoever writes. Raises Unavailable."""
+        """Open a write transaction. Waits for other writers.
+
+        It is committed durably when the `with` block ends, and rolled back if the block raises. Raises
+        ServiceUnavailable.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
-    """Return the first key behind all that begin with a prefix; None when there is no key behind them."""
+    """Return the first key after all keys with a prefix, or None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -1,6 +1,7 @@
-"""Pairs on LMDB: a folder with one memory-mapped file, several readers beside one writer, no server.
+"""Key-value pairs on LMDB: a folder with one memory-mapped file, several readers beside one writer, no server.
 
-May import `model`, LMDB's library and this room's `pairs`. An environment may be open once in a process, whose threads share it.
+May import `model`, LMDB's library and this room's `key_value`. Knows no meaning of keys and values. A process may open
+an environment once; its threads share it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from limnos.store.key_value import KeyValueReader, KeyValueTransaction
 
 SIZE_MAX: Final = 1 << 36
-"""How large the file may become: addresses that are set aside, not bytes on the disk."""
+"""The largest size of the file, in bytes. It reserves addresses, not disk space."""
 
 
 class LmdbKeyValueStore:
-    """A folder of LMDB, which is made when it is missing."""
+    """An LMDB folder. It is created if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,18 +34,18 @@ class LmdbKeyValueStore:
 
     @contextmanager
     def reading(self) -> Iterator[KeyValueReader]:
-        """Read one moment."""
+        """Open a read snapshot."""
         with _translate_errors(), self._environment.begin(self._database) as transaction:
             yield _LmdbTransaction(transaction, self._database)
 
     @contextmanager
     def writing(self) -> Iterator[KeyValueTransaction]:
-        """Write; whoever comes meanwhile waits."""
+        """Open a write transaction; other writers wait."""
         with _translate_errors(), self._environment.begin(self._database, write=True) as transaction:
             yield _LmdbTransaction(transaction, self._database)
 
     def close(self) -> None:
-        """Unmap the file."""
+        """Close the environment."""
         self._environment.close()
 
 
@@ -78,7 +79,7 @@ class _LmdbTransaction:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Say in our words what LMDB says in its own."""
+    """Raise ServiceUnavailable for errors of LMDB."""
     try:
         yield
     except lmdb.MapFullError as error:

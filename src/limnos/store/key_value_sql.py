@@ -1,6 +1,6 @@
-"""Pairs in one table of an SQL database, SQLite's file or PostgreSQL: what a key-value database is held against.
+"""Key-value pairs in one table of SQLite or PostgreSQL, for comparison with key-value databases.
 
-May import `model`, SQLAlchemy and this room's `migrate` and `pairs`. The table is its own; no other table of a store is looked at.
+May import `model`, SQLAlchemy and this room's `migrate` and `key_value`. Knows no other table of a store.
 """
 
 from __future__ import annotations
@@ -44,16 +44,19 @@ _BEGIN: Final = {
     "sqlite": ("BEGIN", "BEGIN IMMEDIATE"),
     "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN"),
 }
-"""How a transaction that reads, and one that writes, begins."""
+"""How a reading and a writing transaction begin."""
 WAIT_S: Final = 30
-"""So long a writer waits for another one on SQLite."""
+"""How many seconds a writer waits for another one on SQLite."""
 
 
 class SqlKeyValueStore:
-    """A database by its address, as a server's `--database` takes it: an SQLite file, or PostgreSQL's. The table is made when it is missing."""
+    """A database by its address, as `--database` of a server takes it: an SQLite file or a PostgreSQL URL.
+
+    The table is created if it does not exist.
+    """
 
     def __init__(self, database: str) -> None:
-        # Transactions are begun by hand, so the driver is to begin none.
+        # This class begins transactions itself, so the driver must begin none.
         self._engine = create_engine(engine_url(database), isolation_level="AUTOCOMMIT")
         self._reads, self._writes = (text(begin) for begin in _BEGIN[self._engine.dialect.name])
         self._is_file = self._engine.dialect.name == "sqlite"
@@ -64,13 +67,13 @@ class SqlKeyValueStore:
 
     @contextmanager
     def reading(self) -> Iterator[KeyValueReader]:
-        """Read one moment."""
+        """Open a read snapshot."""
         with self._transaction(self._reads) as connection:
             yield _SqlTransaction(connection)
 
     @contextmanager
     def writing(self) -> Iterator[KeyValueTransaction]:
-        """Write; whoever comes meanwhile waits."""
+        """Open a write transaction; other writers wait."""
         with self._transaction(self._writes) as connection:
             if not self._is_file:
                 connection.execute(_LOCK)
@@ -114,7 +117,7 @@ class _SqlTransaction:
     def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         until = prefix_end(prefix)
         statement, fixed = (_SCAN, {}) if until is None else (_SCAN_UNTIL, {"until": until})
-        # One lower bound: of two, a database may take the lesser and read all that is between.
+        # One lower bound: given two, a database may scan from the smaller one.
         start = max(prefix, after + b"\0" if after else b"")
         while True:
             rows = self._connection.execute(statement, {"start": start, "rows": ROWS_AT_ONCE, **fixed}).all()

@@ -1,8 +1,9 @@
-"""Versions of Lance tables whose history the store keeps: a row for each, by table, branch and number.
+"""Managed versions of Lance tables, whose history the store keeps: a row for each, by table, branch and number.
 
-May import `model` and the room's `sql`, `trash`. Knows no file. A row is the commit: it is there before the version's manifest has its
-final name, and says under which name the writer has staged it. `settled` rows are those whose manifest was seen under its final name
-when the next version came, and all before them are settled, too: so only the newest ever have to be looked after.
+May import `model` and the room's `sql`, `trash`. Knows no file. Inserting the row is the commit. It happens before the
+version's manifest has its final name, and the row has the name under which the writer staged it. A row is `settled`
+once its manifest was seen under its final name, when the next version came; then all before it are settled, too. So
+only the newest versions ever need attention.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _AFTER_SETTLED = (
     "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND s.settled = :yes"
     " ORDER BY s.version DESC LIMIT 1), -1)"
 )
-"""Those after the newest settled version, found from the newest one downwards: the cost does not grow with the history."""
+"""Versions after the newest settled one, found from the newest downwards: the cost does not grow with the history."""
 UNSETTLED = Sql(f"{_OF} AND settled <> :yes AND {_AFTER_SETTLED} ORDER BY version")
 STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
@@ -54,14 +55,14 @@ END = 1 << 62
 
 
 def version_of(row: Row) -> LanceVersion:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a version from a row whose columns are `_COLUMNS`."""
     return LanceVersion(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8]))
 
 
 def lance_versions_read(
     node_id: int, branch: str, *, after: int | None, descending: bool, limit: int
 ) -> Load[list[LanceVersion]]:
-    """Read versions of a branch in order, those after one."""
+    """Read versions of a branch in order, beginning after the version `after`."""
     start = after if after is not None else END if descending else -1
     params: dict[str, Value] = {"id": node_id, "branch": branch, "after": start, "limit": limit}
     rows = yield (DOWNWARDS if descending else UPWARDS), params
@@ -69,73 +70,73 @@ def lance_versions_read(
 
 
 def lance_version_read(node_id: int, branch: str, *, version: int) -> Load[LanceVersion | None]:
-    """Read one version."""
+    """Read one version, or None."""
     rows = yield ONE, {"id": node_id, "branch": branch, "version": version}
     return version_of(rows[0]) if rows else None
 
 
 def lance_top_read(node_id: int, branch: str) -> Load[LanceVersion | None]:
-    """Read the newest version of a branch; None when it has none."""
+    """Read the newest version of a branch, or None."""
     rows = yield TOP, {"id": node_id, "branch": branch}
     return version_of(rows[0]) if rows else None
 
 
 def lance_unsettled_read(node_id: int, branch: str) -> Load[list[LanceVersion]]:
-    """Read the versions of a branch whose manifests may still be on their way to their final names."""
+    """Read the versions of a branch whose manifests may not have their final names yet."""
     rows = yield UNSETTLED, {"id": node_id, "branch": branch, "yes": True}
     return [version_of(row) for row in rows]
 
 
 def lance_branches_read(node_id: int) -> Load[list[str]]:
-    """Read the names of the branches that have a version, the main one as ""."""
+    """Read the names of the branches with versions; "" is the main branch."""
     rows = yield BRANCHES, {"id": node_id}
     return [row[0] for row in rows]
 
 
 class LanceVersionWrites:
-    """What mutations do to versions. The change that they leave is that of the table."""
+    """Writes of versions, for mutations. The change row of a new version is that of its table."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def top(self, node_id: int, branch: str) -> LanceVersion | None:
-        """Read the newest version of a branch inside the transaction."""
+        """Read the newest version of a branch inside the transaction, or None."""
         return self._one(self.tx.rows(TOP, {"id": node_id, "branch": branch}))
 
     def find(self, node_id: int, branch: str, *, version: int) -> LanceVersion | None:
-        """Read one version inside the transaction."""
+        """Read one version inside the transaction, or None."""
         return self._one(self.tx.rows(ONE, {"id": node_id, "branch": branch, "version": version}))
 
     def _one(self, rows: list[Row]) -> LanceVersion | None:
         return version_of(rows[0]) if rows else None
 
     def staged(self, node_id: int) -> list[str]:
-        """Read the names of what was staged for versions, of any branch, whose manifests may still be on their way."""
+        """Read the staged names of all versions, of any branch, whose manifests may not have their final names yet."""
         return [row[0] for row in self.tx.rows(STAGED, {"id": node_id, "yes": True})]
 
     def create(self, node_id: int, version: LanceVersion) -> bool:
-        """Insert a version; says whether its number was free."""
+        """Insert a version. Returns False if its number was taken."""
         return self.tx.count(INSERT, self._params(node_id, version)) > 0
 
     def create_all(self, node_id: int, versions: Sequence[LanceVersion]) -> None:
-        """Insert the versions that a table comes with."""
+        """Insert the initial versions of a table."""
         if versions:
             self.tx.session.many(INSERT, [self._params(node_id, each) for each in versions])
 
     def settle(self, node_id: int, branch: str, *, version: int) -> None:
-        """Note that the manifests up to a version have their final names."""
+        """Record that the manifests up to a version have their final names."""
         self.tx.count(SETTLE, {"id": node_id, "branch": branch, "version": version, "yes": True})
 
     def delete(self, node_id: int, branch: str, *, start: int, end: int) -> int:
-        """Forget versions from one up to before another; returns how many."""
+        """Delete the versions from `start` up to but not including `end`. Returns how many."""
         return self.tx.count(DELETE, {"id": node_id, "branch": branch, "start": start, "end": end})
 
     def delete_branch(self, node_id: int, branch: str) -> int:
-        """Forget a branch's versions; returns how many."""
+        """Delete a branch's versions. Returns how many."""
         return self.tx.count(DELETE_BRANCH, {"id": node_id, "branch": branch})
 
     def delete_all(self, node_id: int) -> None:
-        """Forget a table's versions; its files stay."""
+        """Delete a table's versions; its files stay."""
         self.tx.count(DELETE_ALL, {"id": node_id})
 
     @staticmethod

@@ -1,7 +1,8 @@
-"""What came from what: edges between objects, or datasets outside, and pairs of columns, by job.
+"""Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
-May import `model` and the room's `sql`, `trash`. Everything hangs on ids, of nodes and of Iceberg fields, so renames and moves change
-nothing here. Nothing that anybody decides or caches rests on these rows, so none leaves a change. Knows nothing of who may see what.
+May import `model` and the room's `sql`, `trash`. Knows no rights. Everything refers to ids of nodes and of Iceberg
+fields, so renames and moves change nothing here. No decision and no cache depends on these rows, so none leaves a
+change row.
 """
 
 from __future__ import annotations
@@ -20,21 +21,24 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 EVERY_FIELD: Final = 0
-"""In place of a target's field id: all of its columns. Iceberg's ids begin with 1."""
+"""As a target's field id: all of its columns. Iceberg's ids begin with 1."""
 UNKNOWN_FIELD: Final = -1
-"""A field whose id is not known: it goes by its name."""
+"""As a field id: the id is unknown, and the name identifies the field."""
 JOBS_MAX: Final = 100
-"""Jobs whose edges into one target are kept: those that ran last."""
+"""The most jobs whose edges into one target are kept: those that ran last."""
 SOURCES_MAX: Final = 2_000
-"""Sources that are kept of a job and a target: those that were said last."""
+"""The most sources that are kept per job and target: those reported last."""
 EXPORTS_MAX: Final = 1_000
-"""Edges from one object to datasets outside that are kept: whoever may load it may say one."""
+"""The most edges that are kept from one object to external datasets.
+
+Every user who may load the object may report one.
+"""
 COLUMNS_MAX: Final = 20_000
-"""Pairs of columns that are kept of a job and a target."""
+"""The most pairs of columns that are kept per job and target."""
 
 
 class LineageJobRow(NamedTuple):
-    """Which job said it, in which run; `at` is the event's own time, milliseconds since 1970."""
+    """The job and the run that reported an edge. `at` is the event's own time, in milliseconds since 1970."""
 
     namespace: str
     name: str
@@ -49,14 +53,14 @@ class LineageJobRow(NamedTuple):
 
 
 class LineageField(NamedTuple):
-    """A column: its field id, or one of the words above, and the name it had."""
+    """A column: its field id, or `EVERY_FIELD` or `UNKNOWN_FIELD`, and the name it had."""
 
     id: int
     name: str
 
 
 class LineagePair(NamedTuple):
-    """A column of the target that comes from a column of a source."""
+    """A column of the target that is derived from a column of a source."""
 
     source_id: int
     target: LineageField
@@ -66,7 +70,7 @@ class LineagePair(NamedTuple):
 
 
 class LineageEdgeRow(NamedTuple):
-    """A target that came from a source, as a job said."""
+    """An edge from a source to a target, as a job reported it."""
 
     target_id: int
     source_id: int
@@ -77,7 +81,7 @@ class LineageEdgeRow(NamedTuple):
 
 
 class ColumnEdge(NamedTuple):
-    """A pair of columns with the edge that it belongs to."""
+    """A pair of columns, with its edge."""
 
     edge: LineageEdgeRow
     pair: LineagePair
@@ -91,7 +95,7 @@ class ExternalDataset(NamedTuple):
 
 
 def _digest(*parts: str) -> bytes:
-    """Return a short key of texts that may be longer than an index takes."""
+    """Return a short key for texts that may be longer than an index accepts."""
     return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
 
@@ -103,7 +107,7 @@ def _ids(name: str) -> tuple[str, str]:
 
 
 def _ids_statement(text: str) -> Sql:
-    """Spell a statement with `{ids}` in it for both backends."""
+    """Build a statement with `{ids}` in it for both backends."""
     common, sqlite = _ids(":ids")
     return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
 
@@ -127,7 +131,7 @@ _COLUMNS_ORDER = "ORDER BY e.target_id, e.source_id, c.job_digest, c.ordinal LIM
 
 
 def _columns(end: str, other: str) -> Sql:
-    """Spell the search for the pairs of some columns at one end of the edges."""
+    """Build the search for the pairs of some columns at one end of the edges."""
     fits = f"(c.{end}_field_id = w.field_id OR (c.{end}_field_id = {UNKNOWN_FIELD} AND c.{end}_field = w.field){other})"
     text = (
         f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
@@ -179,7 +183,7 @@ PUT_OUTSIDE = Sql(
 
 
 def _orphan_condition(column: str) -> str:
-    """Spell that an end of an edge is neither a live node, nor one in the trash, nor a dataset outside."""
+    """Return the condition that an end of an edge is no live node, none in the trash, and no external dataset."""
     return (
         f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
         f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
@@ -198,7 +202,7 @@ SWEEP_DATASETS = Sql(
     " AND NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_dataset.id)"
 )
 SWEEPS = (SWEEP_EDGES, SWEEP_COLUMNS, SWEEP_DATASETS)
-"""In this order: what hangs on nothing is told by the edges that are left."""
+"""In this order: the remaining edges determine which columns and datasets are orphans."""
 
 
 def _edge_of(row: Row) -> LineageEdgeRow:
@@ -211,38 +215,40 @@ def _pair_of(row: Row) -> LineagePair:
 
 
 def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:
-    """Read the edges into some targets, or out of some sources: of each pair the newest first, at most so many."""
+    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; of each pair the newest
+    first.
+    """
     rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
     return [_edge_of(row) for row in rows]
 
 
 def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
-    """Read the pairs that columns of some objects are the targets of, or the sources."""
+    """Read the pairs whose target (`up`) or source is one of the given columns."""
     wanted = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
     rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": wanted, "limit": limit}
     return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
 
 
 def external_datasets_read(ids: Collection[int]) -> Load[dict[int, ExternalDataset]]:
-    """Read which of some ids are those of datasets outside."""
+    """Read the external datasets among some ids."""
     rows = yield OUTSIDE, {"ids": json.dumps(sorted(ids))}
     return {row[0]: ExternalDataset(row[1], row[2]) for row in rows}
 
 
 def places_read(places: Collection[str]) -> Load[dict[str, int]]:
-    """Read which objects have their documents' locations at some places."""
+    """Read the ids of objects by the locations of their documents."""
     rows = yield AT, {"places": json.dumps(sorted(places))}
     return {row[1]: row[0] for row in rows}
 
 
 class LineageWrites:
-    """What mutations do to lineage."""
+    """Writes of lineage, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
-        """Return the id of a dataset outside; it is kept from now on."""
+        """Return the id of an external dataset, which is inserted if it is new."""
         key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
         rows = self.tx.rows(FIND_OUTSIDE, key)
         if not rows:
@@ -254,10 +260,10 @@ class LineageWrites:
         return found
 
     def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
-        """Keep what a job said of a target; returns how many edges that are.
+        """Store the edges that a job reported for a target. Returns the number of edges.
 
-        It takes the place of what an earlier run of the job said, and adds to what was said within the same parent run.
-        What is older than that is let go.
+        They replace the edges of an earlier run of the job, and add to those of the same parent run. A report that is
+        older than the stored one is ignored.
         """
         key: Params = {"target": target_id, "job": job.digest}
         last = self.tx.rows(LAST, key)
@@ -279,7 +285,7 @@ class LineageWrites:
         return len(sources)
 
     def trim_exports(self, source_id: int) -> None:
-        """Let go of the oldest edges from an object to datasets outside where there are too many."""
+        """Delete the oldest edges from an object to external datasets beyond `EXPORTS_MAX`."""
         for row in self.tx.rows(EXPORTS, {"source": source_id, "most": EXPORTS_MAX}):
             self._forget({"target": row[0], "job": bytes(row[1]), "source": source_id})
 
@@ -299,7 +305,7 @@ class LineageWrites:
         )  # fmt: skip
 
     def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
-        """Add pairs to those that are kept of a job and a target, and return all of them."""
+        """Add pairs to those of a job and a target, and return all of them."""
         rows = self.tx.rows(PAIRS, key)
         kept = [_pair_of(row) for row in rows]
         following = rows[-1][-1] + 1 if rows else 0
@@ -319,7 +325,7 @@ class LineageWrites:
         return kept + added
 
     def _trim(self, target_id: int) -> None:
-        """Let go of the jobs that ran longest ago where there are too many."""
+        """Delete the edges of the jobs beyond `JOBS_MAX` that ran longest ago."""
         for row in self.tx.rows(JOBS, {"target": target_id, "most": JOBS_MAX}):
             key: Params = {"target": target_id, "job": bytes(row[0])}
             self.tx.count(FORGET_EDGES, key)
@@ -327,7 +333,7 @@ class LineageWrites:
 
 
 def _kinds(pairs: Iterable[LineagePair]) -> dict[int, list[str]]:
-    """Gather how columns come from each source."""
+    """Collect the subtypes of column pairs by source."""
     found: dict[int, set[str]] = {}
     for pair in pairs:
         if pair.subtype:

@@ -1,6 +1,6 @@
-"""Bring a store to the schema this release needs, once, however many nodes start at the same time.
+"""Schema migrations: brings a store to the schema of this release, once, however many nodes start at the same time.
 
-May import `model`, SQLAlchemy, alembic and this room. Cold: runs before a node serves.
+May import `model`, SQLAlchemy, alembic and this room. Knows no server: it runs before a node serves.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _LOCK = 0x4C494D4E
 CONNECT_S = 5
-"""So long a start waits for a database that takes connections and says nothing."""
+"""How many seconds a start waits for a database that accepts connections but does not answer."""
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
-"""How many epochs there are to draw from."""
+"""The number of possible epochs."""
 _RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
 _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
@@ -43,7 +43,7 @@ _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 
 
 class WrongSchema(LimnosError):
-    """The store was made by a newer release, or needs a migration that was not asked for."""
+    """The store was made by a newer release, or needs a migration that was not requested."""
 
     code = "wrong-schema"
 
@@ -74,12 +74,15 @@ def _migration_lock(connection: Connection) -> Iterator[None]:
 
 
 def _enable_wal(connection: Connection) -> None:
-    """Put the file into WAL mode, which it keeps: two who change the mode at once would not wait for each other."""
+    """Put the file into WAL mode, which it keeps.
+
+    Two connections that change the mode at once would not wait for each other.
+    """
     connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
 
 def engine_url(database: str) -> URL:
-    """Spell a `postgresql://` URL for SQLAlchemy with the driver we ship; a path is an SQLite file."""
+    """Return SQLAlchemy's URL of a database: PostgreSQL with the shipped driver, or an SQLite file for a path."""
     if "://" not in database:
         return URL.create("sqlite", database=database)
     url = make_url(database).set(drivername="postgresql+psycopg")
@@ -89,9 +92,9 @@ def engine_url(database: str) -> URL:
 
 
 def _engine(database: str) -> Engine:
-    """Build an engine whose transactions hold schema changes, too: a start that is killed leaves no half-made store.
+    """Build an engine whose transactions include schema changes: a start that is killed leaves no half-migrated store.
 
-    SQLite could always do it, but its driver begins a transaction at the first row written and not before.
+    SQLite supports that, but its driver begins a transaction only at the first row written.
     """
     if "://" not in database:
         private_database(Path(database))
@@ -111,13 +114,16 @@ def _begin(connection: Connection) -> None:
 
 
 def head_revision() -> str:
-    """Return the schema revision this release needs."""
+    """Return the schema revision of this release."""
     return _revisions()[0]
 
 
 @cache
 def _revisions() -> tuple[str, frozenset[str]]:
-    """Return the newest revision of this release, and all that it knows. Reading them takes as long as a small migration."""
+    """Return the newest revision of this release, and all that it knows.
+
+    Cached: reading them takes as long as a migration.
+    """
     scripts = ScriptDirectory.from_config(_config())
     return scripts.get_current_head() or "", frozenset(each.revision for each in scripts.walk_revisions())
 
@@ -127,7 +133,7 @@ def _current(connection: Connection) -> str | None:
 
 
 def current_revision(database: str) -> str | None:
-    """Return the schema revision a store has; None for an empty one."""
+    """Return the schema revision of a store, or None for an empty one."""
     engine = _engine(database)
     try:
         with engine.connect() as connection:
@@ -137,7 +143,7 @@ def current_revision(database: str) -> str | None:
 
 
 def migrate(database: str) -> tuple[str | None, str]:
-    """Migrate a store, an SQLite path or a `postgresql://` URL; returns the revisions before and after.
+    """Migrate a store, given by an SQLite path or a `postgresql://` URL. Returns the revisions before and after.
 
     Raises WrongSchema for a store of a newer release.
     """
@@ -162,10 +168,10 @@ def migrate(database: str) -> tuple[str | None, str]:
 
 
 def renew_epoch(database: str) -> None:
-    """Tell every node that the store was restored from a backup: views start afresh, and no id comes back.
+    """Draw a new epoch after a restore: views start empty, and no id is used twice.
 
-    The epoch is drawn anew, so that two restores of one backup differ. Ids go on from a number that only the clock on
-    the wall can have passed, about a million for each second, and never from less than the backup had reached.
+    Two restores of one backup get different epochs. Ids continue from a number derived from the wall clock, about a
+    million for each second, and never below the number that the backup had reached.
     """
     first = (int(time.time()) - _ID_EPOCH_S) << 20
     params = {"epoch": secrets.randbelow(EPOCHS), "first": first}
@@ -180,7 +186,7 @@ def renew_epoch(database: str) -> None:
 
 
 def revoke_tokens(database: str) -> int:
-    """Revoke every token of a store that was restored; returns how many were valid. Nodes learn of it by the new epoch."""
+    """Revoke every token of a restored store. Returns how many were valid. The new epoch makes nodes notice."""
     engine = _engine(database)
     try:
         with engine.begin() as connection:

@@ -1,6 +1,7 @@
-"""Versions of models, and the aliases that lead to them: rows by the model's node, whose record has the next number.
+"""Versions of models and their aliases: rows by the model's node, whose record has the next number.
 
-May import `model` and the room's `sql`, `trash`. Rows stay while their model is in the trash. No decision rests on one.
+May import `model` and the room's `sql`, `trash`. Knows no rights: no decision depends on a row. Rows stay while their
+model is in the trash.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def model_numbers_read(model_id: int) -> Load[list[int]]:
 
 
 def model_version_read(model_id: int, which: ModelVersionReference) -> Load[ModelVersion | None]:
-    """Read one version of a model, by its number or an alias."""
+    """Read one version of a model, by its number or an alias; or None."""
     number = which.number
     if which.is_alias:
         found = yield ALIASED, {"id": model_id, "alias": which.text}
@@ -80,13 +81,13 @@ def model_version_read(model_id: int, which: ModelVersionReference) -> Load[Mode
 
 
 class ModelWrites:
-    """What mutations do to versions of models."""
+    """Writes of versions of models, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def read(self, model_id: int, which: ModelVersionReference) -> ModelVersion | None:
-        """Read one version inside the transaction, by its number or an alias."""
+        """Read one version inside the transaction, by its number or an alias; or None."""
         number = which.number
         if which.is_alias:
             found = self.tx.rows(ALIASED, {"id": model_id, "alias": which.text})
@@ -94,18 +95,18 @@ class ModelWrites:
         return None if number is None else self.at(model_id, number)
 
     def at(self, model_id: int, number: int) -> ModelVersion | None:
-        """Read the version of a number inside the transaction."""
+        """Read the version with a number inside the transaction, or None."""
         rows = self.tx.rows(ONE, {"id": model_id, "version": number})
         names = self.tx.rows(ALIASES_OF, {"id": model_id, "version": number})
         return _version_of(rows[0], [row[1] for row in names]) if rows else None
 
     def insert(self, model_id: int, version: ModelVersion) -> str | None:
-        """Insert a version with its aliases; returns the first of these that leads to another one already, and None otherwise."""
+        """Insert a version with its aliases. Returns the first alias that another version has already, or None."""
         self.tx.count(INSERT, self._params(model_id, version))
         return self.name(model_id, version.version, aliases=version.aliases)
 
     def update(self, model_id: int, version: ModelVersion) -> None:
-        """Write what a version says anew; aliases are written by themselves."""
+        """Update a version; its aliases are written separately."""
         self.tx.count(UPDATE, self._params(model_id, version))
 
     def delete(self, model_id: int, version: int) -> None:
@@ -114,7 +115,7 @@ class ModelWrites:
         self.tx.count(DELETE, {"id": model_id, "version": version})
 
     def name(self, model_id: int, version: int, *, aliases: Iterable[str]) -> str | None:
-        """Let aliases lead to a version; returns the first that leads to another one already, and None otherwise."""
+        """Give aliases to a version. Returns the first alias that another version has already, or None."""
         for alias in aliases:
             if self.tx.count(NAME, {"id": model_id, "alias": alias, "version": version}):
                 continue
@@ -123,7 +124,7 @@ class ModelWrites:
         return None
 
     def unname(self, model_id: int, version: int, *, aliases: Iterable[str]) -> None:
-        """Take aliases from a version; those that lead elsewhere stay."""
+        """Remove aliases from a version. Aliases of other versions stay."""
         for alias in aliases:
             self.tx.count(UNNAME, {"id": model_id, "alias": alias, "version": version})
 

@@ -1,7 +1,7 @@
-"""A mutation on its way into a batch, and who waits for it.
+"""The queue of mutations that wait for a batch, and the callers who wait for their results.
 
-May import `model`, `telemetry` and this room. A backend owns the queue and the transaction; what happens to one job inside it, and
-who is told what, is the same for all of them.
+May import `model`, `telemetry` and this room. Knows no backend: a backend owns the queue and the transaction. The
+handling of one job inside the transaction, and the results of its callers, are the same for all backends.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     Decided = tuple[Permit[object], Mutation[T]]
-    """A permit, and the mutation under it."""
+    """A permit and its mutation."""
     Again = Callable[[], Awaitable[Decided[T]]]
-    """Decides while locks are held, from reads that begin after that."""
+    """Decides while the locks are held, with reads that begin after that."""
 
 BeginCallback = Callable[[], None]
-"""Told when a mutation is about to run for the first time; until then it is certain that it has done nothing."""
+"""Called when a mutation is about to run for the first time. Until then it has certainly done nothing."""
 
 
 def ignore_begin() -> None:
-    """Whoever submitted does not care when its mutation begins."""
+    """Do nothing: the default for callers who need not know when their mutation begins."""
 
 
 BATCH_MAX = 256
@@ -41,31 +41,31 @@ BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided,
 
 
 HELD_MAX_S = 5.0
-"""How long a decision may take while others wait for the locks."""
+"""The time limit of a decision under locks, in seconds: others wait for these locks."""
 
 
 class Savepoint(Protocol):
-    """Undoes one job of a batch and nothing else."""
+    """Rolls back one job of a batch and nothing else."""
 
     def save(self) -> None:
-        """Begin the job."""
+        """Set the savepoint before the job."""
         ...
 
     def undo(self) -> None:
-        """Take back what the job wrote."""
+        """Roll back the writes of the job."""
         ...
 
     def is_lost(self) -> bool:
-        """Say whether a failure has undone the whole transaction, so that nothing is left to take back."""
+        """Return whether a failure has rolled back the whole transaction, so that nothing is left to undo."""
         ...
 
     def keep(self) -> None:
-        """End the job."""
+        """Release the savepoint after the job."""
         ...
 
 
 class MutationJob:
-    """One mutation with its permit, the future of whoever submitted it, and how it ended."""
+    """One mutation with its permit, its caller's future, and its result."""
 
     __slots__ = ("again", "begun", "error", "future", "is_refused", "mutation", "permit", "result")
 
@@ -83,7 +83,7 @@ class MutationJob:
         self.error: BaseException | None = None
 
     async def decide(self) -> None:
-        """Decide now that the locks are held, if that was asked for; a refusal is kept for the waiter."""
+        """Decide under the locks, if the caller asked for that. A refusal is kept for the caller."""
         self.is_refused = False
         if self.again is None or self.future.done():
             return
@@ -92,7 +92,7 @@ class MutationJob:
                 self.permit, self.mutation = await self.again()
         except TimeoutError:
             self._refuse(ServiceUnavailable("Deciding took too long; nothing was changed: try again"))
-        except Exception as error:  # noqa: BLE001 - told to the waiter
+        except Exception as error:  # noqa: BLE001 - the caller gets the error
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
@@ -100,10 +100,13 @@ class MutationJob:
         self.error = error
 
     def run(self, batch: MutationBatch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
-        """Run in a savepoint of its own: a failure undoes nobody else's work, unless it is of a kind that ends the batch."""
+        """Run in a savepoint.
+
+        A failure rolls back only this job, unless it is one of `ends_batch` or lost the transaction.
+        """
         if self.is_refused or self.mutation is None:
             return
-        self.begun()  # before the look at who waits: a caller that is told "never begun" must be one that is seen here
+        self.begun()  # before the check for cancellation: it must see a caller that learned "never begun"
         if self.future.cancelled():
             return
         savepoint.save()
@@ -119,7 +122,7 @@ class MutationJob:
         savepoint.keep()
 
     def tell(self) -> None:
-        """Let the waiter know how it ended."""
+        """Give the caller the result or the error."""
         if self.future.done():
             return
         if self.error is None:
@@ -129,14 +132,14 @@ class MutationJob:
 
 
 class MutationQueue(deque[MutationJob]):
-    """Jobs that wait for the next batch."""
+    """The jobs that wait for the next batch."""
 
     pause_s = 0.001
 
     def add(
         self, permit: Permit[object], mutation: Mutation[object], begun: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
-        """Queue a mutation; the future is done when its batch is."""
+        """Queue a mutation. The future completes after its batch."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.append(MutationJob(permit, mutation, future, begun))
         return future
@@ -144,13 +147,16 @@ class MutationQueue(deque[MutationJob]):
     def add_held(
         self, permit: Permit[object], again: Again[object], begun: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
-        """Queue one that decides when the locks of this permit's zones are held: it begins a batch of its own."""
+        """Queue a job that decides under the locks of this permit's zones. It starts a new batch."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.append(MutationJob(permit, None, future, begun, again=again))
         return future
 
     def take(self, count: int) -> list[MutationJob]:
-        """Take the jobs of the next batch out of the queue, at most so many; nobody joins one that decides under locks."""
+        """Remove the jobs of the next batch from the queue, at most `count`.
+
+        A job that decides under locks runs alone.
+        """
         jobs = [self.popleft()]
         while self and jobs[0].again is None and not self.is_batch_start and len(jobs) < count:
             jobs.append(self.popleft())
@@ -158,11 +164,11 @@ class MutationQueue(deque[MutationJob]):
 
     @property
     def is_batch_start(self) -> bool:
-        """Say whether who is next in the queue must be the first of its batch."""
+        """Whether the next job must be the first of its batch."""
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Wait as long as each turn of the loop adds mutations to the batch: one commit costs much the same for many."""
+        """Wait while each turn of the loop adds mutations: one commit costs about the same for many."""
         for _ in range(TURNS_MAX):
             waiting = len(self)
             await asyncio.sleep(0)
@@ -170,17 +176,17 @@ class MutationQueue(deque[MutationJob]):
                 return
 
     async def wait_for_returning_callers(self) -> None:
-        """Where somebody began to wait during a commit, give those whom it answered a moment to come again.
+        """If jobs arrived during a commit, wait a moment for the callers it answered to come again.
 
-        Else the two parties would take turns from then on, with two half-empty transactions where one would do; once they
-        have met they stay together, and nobody waits here any more (decision record 0015).
+        Otherwise the two groups would alternate, with two half-empty transactions instead of one. Once merged they stay
+        together, and nothing waits here any more (decision record 0015).
         """
         if self:
             await asyncio.sleep(self.pause_s)
 
 
 def settle_jobs(jobs: Sequence[MutationJob]) -> None:
-    """Tell everyone of a batch that was carried through, and count it."""
+    """Give all callers of a committed batch their results, and count the batch."""
     BATCHES[()] += 1
     BATCHED[()] += len(jobs)
     for job in jobs:
@@ -188,14 +194,14 @@ def settle_jobs(jobs: Sequence[MutationJob]) -> None:
 
 
 def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
-    """Tell everyone of a batch that failed as a whole."""
+    """Give all callers of a failed batch the error."""
     for job in jobs:
         job.error = error
         job.tell()
 
 
 def state_unknown_error(error: BaseException) -> StateUnknown:
-    """What is told when the answer to a commit was lost."""
+    """Build the error for a commit whose answer was lost."""
     told = StateUnknown(
         "The store did not say whether the change was kept: look before you repeat it", cause=str(error)
     )

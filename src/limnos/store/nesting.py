@@ -1,7 +1,8 @@
-"""Names of namespaces that hold the separator, and the record of changing them: what was planned, how far it is.
+"""Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the room's `sql`. A change is a row by the namespace's id, so it finds the namespace under whatever name it has
-by then. No decision rests on a row, nothing is cached; the changes themselves are moves as any other.
+May import `model`, `names` and the room's `sql`. Knows no rights: no decision depends on a row, and none is cached. A
+change is a row by the namespace's id, so it finds the namespace under any name. The renames themselves are ordinary
+moves.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
-"""Where a change is: not begun; its name is changed; it lies on its path; somebody else has moved or dropped the namespace."""
+"""Step of a change: planned; renamed; moved to its path; skipped, because another request moved or dropped the
+namespace.
+"""
 
 _HOLDS = f"kind = {int(Kind.NAMESPACE)} AND deleted = 0 AND strpos(name, :separator) > 0"
 _HOLDS_ON_SQLITE = _HOLDS.replace("strpos", "instr")
@@ -80,7 +83,7 @@ CHECKED_FOR = Sql("UPDATE store SET separator = :separator WHERE one = 1")
 
 
 class NameConflict(NamedTuple):
-    """A namespace whose name holds the separator, and what it lies in."""
+    """A namespace whose name contains the separator, and its parent."""
 
     node_id: int
     parent_id: int
@@ -88,7 +91,11 @@ class NameConflict(NamedTuple):
 
 
 class NameMigration(NamedTuple):
-    """The change of a catalog's names. `goes_on`: names that are planned are changed at once; `planned_to`: by id, so far."""
+    """The migration of a catalog's names.
+
+    `goes_on` means that planned changes are carried out at once. `planned_to` is the last namespace id that was
+    planned.
+    """
 
     state: str
     separator: str
@@ -101,9 +108,9 @@ class NameMigration(NamedTuple):
 
 
 class NameChangeRow(NamedTuple):
-    """What becomes of one namespace: another name where it lies, then, with a `path`, its place there.
+    """The change of one namespace: a new name under its parent, then, with a `path`, a move to that path.
 
-    `into_id` is what it was put into; None until then.
+    `into_id` is the namespace that it was moved into; None until then.
     """
 
     node_id: int
@@ -116,20 +123,20 @@ class NameChangeRow(NamedTuple):
 
 
 def name_change_of(row: Row) -> NameChangeRow:
-    """Build the value of a row."""
+    """Build a change from a row."""
     path = None if row[4] is None else tuple(json.loads(row[4]))
     return NameChangeRow(row[0], row[1], row[2], row[3], path, row[5], row[6])
 
 
 def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
-    """Read how many names of a catalog's namespaces hold a separator, and so many of them."""
+    """Read how many namespaces of a catalog have the separator in their names, and up to `limit` of them."""
     ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
     rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
     return count, [NameConflict(*row) for row in rows]
 
 
 def migration_read(catalog_id: int) -> Load[tuple[NameMigration, dict[int, int]] | None]:
-    """Read how far a catalog's change of names is, with the number of names at each step; None when there is none."""
+    """Read a catalog's migration with the number of changes at each step, or None."""
     rows = yield READ, {"catalog": catalog_id}
     if not rows:
         return None
@@ -138,7 +145,7 @@ def migration_read(catalog_id: int) -> Load[tuple[NameMigration, dict[int, int]]
 
 
 def checked_read() -> Load[str | None]:
-    """Read which separator, under which policy, the stored names were found to be free of; None when nobody has asked."""
+    """Read the separator and policy for which the stored names were last checked; None before the first check."""
     ((found,),) = yield SEPARATOR, {}
     return None if found is None else str(found)
 
@@ -154,41 +161,41 @@ def _migration(row: Row) -> NameMigration:
 
 
 class NestingWrites:
-    """What mutations do to the changes of names."""
+    """Writes of name migrations, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[NameConflict]:
-        """Read namespaces of a catalog whose names hold a separator, by id."""
+        """Read namespaces of a catalog whose names contain a separator, in the order of their ids."""
         told: Params = {"zone": catalog_id, "separator": separator, "after": after, "limit": limit}
         return [NameConflict(*row) for row in self.tx.rows(CONFLICTS, told)]
 
     def conflicts_anywhere(self, separator: str) -> list[tuple[int, int, str]]:
-        """Read, for each catalog of the store, how many names of namespaces hold a separator, and one of them."""
+        """Read for each catalog (catalog id, count, an example) of namespaces whose names contain a separator."""
         return [(row[0], row[1], row[2]) for row in self.tx.rows(ANYWHERE, {"separator": separator})]
 
     def nested_one(self, catalog_id: int) -> tuple[str, str] | None:
-        """Return a namespace that lies in another one, as the two names, if there is one in the catalog."""
+        """Return the names of a parent and child namespace, if the catalog has nested namespaces; else None."""
         rows = self.tx.rows(NESTED_ONE, {"zone": catalog_id})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def is_taken(self, catalog_id: int, node_id: int, *, parent_id: int, space: str, name: str) -> bool:
-        """Say whether something else has a name in a place, or is to have it."""
+        """Return whether another namespace has this name under this parent, or will get it."""
         told: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
         return bool(self.tx.rows(IS_TAKEN, told))
 
     def read(self, catalog_id: int) -> NameMigration | None:
-        """Read the change of a catalog's names, if there is one."""
+        """Read a catalog's migration, or None."""
         rows = self.tx.rows(READ, {"catalog": catalog_id})
         return _migration(rows[0]) if rows else None
 
     def counts(self, catalog_id: int) -> dict[int, int]:
-        """Count a catalog's changes by their step."""
+        """Count a catalog's changes by step."""
         return {row[0]: row[1] for row in self.tx.rows(COUNTS, {"catalog": catalog_id})}
 
     def begin(self, catalog_id: int, *, separator: str, replacement: str, nests: bool) -> None:
-        """Begin a plan, in place of an older one."""
+        """Begin a plan. It replaces an older one."""
         self.end(catalog_id)
         self.tx.count(
             BEGIN,
@@ -199,7 +206,7 @@ class NestingWrites:
         )  # fmt: skip
 
     def enter(self, catalog_id: int, state: str, *, goes_on: bool = False, planned_to: int = 0) -> None:
-        """Write the state."""
+        """Store the state of the migration."""
         self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
 
     def add(self, catalog_id: int, conflict: NameConflict, *, new_name: str, path: Levels | None) -> None:
@@ -213,7 +220,7 @@ class NestingWrites:
         )  # fmt: skip
 
     def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[NameChangeRow]:
-        """Read changes that are at a step; `with_path` those alone that go on to a path."""
+        """Read changes at a step; with `with_path` only those that will be moved to a path."""
         statement = WITH_PATH if with_path else AT_STEP
         return [
             name_change_of(row)
@@ -221,7 +228,7 @@ class NestingWrites:
         ]
 
     def put(self, catalog_id: int, change: NameChangeRow) -> None:
-        """Write how far a change is, under what name, into what."""
+        """Store the progress of a change."""
         self.tx.count(
             STEP,
             {
@@ -231,10 +238,10 @@ class NestingWrites:
         )  # fmt: skip
 
     def end(self, catalog_id: int) -> None:
-        """Forget the changes and what was planned."""
+        """Delete the migration and its changes."""
         self.tx.count(END_CHANGES, {"catalog": catalog_id})
         self.tx.count(END, {"catalog": catalog_id})
 
     def free_of(self, separator: str) -> None:
-        """Note which separator, under which policy, the stored names were found to be free of."""
+        """Record the separator and policy for which the stored names were checked."""
         self.tx.count(CHECKED_FOR, {"separator": separator})

@@ -1,7 +1,7 @@
-"""Nodes of the tree: reads for the view, and the writes that mutations call.
+"""Nodes of the tree: reads for the view, and writes for mutations.
 
-May import `model` and the room's `sql`, `changes`. Every write reads its precondition first (rule 6 of the protocol):
-the row by id, parent and name, so that a path that went stale is never written to.
+May import `model` and the room's `sql`, `changes`. Knows no rights. Every write reads its precondition first (rule 6):
+the row by id, parent and name, so that an outdated path is never written to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _columns(alias: str) -> str:
 
 
 def node_of(row: Row) -> Node:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a node from a row whose columns are `_COLUMNS`."""
     kind = KINDS[row[3]]
     return Node(
         row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
@@ -49,7 +49,7 @@ def node_of(row: Row) -> Node:
 
 @cache
 def _path_statement(depth: int) -> Sql:
-    """A self-join that walks `depth` names down from a parent; what is missing comes back as nulls."""
+    """Build a self-join that walks `depth` names down from a parent. Missing nodes are returned as nulls."""
     joins = "".join(
         f" LEFT JOIN node n{i} ON n{i}.parent_id = n{i - 1}.id AND n{i}.name_space = :space{i} AND n{i}.name = :name{i}"
         f" AND n{i}.deleted = 0"
@@ -91,11 +91,11 @@ ZONES = Sql(
 )
 _ALL = 2**62
 BELOW_MAX = 100_000
-"""How many objects a transaction reads to learn how high subtrees are, before it reads another one."""
+"""How many objects a transaction may read to compute heights of subtrees before it refuses another one."""
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
-    """Read the nodes of (name space, name) pairs walked down from a parent; None from the first missing one on."""
+    """Read the nodes of (name space, name) pairs, walked down from a parent. None from the first missing one on."""
     params: dict[str, int | str] = {"parent": parent_id}
     for i, (space, name) in enumerate(names):
         params[f"space{i}"] = space
@@ -108,25 +108,28 @@ def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Nod
 
 
 def node_read(node_id: int) -> Load[Node | None]:
-    """Read a live node by id."""
+    """Read a live node by id, or None."""
     rows = yield BY_ID, {"id": node_id}
     return node_of(rows[0]) if rows else None
 
 
 def nodes_read(zone: int, node_ids: Sequence[int]) -> Load[list[tuple[Node, int | None, bool]]]:
-    """Read nodes by their ids, with those above them in a zone: each with its owner, and whether it is there still."""
+    """Read nodes by id, with their ancestors in a zone: each with its owner, and whether it is live."""
     rows = yield UPWARDS, {"zone": zone, "nodes": dumps(node_ids)}
     return [(node_of(row[2:]), row[0], row[1] == 0) for row in rows]
 
 
 def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
-    """Read the nodes of ids that are not deleted, by one statement, in no order."""
+    """Read the live nodes among some ids, in one statement, in no order."""
     rows = yield MANY, {"nodes": dumps(node_ids)}
     return [node_of(row) for row in rows]
 
 
 def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
-    """Read in which zones nodes lie, dropped ones too; ids of what is no node are left out. A node never changes its zone."""
+    """Read the zones of nodes, including dropped ones.
+
+    Ids of other objects are left out. A node never changes its zone.
+    """
     rows = yield ZONES, {"nodes": dumps(node_ids)}
     return {row[0]: row[1] for row in rows}
 
@@ -138,7 +141,7 @@ def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
 
 
 def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
-    """Read the first rows of a listing in a range: names after one, up to another ("" is the end)."""
+    """Read the first rows of a listing in a range: names greater than `after`, up to `until` ("" is the end)."""
     params: dict[str, Value] = {
         "parent": parent_id, "space": space, "kind": int(kind), "after": after, "until": until, "limit": limit,
     }  # fmt: skip
@@ -147,12 +150,12 @@ def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str,
 
 
 def block_read(parent_id: int, space: str, kind: Kind, after: str, until: str) -> Load[Listing]:
-    """Read all of a listing in a range."""
+    """Read all names of a listing in a range."""
     return listing_of((yield from span_read(parent_id, space, kind, after=after, until=until)))
 
 
 def listing_of(rows: Sequence[Row]) -> Listing:
-    """Build the columns of rows of names, ids and owners."""
+    """Build a listing from rows of name, id and owner."""
     if not rows:
         return Listing((), (), (), ())
     names, ids, owners = zip(*rows, strict=True)
@@ -172,7 +175,7 @@ _AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, 
 INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING")
 _STILL = "FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name AND s.deleted = 0"
 STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
-"""The test of `require` as a condition, for statements that need no other word of the node."""
+"""The test of `require` as a condition, for statements that need no other column of the node."""
 INSERT_UNDER = Sql(
     f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
     # SQLite first copies what is selected from the table it inserts into, which takes as long as the insert. Here a
@@ -216,51 +219,54 @@ DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
 
 def still_there_params(node: Node) -> dict[str, Value]:
-    """The parameters of `STILL_THERE`."""
+    """Return the parameters of `STILL_THERE`."""
     return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
 
 
 class NodeWrites:
-    """What mutations do to nodes. Each records its change; the caller has taken the zone's locks."""
+    """Writes of nodes, for mutations. Each writes its change row. The caller has taken the zone's locks."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def confirm(self, node: Node) -> Node:
-        """Read the node again by id, parent and name. Raises StalePermit when any of the three has moved."""
+        """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""
         rows = self.tx.rows(HELD, {"id": node.id, "parent": node.parent_id, "name": node.name})
         if not rows:
             raise StalePermit
         return node_of(rows[0])
 
     def require(self, node: Node) -> None:
-        """As `hold`, for mutations that need to know only that the node is still what was decided on."""
+        """Like `confirm`, for mutations that need only the check. Raises StalePermit."""
         if not self.tx.rows(STILL_THERE_CHECK, {"id": node.id, "parent": node.parent_id, "name": node.name}):
             raise StalePermit
 
     def find(self, parent_id: int, space: str, name: str) -> Node | None:
-        """Read the live node of a name, if there is one."""
+        """Read the live node with this name, or None."""
         rows = self.tx.rows(NAMED, {"parent": parent_id, "space": space, "name": name})
         return node_of(rows[0]) if rows else None
 
     def by_id(self, node_id: int) -> Node:
-        """Read a live node by id. Raises StalePermit when it is gone."""
+        """Read a live node by id. Raises StalePermit if it was dropped."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         if not rows:
             raise StalePermit
         return node_of(rows[0])
 
     def live(self, node_id: int) -> Node | None:
-        """Read a node by id; None when it is gone."""
+        """Read a live node by id, or None."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return node_of(rows[0]) if rows else None
 
     def is_alive(self, node_id: int) -> bool:
-        """Say whether the node is still there."""
+        """Return whether the node is live."""
         return bool(self.tx.rows(ALIVE, {"id": node_id}))
 
     def require_empty(self, node: Node, otherwise: str = "", *, named: str = "") -> None:
-        """Raise NotEmpty when the node has any live child, naming one; `otherwise` ends the advice, `named` is the node's whole name."""
+        """Raise NotEmpty if the node has a live child.
+
+        `otherwise` ends the advice of the message; `named` is the node's full name.
+        """
         rows = self.tx.rows(ANY_CHILD, {"id": node.id})
         if rows:
             kind, name = KINDS[rows[0][0]].word, rows[0][1]
@@ -271,9 +277,13 @@ class NodeWrites:
         self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: NodeRecord, implicit: bool = False,
         node_format: str = "", owner_id: int | None = None, node_id: int | None = None, under: Node | None = None,
     ) -> Node:  # fmt: skip
-        """Insert a node with its owner. Raises AlreadyExists, with the kind that holds the name.
+        """Insert a node with its owner.
 
-        `under` is the parent as it was decided on: it is required in the same statement. Raises StalePermit.
+        `under` is the parent as decided on; the same statement checks that it is unchanged.
+
+        Raises:
+            AlreadyExists: The name is taken. The error has the kind of the object that has it.
+            StalePermit: `under` has changed.
         """
         tx = self.tx
         node_id = tx.next_id() if node_id is None else node_id
@@ -304,7 +314,7 @@ class NodeWrites:
         raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
 
     def move(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
-        """Give the node another parent or name, or both: one row, however large the subtree. Raises AlreadyExists."""
+        """Change the node's parent, name or both: one row, however large the subtree. Raises AlreadyExists."""
         taken = self.find(parent_id, node.name_space, name)
         if taken is not None and taken.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
@@ -321,15 +331,19 @@ class NodeWrites:
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
 
     def committed(self, node: Node) -> None:
-        """Record a commit to the node's document. The node's own row says who changed the node, not its data."""
+        """Write the change row of a commit to the node's document. The node's own row keeps its last modifier."""
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
-        """Bury the node; raises Protected. With `keep_ms` it goes to the trash for so long, with its owner; else its owner goes, too.
+        """Drop the node. Raises ProtectedObject.
 
-        `purges`: its files go when it leaves the trash.
+        With `keep_ms` (milliseconds) it goes to the trash with its owner; otherwise its owner is deleted, too. Grants
+        on it stay until a sweep. Its id is used again only if it is restored from the trash.
 
-        Grants on it stay until swept. Its id comes back with it from the trash, and never otherwise.
+        Args:
+            node: The node, as confirmed in this transaction.
+            keep_ms: How long it stays in the trash; 0 for not at all.
+            purges: Its files are deleted when it leaves the trash.
         """
         ProtectionWrites(self.tx).refuse_within(node)
         if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
@@ -345,7 +359,7 @@ class NodeWrites:
         )
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
-        """Bring back a buried node under a parent and a name. Raises AlreadyExists."""
+        """Restore a dropped node under a parent and a name. Raises AlreadyExists."""
         if self.find(parent_id, space, name) is not None:
             self._refuse_taken(parent_id, space, name)
         tx = self.tx
@@ -359,22 +373,23 @@ class NodeWrites:
         )
 
     def below(self, node_id: int, *, limit: int) -> list[Node]:
-        """Read what lies below a node, the deepest first, so many at most: in that order each can be dropped."""
+        """Read up to `limit` descendants of a node, the deepest first: in that order each can be dropped."""
         return [node_of(row) for row in self.tx.rows(SUBTREE, {"id": node_id, "limit": limit})]
 
     def children(self, node_id: int, *, limit: int) -> list[Node]:
-        """Read what lies directly in a node, so many at most."""
+        """Read up to `limit` children of a node."""
         return [node_of(row) for row in self.tx.rows(CHILDREN, {"id": node_id, "limit": limit})]
 
     def mark(self, node: Node, *, implicit: bool) -> None:
-        """Say whether a namespace is there only as the parent of another."""
+        """Record whether a namespace exists only as the parent of another."""
         self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
 
     def height(self, node_id: int) -> int:
-        """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down.
+        """Count the levels below a node, down to its deepest descendant.
 
-        Raises BadRequest for one more when those before it in the transaction have read much.
+        Reads the whole subtree: only for moves downwards. Raises BadRequest if the transaction has read more than
+        `BELOW_MAX` objects for earlier calls.
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(
@@ -387,7 +402,7 @@ class NodeWrites:
         return found
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
-        """Say whether the node is the ancestor or lies below it: a move there would make a cycle."""
+        """Return whether the node is the ancestor or lies below it: a move there would make a cycle."""
         while node_id:
             if node_id == ancestor_id:
                 return True
@@ -406,24 +421,24 @@ ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 
 
 def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
-    """Read which catalog a node lies in, also one that was dropped; None for one of another format."""
+    """Read the id of the catalog in which a node lies or lay. None for a node of another format."""
     rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
     return int(rows[0][0]) if rows else None
 
 
 def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
-    """Read a catalog's record, also of one that was dropped; None when there never was one."""
+    """Read a catalog's record, also of a dropped one; None if it never existed."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
     return CatalogRecord.read(rows[0][0]) if rows else None
 
 
 def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
-    """Read every live catalog of the store: its id, its metalake's, and its record."""
+    """Read every live catalog of the store: its id, its metalake's id, and its record."""
     rows = yield CATALOGS_PLACED, {"kind": int(Kind.CATALOG)}
     return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
 
 
 def catalogs_read(tx: StoreTransaction) -> list[tuple[int, CatalogRecord]]:
-    """Read every live catalog of the store: its id and its record."""
+    """Read every live catalog of the store, inside the transaction: its id and its record."""
     rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
     return [(row[0], CatalogRecord.read(row[1])) for row in rows]
